@@ -1,0 +1,50 @@
+package api
+
+import (
+	"fmt"
+	"net"
+	"strings"
+)
+
+// An Endpoint says where an API is, in package net's terms.
+type Endpoint struct {
+	Network string // "unix" or "tcp"
+	Address string // a path, or host:port
+}
+
+// maxUnixPath is what fits into sockaddr_un with its final zero.
+const maxUnixPath = 107
+
+// ParseEndpoint reads unix:/path, http://host:port, or plain host:port. A zone may be written with
+// a plain % although URLs want %25: people copy link-local addresses from ip(8).
+func ParseEndpoint(s string) (Endpoint, error) {
+	if path, ok := strings.CutPrefix(s, "unix:"); ok {
+		return unixEndpoint(strings.TrimPrefix(path, "//"))
+	}
+	hostport := strings.TrimSuffix(strings.TrimPrefix(s, "http://"), "/")
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil || port == "" || strings.ContainsAny(host, "/@") {
+		return Endpoint{}, fmt.Errorf("endpoint %q: want unix:/path/to/socket or http://host:port", s)
+	}
+	if zone := strings.Index(host, "%25"); zone >= 0 {
+		host = host[:zone] + "%" + host[zone+3:]
+	}
+	return Endpoint{Network: "tcp", Address: net.JoinHostPort(host, port)}, nil
+}
+
+func unixEndpoint(path string) (Endpoint, error) {
+	switch {
+	case path == "":
+		return Endpoint{}, fmt.Errorf("endpoint \"unix:\": the path of the socket is missing")
+	case len(path) > maxUnixPath:
+		return Endpoint{}, fmt.Errorf("endpoint unix:%s: %d characters, the kernel takes %d: choose a shorter path", path, len(path), maxUnixPath)
+	}
+	return Endpoint{Network: "unix", Address: path}, nil
+}
+
+func (e Endpoint) String() string {
+	if e.Network == "unix" {
+		return "unix:" + e.Address
+	}
+	return "http://" + e.Address
+}
