@@ -1,0 +1,38 @@
+package obs
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// GaugeFunc exports what read returns at each scrape.
+func (m *Metrics) GaugeFunc(name, help string, read func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: m.name(name), Help: help}, read))
+}
+
+// CounterFunc is GaugeFunc for what only grows.
+func (m *Metrics) CounterFunc(name, help string, read func() float64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: m.name(name), Help: help}, read))
+}
+
+// CounterMap exports a family of counters that somebody else keeps, as the kernel programs keep their
+// drops by reason: read is asked at each scrape, its keys become the values of label. An error makes
+// this one family absent from the scrape, never the others.
+func (m *Metrics) CounterMap(name, help, label string, read func() (map[string]uint64, error)) {
+	m.registry.MustRegister(counterMap{prometheus.NewDesc(m.name(name), help, []string{label}, nil), read})
+}
+
+type counterMap struct {
+	desc *prometheus.Desc
+	read func() (map[string]uint64, error)
+}
+
+func (c counterMap) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
+
+func (c counterMap) Collect(ch chan<- prometheus.Metric) {
+	values, err := c.read()
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(c.desc, err)
+		return
+	}
+	for key, n := range values {
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.CounterValue, float64(n), key)
+	}
+}
