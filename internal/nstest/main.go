@@ -1,0 +1,120 @@
+package nstest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// childEnv marks the process that runs the tests; its parent only waits for it and cleans up.
+const childEnv = "SCAFFOLD_NSTEST_CHILD"
+
+// BPFFS is where Main mounts the fresh bpffs: the product's own default place.
+const BPFFS = "/run/scaffold/bpf"
+
+// Main runs the tests in a private mount namespace and a cgroup of their own, and exits. Without root
+// it runs them as they are. Call it from TestMain.
+func Main(m *testing.M) {
+	switch {
+	case os.Geteuid() != 0:
+		os.Exit(m.Run())
+	case os.Getenv(childEnv) == "":
+		os.Exit(supervise())
+	}
+	if err := privateRun(); err != nil {
+		fmt.Fprintln(os.Stderr, "nstest:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// supervise starts this binary again, passes signals on and kills what the tests left running.
+func supervise() int {
+	group, err := newGroup("scaffold-test-" + strconv.Itoa(os.Getpid()))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nstest:", err)
+		return 1
+	}
+	defer group.remove()
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), childEnv+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Unshareflags: syscall.CLONE_NEWNS, // Go makes the mounts private as well
+		Pdeathsig:    syscall.SIGKILL,
+		UseCgroupFD:  true,
+		CgroupFD:     int(group.dir.Fd()),
+	}
+	return group.run(cmd)
+}
+
+// A group is the cgroup that everything started by one test binary stays in.
+type group struct {
+	path string
+	dir  *os.File
+}
+
+func newGroup(name string) (*group, error) {
+	root, err := CgroupRoot()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(root, name)
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(path)
+	return &group{path, dir}, err
+}
+
+func (g *group) run(cmd *exec.Cmd) int {
+	sig := make(chan os.Signal, 8)
+	signal.Notify(sig, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP)
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "nstest: start the tests in a private mount namespace:", err)
+		return 1
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-sig:
+			cmd.Process.Signal(s)
+		case <-done:
+			if code := cmd.ProcessState.ExitCode(); code >= 0 {
+				return code
+			}
+			fmt.Fprintln(os.Stderr, "nstest: the tests ended by", cmd.ProcessState)
+			return 2
+		}
+	}
+}
+
+// remove kills what is left and removes the cgroup with those that tests made below it.
+func (g *group) remove() {
+	g.dir.Close()
+	RemoveCgroup(g.path)
+}
+
+// privateRun puts a tmpfs over /run, so that named namespaces and state files die with this process,
+// and mounts a bpffs in it.
+func privateRun() error {
+	if err := unix.Mount("nstest", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return fmt.Errorf("mount a private /run: %w", err)
+	}
+	if err := os.MkdirAll(BPFFS, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("nstest", BPFFS, "bpf", 0, "mode=700"); err != nil {
+		return fmt.Errorf("mount bpffs on %s: %w", BPFFS, err)
+	}
+	return nil
+}

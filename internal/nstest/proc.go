@@ -1,0 +1,146 @@
+package nstest
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Deadline is how long the helpers here wait for an event before the test fails. It only ends a test
+// that is broken; nothing takes this long.
+const Deadline = 30 * time.Second
+
+// Run runs a program in the namespace to its end and returns what it printed; failure ends the test.
+func (n *NS) Run(t testing.TB, argv ...string) string {
+	t.Helper()
+	out, err := n.Try(argv...)
+	if err != nil {
+		t.Fatalf("%s: %s: %v\n%s", n.Name, strings.Join(argv, " "), err, out)
+	}
+	return out
+}
+
+// Try runs a program in the namespace to its end; the caller judges how it ended.
+func (n *NS) Try(argv ...string) (out string, err error) {
+	p, err := n.start(exec.Command(argv[0], argv[1:]...))
+	if err != nil {
+		return "", err
+	}
+	err = p.Wait()
+	return p.Output(), err
+}
+
+// Start starts a program in the namespace. It gets a process group of its own, which is killed at the
+// end of the test.
+func (n *NS) Start(t testing.TB, argv ...string) *Proc {
+	t.Helper()
+	return n.StartCmd(t, exec.Command(argv[0], argv[1:]...))
+}
+
+// StartCmd is Start for a prepared command; its output goes to the Proc.
+func (n *NS) StartCmd(t testing.TB, cmd *exec.Cmd) *Proc {
+	t.Helper()
+	p, err := n.start(cmd)
+	if err != nil {
+		t.Fatalf("%s: start %s: %v", n.Name, cmd, err)
+	}
+	t.Cleanup(p.Kill)
+	return p
+}
+
+func (n *NS) start(cmd *exec.Cmd) (*Proc, error) {
+	p := &Proc{cmd: cmd, name: n.Name + ": " + cmd.String(), done: make(chan struct{})}
+	p.news = sync.NewCond(&p.mu)
+	cmd.Stdout, cmd.Stderr = p, p
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+	cmd.WaitDelay = time.Second // a daemon that it left behind may hold the pipe
+	var err error
+	n.Do(func() { err = cmd.Start() }) // the child inherits the namespace of the thread that forks
+	if err != nil {
+		return nil, err
+	}
+	go p.reap()
+	return p, nil
+}
+
+// A Proc is a program that runs in a namespace; its output is kept.
+type Proc struct {
+	cmd  *exec.Cmd
+	name string
+	done chan struct{}
+	err  error // valid after done
+
+	mu    sync.Mutex
+	news  *sync.Cond // output or end
+	out   bytes.Buffer
+	ended bool
+}
+
+// Write takes what the program prints.
+func (p *Proc) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.news.Broadcast()
+	return p.out.Write(b)
+}
+
+func (p *Proc) reap() {
+	p.err = p.cmd.Wait()
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.news.Broadcast()
+	close(p.done)
+}
+
+// PID is the process number.
+func (p *Proc) PID() int { return p.cmd.Process.Pid }
+
+// Output is what the program printed so far.
+func (p *Proc) Output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+// Wait waits for the end of the program.
+func (p *Proc) Wait() error { <-p.done; return p.err }
+
+// Done is closed when the program has ended.
+func (p *Proc) Done() <-chan struct{} { return p.done }
+
+// Signal sends a signal to the program alone.
+func (p *Proc) Signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
+
+// Kill ends the program and its process group by SIGKILL and waits.
+func (p *Proc) Kill() {
+	select {
+	case <-p.done: // its number may be another's by now
+	default:
+		syscall.Kill(-p.PID(), syscall.SIGKILL)
+		<-p.done
+	}
+}
+
+// WaitFor waits until the output holds text; the program's end or the deadline ends the test.
+func (p *Proc) WaitFor(t testing.TB, text string) {
+	t.Helper()
+	timer := time.AfterFunc(Deadline, p.news.Broadcast)
+	defer timer.Stop()
+	end := time.Now().Add(Deadline)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !strings.Contains(p.out.String(), text) {
+		if p.ended || !time.Now().Before(end) {
+			t.Fatalf("%s: no %q in its output (ended: %v). It printed:\n%s", p.name, text, p.ended, p.out.String())
+		}
+		p.news.Wait()
+	}
+}
