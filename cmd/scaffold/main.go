@@ -2,15 +2,11 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
 	"scaffold.dev/scaffold/internal/cli"
 )
 
 func main() {
-	if err := cli.New().Execute(); err != nil {
-		fmt.Fprintln(os.Stderr, "scaffold:", err)
-		os.Exit(1)
-	}
+	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

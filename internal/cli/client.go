@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+)
+
+// answerTime bounds every call but a stream: the controller answers from memory.
+const answerTime = 10 * time.Second
+
+// dialAdmin connects to the Admin API that the flags choose. The endpoint is for messages.
+func (r *remote) dialAdmin() (client apiv1connect.AdminClient, endpoint string, err error) {
+	endpoint, err = r.admin()
+	if err != nil {
+		return nil, "", err
+	}
+	http, base, err := api.Dial(endpoint)
+	if err != nil {
+		return nil, "", fail(ExitUsage, "", err)
+	}
+	return apiv1connect.NewAdminClient(http, base), endpoint, nil
+}
+
+// ask calls one method and turns what went wrong into an error with code and hint. listing is the
+// command that lists what may be meant.
+func ask[Req, Resp any](ctx context.Context, call func(context.Context, *connect.Request[Req]) (*connect.Response[Resp], error),
+	req *Req, endpoint, listing string) (*Resp, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	resp, err := call(ctx, connect.NewRequest(req))
+	if err != nil {
+		return nil, explain(err, endpoint, listing)
+	}
+	return resp.Msg, nil
+}
+
+// explain maps Connect's codes to ours.
+func explain(err error, endpoint, listing string) error {
+	var remote *connect.Error
+	if !errors.As(err, &remote) {
+		return err
+	}
+	said := errors.New(remote.Message())
+	switch remote.Code() {
+	case connect.CodeNotFound:
+		return fail(ExitNotFound, hintListing(listing), said)
+	case connect.CodeInvalidArgument, connect.CodeOutOfRange:
+		return fail(ExitUsage, "", said)
+	case connect.CodeAlreadyExists, connect.CodeFailedPrecondition, connect.CodePermissionDenied,
+		connect.CodeAborted, connect.CodeResourceExhausted:
+		return fail(ExitRefused, "", said)
+	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
+		return unreachable(err, endpoint, remote.Message())
+	case connect.CodeUnimplemented:
+		return failf(ExitFailed, "ask the controller instead, or bring both ends to the same version", "%s does not offer this", endpoint)
+	case connect.CodeCanceled:
+		return failf(ExitFailed, "", "interrupted")
+	}
+	return fail(ExitFailed, "", said)
+}
+
+func hintListing(listing string) string {
+	if listing == "" {
+		return ""
+	}
+	return "`" + listing + "` lists them"
+}
+
+func unreachable(err error, endpoint, said string) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return failf(ExitMissing, "its socket is root's: try again with sudo", "%s: permission denied", endpoint)
+	}
+	return failf(ExitUnreachable, "is the daemon running? --api or $"+apiVariable+" names another endpoint", "no answer from %s: %s", endpoint, said)
+}

@@ -1,0 +1,14 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// commands lists the constructors of the subcommands.
+var commands = []func() *cobra.Command{
+	serviceCommand,
+	hostCommand,
+	routerCommand,
+	flowCommand,
+	netCommand,
+	eventsCommand,
+	statusCommand,
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// runDir is where daemons and labs keep their sockets.
+const runDir = "/run/scaffold"
+
+// apiVariable names the endpoint for a whole shell session.
+const apiVariable = "SCAFFOLD_API"
+
+// remote says which daemon a command speaks to. In this order: --api, --lab, $SCAFFOLD_API, the
+// daemon of this machine, the only lab that runs here.
+type remote struct {
+	api, lab string
+	run      string                   // runDir, but for tests
+	getenv   func(string) string      // os.Getenv, but for tests
+	alive    func(socket string) bool // whether somebody accepts there
+}
+
+func addRemote(flags *pflag.FlagSet) *remote {
+	r := &remote{run: runDir, getenv: os.Getenv, alive: accepts}
+	flags.StringVar(&r.api, "api", "", "endpoint to ask, unix:/path or http://host:port (default: $"+apiVariable+", else the daemon of this machine, else the only running lab)")
+	flags.StringVar(&r.lab, "lab", "", "ask the lab of this name")
+	return r
+}
+
+func accepts(socket string) bool {
+	c, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return os.IsPermission(err) // somebody's, only not ours: let the call itself say so
+	}
+	c.Close()
+	return true
+}
+
+// chosen is what was named outright, "" if nothing was.
+func (r *remote) chosen() string {
+	switch {
+	case r.api != "":
+		return r.api
+	case r.lab != "":
+		return ""
+	}
+	return r.getenv(apiVariable)
+}
+
+// admin finds the endpoint of the Admin API.
+func (r *remote) admin() (string, error) {
+	if e := r.chosen(); e != "" {
+		return e, nil
+	}
+	if r.lab == "" {
+		for _, name := range []string{"hostd.sock", "controld.sock"} {
+			if socket := filepath.Join(r.run, name); r.alive(socket) {
+				return "unix:" + socket, nil
+			}
+		}
+	}
+	sockets, err := r.labSockets("*", "controld.sock")
+	if err != nil {
+		return "", err
+	}
+	return "unix:" + sockets[0].path, nil
+}
+
+// A nodeSocket is the API of one host of a lab, or of this machine.
+type nodeSocket struct{ node, path string }
+
+// hosts finds the endpoints of host daemons: all of a lab's, or the one of this machine. host, where
+// given, picks one of the lab's.
+func (r *remote) hosts(host string) ([]nodeSocket, error) {
+	if e := r.chosen(); e != "" {
+		return []nodeSocket{{path: e}}, nil
+	}
+	if r.lab == "" && host == "" {
+		if socket := filepath.Join(r.run, "hostd.sock"); r.alive(socket) {
+			return []nodeSocket{{path: "unix:" + socket}}, nil
+		}
+	}
+	if host == "" {
+		host = "*"
+	}
+	found, err := r.labSockets(host, "hostd.sock")
+	for i := range found {
+		found[i].path = "unix:" + found[i].path
+	}
+	return found, err
+}
+
+// labSockets returns the live sockets of one lab: the named one, or the only one that runs.
+func (r *remote) labSockets(node, name string) ([]nodeSocket, error) {
+	lab := r.lab
+	if lab == "" {
+		lab = "*"
+	}
+	byLab := map[string][]nodeSocket{}
+	paths, _ := filepath.Glob(filepath.Join(r.run, "lab", lab, node, name)) // the pattern is ours
+	for _, path := range paths {
+		if r.alive(path) {
+			dir := filepath.Dir(path)
+			key := filepath.Base(filepath.Dir(dir))
+			byLab[key] = append(byLab[key], nodeSocket{filepath.Base(dir), path})
+		}
+	}
+	return r.onlyLab(byLab, node)
+}
+
+func (r *remote) onlyLab(byLab map[string][]nodeSocket, node string) ([]nodeSocket, error) {
+	if len(byLab) == 1 {
+		for _, sockets := range byLab {
+			return sockets, nil
+		}
+	}
+	if len(byLab) > 1 {
+		return nil, failf(ExitUsage, "say which one with --lab NAME", "several labs run here: %s", strings.Join(sorted(byLab), ", "))
+	}
+	return nil, fail(ExitUnreachable, "start one (`scaffold lab up FILE`, `scaffold controld`) or name one with --api", r.nobody(node))
+}
+
+func (r *remote) nobody(node string) error {
+	switch {
+	case r.lab != "" && node != "*":
+		return fmt.Errorf("no host %q answers in lab %q", node, r.lab)
+	case node != "*":
+		return fmt.Errorf("no host %q answers in a lab of this machine", node)
+	case r.lab != "":
+		return fmt.Errorf("no lab %q answers on this machine", r.lab)
+	}
+	return fmt.Errorf("no scaffold daemon answers on this machine and no lab runs here")
+}

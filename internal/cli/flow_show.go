@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+)
+
+func flowList(f *flows) *cobra.Command {
+	req := &apiv1.ListFlowsRequest{}
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the live flows, by the names that programs used and the addresses on the wire",
+		Example: `  scaffold flow ls
+  scaffold flow ls --service web
+  scaffold flow ls --lab web --host c1`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&req.Service, "service", "", "only flows of this service")
+	cmd.Flags().Uint32Var(&req.Limit, "limit", 1000, "at most so many per host; 0 means all")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		all, err := f.list(cmd.Context(), req)
+		if err != nil {
+			return err
+		}
+		if err := f.print(cmd.OutOrStdout(), all, func(t *table) { drawFlows(t, all.Flows) }); err != nil {
+			return err
+		}
+		if int(all.Total) > len(all.Flows) && !f.json() {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d flows; --limit 0 shows all\n", len(all.Flows), all.Total)
+		}
+		return nil
+	}
+	return cmd
+}
+
+func flowShow(f *flows) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show one flow by its socketID",
+		Example: "  scaffold flow show 9f3c1b2a44d0e871",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			all, err := f.list(cmd.Context(), &apiv1.ListFlowsRequest{})
+			if err != nil {
+				return err
+			}
+			for _, flow := range all.Flows {
+				if flow.Id == args[0] {
+					return f.print(cmd.OutOrStdout(), flow, func(t *table) { drawFlow(t, flow) })
+				}
+			}
+			return failf(ExitNotFound, hintListing(listFlows), "no live flow has the socketID %q", args[0])
+		},
+	}
+}
+
+func drawFlow(t *table, f *apiv1.Flow) {
+	t.row("flow", f.Id)
+	t.row("host", f.Host)
+	t.row("role", f.Role+" of "+orElse(f.Service, "no service"))
+	t.row("protocol", f.Proto)
+	t.row("state", f.State)
+	t.row("program sees", f.Local+" -> "+f.Peer)
+	t.row("on the wire", f.WireLocal+" -> "+f.WirePeer)
+	t.row("process", process(f))
+	t.row("idle", idle(f))
+}
+
+func process(f *apiv1.Flow) string {
+	if f.Pid == 0 {
+		return f.Process
+	}
+	return fmt.Sprintf("%s (%d)", cmp.Or(f.Process, "?"), f.Pid)
+}
+
+func flowWho(f *flows) *cobra.Command {
+	return &cobra.Command{
+		Use:   "who ADDRESS",
+		Short: "Say which host and process an address from a server's log belongs to",
+		Long: `Who resolves an address of a flow: a server's log shows one address per connection, and this says
+whose it was. ADDRESS is an IPv6 address, with or without a port, as in [fd5d:0:1:101::1]:40000.`,
+		Example: "  scaffold flow who fd5d:0:1:101:9f3c:1b2a:44d0:e871",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkAddress(args[0]); err != nil {
+				return err
+			}
+			flow, err := f.who(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return f.print(cmd.OutOrStdout(), flow, func(t *table) { drawFlow(t, flow) })
+		},
+	}
+}
+
+func checkAddress(s string) error {
+	_, err1 := netip.ParseAddr(s)
+	_, err2 := netip.ParseAddrPort(s)
+	if err1 != nil && err2 != nil {
+		return failf(ExitUsage, "", "address %q: want an IPv6 address, or [address]:port", s)
+	}
+	return nil
+}
+
+// who asks host after host until one knows; only the flow's own ends do.
+func (f *flows) who(ctx context.Context, address string) (found *apiv1.Flow, err error) {
+	err = f.each(func(client apiv1connect.LocalClient, node nodeSocket) error {
+		ctx, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		if found != nil {
+			return nil
+		}
+		resp, err := client.Who(ctx, connect.NewRequest(&apiv1.WhoRequest{Address: address}))
+		if connect.CodeOf(err) == connect.CodeNotFound {
+			return nil
+		}
+		if err != nil {
+			return explain(err, node.path, listFlows)
+		}
+		found = resp.Msg
+		found.Host = orElse(found.Host, node.node)
+		return nil
+	})
+	if err == nil && found == nil {
+		err = fail(ExitNotFound, hintListing(listFlows), errors.New("no live flow has the address "+address))
+	}
+	return found, err
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+)
+
+func netCommand() *cobra.Command {
+	cmd := group("net", "Look at the network as a whole")
+	a := addAdmin(cmd)
+	cmd.AddCommand(netShow(a))
+	return cmd
+}
+
+func netShow(a admin) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show",
+		Short:   "Show the topology: routers, their links and hosts, and who resolves names",
+		Example: "  scaffold net show\n  scaffold net show -o json | jq .routers",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, endpoint, err := a.dialAdmin()
+			if err != nil {
+				return err
+			}
+			n, err := readNetwork(cmd.Context(), client, endpoint)
+			if err != nil {
+				return err
+			}
+			if a.json() {
+				return n.writeJSON(cmd.OutOrStdout())
+			}
+			return n.draw(cmd.OutOrStdout())
+		},
+	}
+}
+
+// network is the answers of three calls, as one picture.
+type network struct {
+	status  *apiv1.Status
+	routers *apiv1.ListRoutersResponse
+	hosts   *apiv1.ListHostsResponse
+}
+
+func readNetwork(ctx context.Context, c apiv1connect.AdminClient, at string) (n network, err error) {
+	if n.status, err = ask(ctx, c.GetStatus, &apiv1.GetStatusRequest{}, at, ""); err != nil {
+		return n, err
+	}
+	if n.routers, err = ask(ctx, c.ListRouters, &apiv1.ListRoutersRequest{}, at, ""); err != nil {
+		return n, err
+	}
+	sortRouters(n.routers.Routers)
+	n.hosts, err = ask(ctx, c.ListHosts, &apiv1.ListHostsRequest{}, at, "")
+	return n, err
+}
+
+func (n network) writeJSON(w io.Writer) error {
+	parts := map[string]proto.Message{"status": n.status, "routers": n.routers, "hosts": n.hosts}
+	out := map[string]json.RawMessage{}
+	for key, msg := range parts {
+		raw, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(msg)
+		if err != nil {
+			return err
+		}
+		var list map[string]json.RawMessage
+		if json.Unmarshal(raw, &list) == nil && list[key] != nil {
+			raw = list[key] // {"routers":{"routers":[...]}} helps nobody
+		}
+		out[key] = raw
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
+
+func (n network) draw(w io.Writer) error {
+	fmt.Fprintf(w, "network %s: services %s, locators %s, names end in .%s\n", n.status.Network,
+		n.status.GetSpace().GetServices(), n.status.GetSpace().GetAs(), n.status.Domain)
+	byName := map[string]*apiv1.Host{}
+	for _, h := range n.hosts.Hosts {
+		byName[h.Name] = h
+	}
+	for _, r := range n.routers.Routers {
+		fmt.Fprintf(w, "\n%s  %s router, %s, hosts %s\n", r.Name, kind(r), r.State, orElse(r.Block, "-"))
+		if err := drawTable(w, func(t *table) { drawLinks(t, r, byName) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func drawLinks(t *table, r *apiv1.Router, hosts map[string]*apiv1.Host) {
+	for _, l := range r.Links {
+		peer, detail := l.Peer, l.PeerPort
+		if h := hosts[l.Peer]; h != nil {
+			peer, detail = "host "+h.Name, h.Locator+" "+h.State
+		}
+		state := "up"
+		if !l.Up {
+			state = "down"
+		}
+		t.row("  "+l.Port, state, fmt.Sprintf("cost %d", l.Cost), orElse(peer, "nobody answers"), detail)
+	}
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/sid"
+)
+
+func serviceCreate(a admin) *cobra.Command {
+	req := &apiv1.CreateServiceRequest{}
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Give a service a name and an address",
+		Long: `Create reserves a name and assigns a serviceID, and with it the address that programs connect to.
+The service has no instance until a program on some host listens on its address; nothing else
+needs to be told.`,
+		Example: `  scaffold service create web
+  scaffold service create cache --datagrams unbound
+  scaffold service create db --ready tcp --weight 10`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVar(&req.Sid, "sid", "", "serviceID, as in 00000001-00c0ffee00c0ffee (default: one is assigned)")
+	cmd.Flags().Uint32Var(&req.Ss, "ss", 0, "service system that owns the name (default: the network's own)")
+	policy := addPolicy(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkServiceID(req.Sid); err != nil {
+			return err
+		}
+		req.Name, req.Policy = args[0], &apiv1.Policy{}
+		policy.apply(req.Policy)
+		return a.change(cmd, func(ctx context.Context, c apiv1connect.AdminClient, at string) (*apiv1.Service, error) {
+			return ask(ctx, c.CreateService, req, at, listServices)
+		})
+	}
+	return cmd
+}
+
+func checkServiceID(s string) error {
+	if s == "" {
+		return nil
+	}
+	_, err := sid.ParseServiceID(s)
+	return fail(ExitUsage, "", err)
+}
