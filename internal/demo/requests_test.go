@@ -1,0 +1,40 @@
+package demo
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCurlOutputBecomesRequests(t *testing.T) {
+	out := "s1\n#200 0.001200 \n#000 0.020000 Connection reset by peer\ns2\n#200 0.5 transfer closed with 3 bytes remaining to read\nnot found\n#404 0.001 \n"
+	r := NewRequests()
+	parseCurl(strings.NewReader(out), r.Add)
+	r.Close()
+	got := r.Since(0)
+	if len(got) != 4 {
+		t.Fatalf("%d requests of %q, want 4: %+v", len(got), out, got)
+	}
+	if got[0].Server != "s1" || got[0].Err != "" || got[0].End.Sub(got[0].Start) != 1200*time.Microsecond {
+		t.Errorf("answered request: %+v", got[0])
+	}
+	for i, want := range []string{"reset", "closed", "404"} {
+		if !strings.Contains(got[i+1].Err, want) {
+			t.Errorf("request %d: error %q, want one about %q", i+1, got[i+1].Err, want)
+		}
+	}
+	if tally := Count(got); len(tally.Failed) != 3 || tally.ByServer["s1"] != 1 {
+		t.Errorf("tally %+v", tally)
+	}
+}
+
+func TestAwaitEndsWithTheLoad(t *testing.T) {
+	r := NewRequests()
+	go func() { r.Add(Request{Server: "s1"}); r.Close() }()
+	if _, ok := r.Await(0, time.Minute, func(q Request) bool { return q.Server == "s2" }); ok {
+		t.Error("found a request that was never made")
+	}
+	if q, ok := r.Await(0, time.Minute, func(q Request) bool { return q.Server == "s1" }); !ok || q.Server != "s1" {
+		t.Errorf("missed the request: %+v, %v", q, ok)
+	}
+}
