@@ -3063,6 +3063,7 @@ type RouterJoin struct {
 	BootId        string                 `protobuf:"bytes,3,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`
 	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	Generation    uint64                 `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules it still holds, 0 if none
+	Block         uint32                 `protobuf:"varint,6,opt,name=block,proto3" json:"block,omitempty"`           // number of the block it asks for, 0: any; refused where another router has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3128,6 +3129,13 @@ func (x *RouterJoin) GetVersion() string {
 func (x *RouterJoin) GetGeneration() uint64 {
 	if x != nil {
 		return x.Generation
+	}
+	return 0
+}
+
+func (x *RouterJoin) GetBlock() uint32 {
+	if x != nil {
+		return x.Block
 	}
 	return 0
 }
@@ -5285,7 +5293,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05hosts\x18\x03 \x01(\v2\x17.scaffold.v1.HostStatesH\x00R\x05hosts\x129\n" +
 	"\bcounters\x18\x04 \x01(\v2\x1b.scaffold.v1.RouterCountersH\x00R\bcounters\x120\n" +
 	"\aapplied\x18\x05 \x01(\v2\x14.scaffold.v1.AppliedH\x00R\aappliedB\b\n" +
-	"\x06report\"\x8d\x01\n" +
+	"\x06report\"\xa3\x01\n" +
 	"\n" +
 	"RouterJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -5294,7 +5302,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x05 \x01(\x04R\n" +
-	"generation\":\n" +
+	"generation\x12\x14\n" +
+	"\x05block\x18\x06 \x01(\rR\x05block\":\n" +
 	"\n" +
 	"Neighbours\x12,\n" +
 	"\x05links\x18\x01 \x03(\v2\x16.scaffold.v1.NeighbourR\x05links\"\x86\x01\n" +
