@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* csum.h: changing addresses without breaking a checksum, whoever computes it. */
+#ifndef SCAFFOLD_CSUM_H
+#define SCAFFOLD_CSUM_H
+
+#include "parse.h"
+
+/* has_checksum says where the transport checksum lies in its header, or returns -1. */
+static __always_inline int checksum_offset(const struct packet *p)
+{
+	if (p->fragment == LATER_FRAGMENT)
+		return -1;
+	switch (p->proto) {
+	case PROTO_TCP:
+		return 16;
+	case PROTO_UDP:
+		return 6;
+	case PROTO_ICMPV6:
+		return 2;
+	}
+	return -1;
+}
+
+static __always_inline __u64 checksum_flags(const struct packet *p)
+{
+	return p->proto == PROTO_UDP ? BPF_F_MARK_MANGLED_0 : 0;
+}
+
+/*
+ * rewrite replaces both addresses. One difference over all 32 bytes with PSEUDO_HDR is right for complete
+ * checksums and for the halves that GSO and offloading senders leave (CHECKSUM_PARTIAL). RECOMPUTE_CSUM at the
+ * store keeps CHECKSUM_COMPLETE right on kernels that do not know BPF_F_IPV6, which fails at run time there.
+ * Packet pointers are invalid afterwards; *p is updated.
+ */
+static __always_inline int rewrite(struct __sk_buff *skb, __u32 l2, struct packet *p, const struct addr *src,
+				   const struct addr *dst)
+{
+	struct addr to[2] = { *src, *dst };
+	struct addr from[2] = { p->src, p->dst };
+	int off = checksum_offset(p);
+
+	if (off >= 0) {
+		__s64 diff = bpf_csum_diff((__be32 *)from, sizeof(from), (__be32 *)to, sizeof(to), 0);
+
+		if (bpf_l4_csum_replace(skb, p->l4 + off, 0, diff, BPF_F_PSEUDO_HDR | checksum_flags(p)))
+			return -1;
+	}
+	if (bpf_skb_store_bytes(skb, l2 + 8, to, sizeof(to), BPF_F_RECOMPUTE_CSUM))
+		return -1;
+	p->src = *src;
+	p->dst = *dst;
+	return 0;
+}
+
+/* set_word replaces version, traffic class and flow label, which no checksum covers. */
+static __always_inline int set_word(struct __sk_buff *skb, __u32 l2, struct packet *p, __u32 word)
+{
+	if (word == p->word)
+		return 0;
+	p->word = word;
+	return bpf_skb_store_bytes(skb, l2, &word, sizeof(word), BPF_F_RECOMPUTE_CSUM);
+}
+
+/* fold makes the 16-bit one's complement sum of a 64-bit accumulator of 32-bit words. */
+static __always_inline __u16 fold(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+/* pseudo_sum starts a checksum over the pseudo header; len in bytes, host order. */
+static __always_inline __u64 pseudo_sum(const struct addr *src, const struct addr *dst, __u32 len, __u8 proto)
+{
+	__u64 sum = bpf_htonl(len) + (__u64)bpf_htonl(proto);
+
+	sum += (src->hi & 0xffffffff) + (src->hi >> 32) + (src->lo & 0xffffffff) + (src->lo >> 32);
+	sum += (dst->hi & 0xffffffff) + (dst->hi >> 32) + (dst->lo & 0xffffffff) + (dst->lo >> 32);
+	return sum;
+}
+
+/* retry_of and with_retry: the retry count of unresolved packets, in the flow label, docs/protocol.md §3.1. */
+static __always_inline __u32 retry_of(const struct packet *p)
+{
+	return bpf_ntohl(p->word) & 3;
+}
+
+static __always_inline __u32 with_retry(__u32 word, __u32 retry)
+{
+	return (word & bpf_htonl(0xfff00000)) | bpf_htonl(retry);
+}
+
+#endif

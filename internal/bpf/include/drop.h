@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* drop.h: nothing vanishes uncounted. Each program has its own enum of reasons, its own "drops" map. */
+#ifndef SCAFFOLD_DROP_H
+#define SCAFFOLD_DROP_H
+
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+
+#define MAX_REASONS 64
+
+/* What the host's edge counts. Go names them in internal/bpf/host/counters.go, in this order. */
+enum host_reason {
+	HOST_NONE,
+	HOST_MALFORMED,       /* headers that do not parse */
+	HOST_NO_UPLINK,       /* egress on an interface that has no locator yet */
+	HOST_LEAK,            /* a service or identity address would have left the host */
+	HOST_NO_FLOW_OUT,     /* TCP from a local socket whose flow is unknown */
+	HOST_NO_FLOW_IN,      /* a socketID that is no flow of this host */
+	HOST_DIALLED_PEER,    /* a program dialled a frozen peer address */
+	HOST_FULL,            /* no room for another flow */
+	HOST_BAD_SOURCE,      /* right socketID, wrong peer */
+	HOST_SECOND_ANSWER,   /* SYN-ACK of another instance, answered with RST */
+	HOST_BAD_PORT,        /* right socketID, a port that the flow does not have */
+	HOST_NOT_ADMITTED,    /* a first packet that no rule below fits */
+	HOST_NOT_RESOLVED,    /* a service or identity address as destination on the wire */
+	HOST_FRAGMENT,        /* a later fragment whose first was not seen */
+	HOST_REWRITE,         /* a helper failed while the packet was changed */
+	HOST_HOP_LIMIT,       /* a bounce that has gone round too often */
+	HOST_CONNECTING,      /* a packet that a connecting flow cannot use yet */
+	HOST_UNUSABLE_ERROR,  /* an ICMPv6 error that quotes no flow */
+	/* Not drops: consumed or answered. */
+	HOST_BOUNCED,         /* returned to the service prefix */
+	HOST_REFUSED,         /* answered with ICMPv6 code 4 */
+	HOST_PROBED,          /* PROBE answered */
+	HOST_MESSAGE,         /* handed to the daemon */
+	HOST_HELD,            /* refusal handed to the daemon */
+	HOST_RESET,           /* answered with RST */
+	HOST_DAEMON_AWAY,     /* would have been handed to the daemon, which does not read */
+	HOST_REASONS
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MAX_REASONS);
+	__type(key, __u32);
+	__type(value, __u64);
+} drops SEC(".maps");
+
+static __always_inline void count(__u32 reason)
+{
+	__u64 *n = bpf_map_lookup_elem(&drops, &reason);
+
+	if (n)
+		*n += 1;
+}
+
+static __always_inline int drop(__u32 reason)
+{
+	count(reason);
+	return TC_ACT_SHOT;
+}
+
+#endif
