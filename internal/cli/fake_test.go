@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+)
+
+// fake is a controller and a host daemon that know one small network and nothing of the kernel.
+type fake struct {
+	apiv1connect.UnimplementedAdminHandler
+	apiv1connect.UnimplementedLocalHandler
+	mu       sync.Mutex
+	services map[string]*apiv1.Service
+}
+
+func newFake() http.Handler {
+	f := &fake{services: map[string]*apiv1.Service{"web": {
+		Name: "web", Sid: "00000001-00c0ffee00c0ffee", Address: "fd5c:0:0:1:c0:ffee:c0:ffee", Policy: &apiv1.Policy{Ready: "tcp"},
+		Instances: []*apiv1.Instance{
+			{Host: "s1", Locator: "fd5d:0:1:101::/64", Proto: "tcp", Port: 80, Weight: 3, Effective: 3, State: "serving", Flows: 2},
+			{Host: "s2", Locator: "fd5d:0:1:102::/64", Proto: "tcp", Port: 80, Weight: 1, State: "suspect", Reason: "3 probes unanswered"},
+		}}}}
+	mux := http.NewServeMux()
+	mux.Handle(apiv1connect.NewAdminHandler(f))
+	mux.Handle(apiv1connect.NewLocalHandler(f))
+	return mux
+}
+
+func answer[T any](msg *T, err error) (*connect.Response[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(msg), nil
+}
+
+// edit looks the service up and lets change have it.
+func (f *fake) edit(name string, change func(*apiv1.Service) error) (*connect.Response[apiv1.Service], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, ok := f.services[name]
+	if !ok {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no service named %q", name))
+	}
+	return answer(s, change(s))
+}
+
+func (f *fake) instance(service, host string, change func(*apiv1.Instance) error) (*connect.Response[apiv1.Service], error) {
+	return f.edit(service, func(s *apiv1.Service) error {
+		i := slices.IndexFunc(s.Instances, func(i *apiv1.Instance) bool { return i.Host == host })
+		if i < 0 {
+			return connect.NewError(connect.CodeNotFound, fmt.Errorf("no host named %q", host))
+		}
+		return change(s.Instances[i])
+	})
+}
+
+func (f *fake) CreateService(_ context.Context, r *connect.Request[apiv1.CreateServiceRequest]) (*connect.Response[apiv1.Service], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.services[r.Msg.Name] != nil:
+		return nil, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a service named %q exists", r.Msg.Name))
+	case len(r.Msg.Name) > 253:
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("service name: %d characters, want at most 253", len(r.Msg.Name)))
+	}
+	f.services[r.Msg.Name] = &apiv1.Service{Name: r.Msg.Name, Sid: "00000001-0000000000012345", Address: "fd5c:0:0:1::1:2345", Policy: r.Msg.Policy}
+	return answer(f.services[r.Msg.Name], nil)
+}
+
+func (f *fake) ListServices(context.Context, *connect.Request[apiv1.ListServicesRequest]) (*connect.Response[apiv1.ListServicesResponse], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := &apiv1.ListServicesResponse{}
+	for _, s := range f.services {
+		all.Services = append(all.Services, s)
+	}
+	return answer(all, nil)
+}
+
+func (f *fake) GetService(_ context.Context, r *connect.Request[apiv1.GetServiceRequest]) (*connect.Response[apiv1.Service], error) {
+	return f.edit(r.Msg.Name, func(*apiv1.Service) error { return nil })
+}
+
+func (f *fake) UpdatePolicy(_ context.Context, r *connect.Request[apiv1.UpdatePolicyRequest]) (*connect.Response[apiv1.Service], error) {
+	return f.edit(r.Msg.Name, func(s *apiv1.Service) error { s.Policy = r.Msg.Policy; return nil })
+}
+
+func (f *fake) SetWeight(_ context.Context, r *connect.Request[apiv1.SetWeightRequest]) (*connect.Response[apiv1.Service], error) {
+	return f.instance(r.Msg.Name, r.Msg.Host, func(i *apiv1.Instance) error { i.Weight = r.Msg.Weight; return nil })
+}
+
+func (f *fake) Drain(_ context.Context, r *connect.Request[apiv1.DrainRequest]) (*connect.Response[apiv1.Service], error) {
+	return f.instance(r.Msg.Name, r.Msg.Host, func(i *apiv1.Instance) error {
+		if i.Host == "s1" && !r.Msg.Undrain && !r.Msg.Force {
+			return connect.NewError(connect.CodeFailedPrecondition, errors.New("s1 is the last host that serves web: --force drains it"))
+		}
+		i.State = map[bool]string{true: "serving", false: "draining"}[r.Msg.Undrain]
+		return nil
+	})
+}
+
+func (f *fake) RemoveService(_ context.Context, r *connect.Request[apiv1.RemoveServiceRequest]) (*connect.Response[apiv1.RemoveServiceResponse], error) {
+	_, err := f.edit(r.Msg.Name, func(s *apiv1.Service) error {
+		if len(s.Instances) > 0 && !r.Msg.Force {
+			return connect.NewError(connect.CodeFailedPrecondition, errors.New("web has 2 instances"))
+		}
+		delete(f.services, s.Name)
+		return nil
+	})
+	return answer(&apiv1.RemoveServiceResponse{}, err)
+}
+
+func (f *fake) GetStatus(context.Context, *connect.Request[apiv1.GetStatusRequest]) (*connect.Response[apiv1.Status], error) {
+	return answer(&apiv1.Status{Network: "lab", Domain: "svc", Generation: 7, Services: 1, Instances: 2,
+		Space: &apiv1.Space{Services: "fd5c::/32", As: "fd5d:0:1::/48", Identities: "fd5e::/64"}}, nil)
+}
+
+func (f *fake) ListHosts(context.Context, *connect.Request[apiv1.ListHostsRequest]) (*connect.Response[apiv1.ListHostsResponse], error) {
+	return answer(&apiv1.ListHostsResponse{Hosts: []*apiv1.Host{
+		{Name: "s2", State: "suspect", Locator: "fd5d:0:1:102::/64", Router: "r1", Port: "eth1"},
+		{Name: "s1", State: "up", Locator: "fd5d:0:1:101::/64", Router: "r1", Port: "eth0", Cpu: 0.5},
+	}}, nil)
+}
+
+func (f *fake) GetHost(_ context.Context, r *connect.Request[apiv1.GetHostRequest]) (*connect.Response[apiv1.Host], error) {
+	if r.Msg.Name != "s1" {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no host named %q", r.Msg.Name))
+	}
+	return answer(&apiv1.Host{Name: "s1", State: "up", Instances: f.services["web"].Instances[:1]}, nil)
+}
+
+func (f *fake) ListRouters(context.Context, *connect.Request[apiv1.ListRoutersRequest]) (*connect.Response[apiv1.ListRoutersResponse], error) {
+	return answer(&apiv1.ListRoutersResponse{Routers: []*apiv1.Router{{Name: "r1", Service: true, State: "up", Generation: 7,
+		Links: []*apiv1.Link{{Port: "eth0", Peer: "s1", Up: true, Cost: 1}, {Port: "eth9", Cost: 1}}}}}, nil)
+}
+
+func (f *fake) WatchEvents(_ context.Context, r *connect.Request[apiv1.WatchEventsRequest], s *connect.ServerStream[apiv1.Event]) error {
+	for i := range min(2, r.Msg.History) {
+		if err := s.Send(&apiv1.Event{Seq: uint64(i), Kind: "host.join", Subject: fmt.Sprint("s", i+1), Text: "joined at r1"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fake) ListFlows(context.Context, *connect.Request[apiv1.ListFlowsRequest]) (*connect.Response[apiv1.ListFlowsResponse], error) {
+	return answer(&apiv1.ListFlowsResponse{Total: 5, Flows: []*apiv1.Flow{{Id: "9f3c1b2a44d0e871", Host: "c1", Role: "client", Proto: "tcp",
+		Service: "web", State: "bound", Pid: 42, Process: "curl", IdleMs: 1500}}}, nil)
+}
+
+func (f *fake) Who(_ context.Context, r *connect.Request[apiv1.WhoRequest]) (*connect.Response[apiv1.Flow], error) {
+	if r.Msg.Address != "fd5d::1" {
+		return nil, connect.NewError(connect.CodeNotFound, errors.New("no such flow"))
+	}
+	return answer(&apiv1.Flow{Id: "9f3c1b2a44d0e871", Host: "c1", Process: "curl", Pid: 42}, nil)
+}
