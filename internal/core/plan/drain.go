@@ -1,0 +1,183 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// delta collects the differences of one Drain by when they may be applied.
+type delta struct {
+	leave  Rules             // resolutions that lose a target
+	before map[string]*Rules // per router: what new instances need
+	grow   Rules             // services, and resolutions that lose none
+	after  map[string]*Rules // per router: what nothing points to any more
+	end    Rules             // services that are gone
+}
+
+// Drain returns what changed since the last Drain, in the order to send it in; empty when nothing did.
+func (p *Plan) Drain() []Step {
+	d := delta{before: make(map[string]*Rules), after: make(map[string]*Rules)}
+	p.drainServices(&d)
+	p.drainTopology(&d)
+	p.drainRouters(&d)
+	p.clean()
+	return d.steps(p.resolvers())
+}
+
+func (p *Plan) resolvers() []string {
+	var names []string
+	for name, r := range p.routers {
+		if r.Service {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (d *delta) steps(resolvers []string) []Step {
+	var steps []Step
+	add := func(to []string, r Rules) {
+		if len(to) > 0 && !r.Empty() {
+			steps = append(steps, Step{Routers: to, Rules: r})
+		}
+	}
+	each := func(m map[string]*Rules) {
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			add([]string{name}, *m[name])
+		}
+	}
+	add(resolvers, d.leave)
+	each(d.before)
+	add(resolvers, d.grow)
+	each(d.after)
+	add(resolvers, d.end)
+	return steps
+}
+
+func (p *Plan) drainServices(d *delta) {
+	for _, id := range slices.SortedFunc(maps.Keys(p.dirty.removed), compareIDs) {
+		p.drainRemoved(d, p.dirty.removed[id])
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(p.dirty.services), compareIDs) {
+		p.drainService(d, p.services[id])
+	}
+}
+
+func (p *Plan) drainRemoved(d *delta, s *service) {
+	for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
+		if len(s.ports[q].targets) > 0 {
+			d.leave.Resolutions = append(d.leave.Resolutions, Resolution{Triple: s.triple(q)})
+		}
+	}
+	if s.isSaid {
+		d.end.Services = append(d.end.Services, ServiceRule{Service: s.id, Gone: true})
+	}
+}
+
+func (p *Plan) drainService(d *delta, s *service) {
+	for _, q := range slices.SortedFunc(maps.Keys(s.dirty), comparePorts) {
+		p.drainPort(d, s, q)
+	}
+	clear(s.dirty)
+	rule := ServiceRule{Service: s.id, Forbidden: s.policy.Forbidden, Instances: s.count()}
+	if !s.isSaid || s.said != rule {
+		s.said, s.isSaid = rule, true
+		d.grow.Services = append(d.grow.Services, rule)
+	}
+}
+
+// count is over the real triples: ping would count them twice.
+func (s *service) count() (n uint32) {
+	for q, t := range s.ports {
+		if q != ping {
+			n += uint32(len(t.targets))
+		}
+	}
+	return n
+}
+
+func (p *Plan) drainPort(d *delta, s *service, q port) {
+	t, ok := s.ports[q]
+	if !ok {
+		t = &table{}
+		s.ports[q] = t
+	}
+	targets := p.compute(s, q)
+	r := Resolution{Triple: s.triple(q), Targets: targets}
+	switch {
+	case slices.Equal(t.targets, targets):
+	case shrinks(t.targets, targets):
+		d.leave.Resolutions = append(d.leave.Resolutions, r)
+	default:
+		d.grow.Resolutions = append(d.grow.Resolutions, r)
+	}
+	t.targets = targets
+	if len(t.instances) == 0 && len(targets) == 0 {
+		delete(s.ports, q)
+	}
+}
+
+func (p *Plan) drainTopology(d *delta) {
+	if !p.dirty.topology {
+		return
+	}
+	ways := p.ways()
+	for name, r := range p.routers {
+		set, gone := diff(r.said.ways, keyed(ways[name]), byPrefix)
+		d.routes(name, set, gone)
+	}
+}
+
+func (p *Plan) drainRouters(d *delta) {
+	for name := range p.dirty.routers {
+		r := p.routers[name]
+		set, gone := diff(r.said.hosts, keyed(p.own(r)), byPrefix)
+		d.routes(name, set, gone)
+		probes, ended := diff(r.said.probes, p.probes(r), byHost)
+		d.probes(name, probes, ended)
+		redirects, over := diff(r.said.redirects, p.redirectsAt(r), byFrom)
+		d.redirects(name, redirects, over)
+	}
+}
+
+func rulesOf(m map[string]*Rules, name string) *Rules {
+	if m[name] == nil {
+		m[name] = new(Rules)
+	}
+	return m[name]
+}
+
+func (d *delta) routes(name string, set, gone []Route) {
+	rulesOf(d.before, name).Routes = append(rulesOf(d.before, name).Routes, set...)
+	for _, r := range gone {
+		rulesOf(d.after, name).Routes = append(rulesOf(d.after, name).Routes, Route{Prefix: r.Prefix, Gone: true})
+	}
+}
+
+func (d *delta) probes(name string, set, gone []Probe) {
+	rulesOf(d.before, name).Probes = append(rulesOf(d.before, name).Probes, set...)
+	for _, r := range gone {
+		r.Gone = true
+		rulesOf(d.after, name).Probes = append(rulesOf(d.after, name).Probes, r)
+	}
+}
+
+func (d *delta) redirects(name string, set, gone []Redirect) {
+	rulesOf(d.before, name).Redirects = append(rulesOf(d.before, name).Redirects, set...)
+	for _, r := range gone {
+		r.Gone = true
+		rulesOf(d.after, name).Redirects = append(rulesOf(d.after, name).Redirects, r)
+	}
+}
+
+func compareIDs(a, b sid.ServiceID) int {
+	return cmp.Or(cmp.Compare(a.SS, b.SS), cmp.Compare(a.Suffix, b.Suffix))
+}
+
+func comparePorts(a, b port) int {
+	return cmp.Or(cmp.Compare(a.proto, b.proto), cmp.Compare(a.port, b.port))
+}

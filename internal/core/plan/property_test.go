@@ -1,0 +1,238 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+const (
+	nRouters  = 6
+	nHosts    = 8
+	nServices = 4
+)
+
+// A machine drives a plan, the world beside it, and one mirror per router.
+type machine struct {
+	world   *world
+	plan    *Plan
+	mirrors map[string]*mirror
+}
+
+func routerName(i int) string { return fmt.Sprintf("r%d", i) }
+func locator(i int) sid.Locator {
+	return sid.DefaultSpace().Locator(uint16(i%nRouters+1)<<8 | uint16(i+1))
+}
+func hostName(i int) string        { return fmt.Sprintf("h%d", i) }
+func serviceN(i int) sid.ServiceID { return sid.ServiceID{SS: 1, Suffix: sid.Suffix(0x10000 + i)} }
+
+func linkLocal(n int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("fe80::%x", n)) }
+
+func (m *machine) router(t *rapid.T) {
+	i := rapid.IntRange(0, nRouters-1).Draw(t, "router")
+	r := Router{Name: routerName(i), Service: rapid.Bool().Draw(t, "resolves"), Locator: sid.DefaultSpace().Locator(uint16(i+1) << 8)}
+	if old, ok := m.world.routers[r.Name]; ok {
+		r.Service = old.Service // what a router is, it is for life; a new role comes with a new stream
+	}
+	m.world.routers[r.Name] = r
+	if m.mirrors[r.Name] == nil {
+		m.plan.SetRouter(r)
+		m.plan.Drain()
+		m.mirrors[r.Name] = snapshot(m.plan, r.Name)
+		m.resync()
+		return
+	}
+	m.plan.SetRouter(r)
+}
+
+// resync stands for what Drain inside router swallowed.
+func (m *machine) resync() {
+	for name := range m.mirrors {
+		m.mirrors[name] = snapshot(m.plan, name)
+	}
+}
+
+func (m *machine) dropRouter(t *rapid.T) {
+	name := routerName(rapid.IntRange(0, nRouters-1).Draw(t, "router"))
+	m.plan.RemoveRouter(name)
+	delete(m.world.routers, name)
+	delete(m.world.links, name)
+	delete(m.mirrors, name)
+}
+
+func (m *machine) links(t *rapid.T) {
+	i := rapid.IntRange(0, nRouters-1).Draw(t, "router")
+	if _, ok := m.world.routers[routerName(i)]; !ok {
+		return
+	}
+	var links []Link
+	for n := range rapid.IntRange(0, 4).Draw(t, "links") {
+		peer := rapid.IntRange(0, nRouters-1).Draw(t, "peer")
+		links = append(links, Link{
+			Port: fmt.Sprintf("p%d", n), Peer: routerName(peer), Via: linkLocal(peer + 1),
+			State: LinkState(rapid.IntRange(0, 2).Draw(t, "state")), Cost: rapid.Uint32Range(0, 3).Draw(t, "cost"),
+		})
+	}
+	m.world.links[routerName(i)] = links
+	m.plan.SetLinks(routerName(i), links)
+}
+
+func (m *machine) host(t *rapid.T) {
+	i := rapid.IntRange(0, nHosts-1).Draw(t, "host")
+	h := Host{
+		Name: hostName(i), Locator: locator(i), Router: routerName(i % nRouters), Port: rapid.SampledFrom([]string{"e0", "e1"}).Draw(t, "port"),
+		LinkLocal: linkLocal(0x100 + i), State: HostState(rapid.IntRange(0, 2).Draw(t, "state")),
+	}
+	m.world.hosts[h.Locator] = h
+	m.plan.SetHost(h)
+}
+
+func (m *machine) dropHost(t *rapid.T) {
+	l := locator(rapid.IntRange(0, nHosts-1).Draw(t, "host"))
+	m.plan.RemoveHost(l)
+	delete(m.world.hosts, l)
+	m.forget(func(r reg) bool { return r.at == l })
+}
+
+func (m *machine) forget(gone func(reg) bool) {
+	for r := range m.world.regs {
+		if gone(r) {
+			delete(m.world.regs, r)
+		}
+	}
+}
+
+func (m *machine) state(t *rapid.T) {
+	l := locator(rapid.IntRange(0, nHosts-1).Draw(t, "host"))
+	s := HostState(rapid.IntRange(0, 2).Draw(t, "state"))
+	if h, ok := m.world.hosts[l]; ok != m.plan.SetHostState(l, s) {
+		t.Fatalf("SetHostState(%v) disagrees on whether the host exists", l)
+	} else if ok {
+		h.State = s
+		m.world.hosts[l] = h
+	}
+}
+
+func (m *machine) service(t *rapid.T) {
+	id := serviceN(rapid.IntRange(0, nServices-1).Draw(t, "service"))
+	m.world.services[id] = Policy{Weight: rapid.SampledFrom([]uint32{0, 1, 7}).Draw(t, "weight")}
+	m.plan.SetService(id, m.world.services[id])
+}
+
+func (m *machine) dropService(t *rapid.T) {
+	id := serviceN(rapid.IntRange(0, nServices-1).Draw(t, "service"))
+	m.plan.RemoveService(id)
+	delete(m.world.services, id)
+	m.forget(func(r reg) bool { return r.triple.Service == id })
+	for k := range m.world.overrides {
+		if k.service == id {
+			delete(m.world.overrides, k)
+		}
+	}
+}
+
+func (m *machine) override(t *rapid.T) {
+	k := override{serviceN(rapid.IntRange(0, nServices-1).Draw(t, "service")), hostName(rapid.IntRange(0, nHosts-1).Draw(t, "host"))}
+	if _, ok := m.world.services[k.service]; !ok {
+		return
+	}
+	o := Override{Weight: rapid.Uint32Range(0, 2).Draw(t, "weight"), Set: true, Drain: rapid.Bool().Draw(t, "drain")}
+	m.world.overrides[k] = o
+	m.plan.SetOverride(k.service, k.host, o)
+}
+
+func drawReg(t *rapid.T) reg {
+	return reg{locator(rapid.IntRange(0, nHosts-1).Draw(t, "host")), sid.Triple{
+		Service: serviceN(rapid.IntRange(0, nServices-1).Draw(t, "service")),
+		Proto:   sid.TCP, Port: rapid.SampledFrom([]uint16{80, 443}).Draw(t, "port"),
+	}}
+}
+
+func (m *machine) register(t *rapid.T) {
+	r, ready := drawReg(t), Readiness{Ready: rapid.Bool().Draw(t, "ready")}
+	_, host := m.world.hosts[r.at]
+	_, service := m.world.services[r.triple.Service]
+	if err := m.plan.Register(r.at, r.triple, ready); (err == nil) != (host && service) {
+		t.Fatalf("Register: %v with host %v, service %v", err, host, service)
+	} else if err == nil {
+		m.world.regs[r] = ready
+	}
+}
+
+func (m *machine) withdraw(t *rapid.T) {
+	r := drawReg(t)
+	m.plan.Withdraw(r.at, r.triple)
+	delete(m.world.regs, r)
+}
+
+func (m *machine) drain(t *rapid.T) {
+	leaving := true
+	for _, step := range m.plan.Drain() {
+		leaving = leaving && m.onlyLeaves(step)
+		if !leaving && m.leaves(step) {
+			t.Fatalf("a withdrawal waits behind something else: %+v", step)
+		}
+		for _, name := range step.Routers {
+			m.mirrors[name].apply(step.Rules)
+		}
+	}
+}
+
+// leaves reports whether the step takes a target away.
+func (m *machine) leaves(s Step) bool {
+	return slices.ContainsFunc(s.Rules.Resolutions, func(r Resolution) bool {
+		return shrinks(m.mirrors[s.Routers[0]].resolutions[r.Triple], r.Targets)
+	})
+}
+
+func (m *machine) onlyLeaves(s Step) bool {
+	return len(s.Rules.Routes)+len(s.Rules.Services)+len(s.Rules.Probes)+len(s.Rules.Redirects) == 0 && m.leaves(s)
+}
+
+// check is called after every action; most look at the state only once it is drained.
+func (m *machine) check(t *rapid.T) {
+	m.drain(t)
+	scratch := m.world.scratch(rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "order"))))
+	for name := range m.world.routers {
+		told, kept, fresh := m.mirrors[name].String(), snapshot(m.plan, name).String(), snapshot(scratch, name).String()
+		if told != kept {
+			t.Fatalf("%s: deltas lead to\n%s\nthe snapshot says\n%s", name, told, kept)
+		}
+		if kept != fresh {
+			t.Fatalf("%s: step by step the rules are\n%s\nfrom scratch\n%s", name, kept, fresh)
+		}
+		m.checkTargets(t, name)
+	}
+	m.checkPaths(t)
+}
+
+func TestAnyHistoryGivesTheRulesOfItsState(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &machine{newWorld(), New(sid.DefaultSpace()), map[string]*mirror{}}
+		t.Repeat(map[string]func(*rapid.T){
+			"router": m.router, "drop router": m.dropRouter, "links": m.links,
+			"host": m.host, "drop host": m.dropHost, "state": m.state,
+			"service": m.service, "drop service": m.dropService, "override": m.override,
+			"register": m.register, "register more": m.register, "withdraw": m.withdraw,
+			"": m.check,
+		})
+	})
+}
+
+// Several changes between two Drains must end in the same place as one by one.
+func TestBatchesEndWhereSingleChangesEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &machine{newWorld(), New(sid.DefaultSpace()), map[string]*mirror{}}
+		t.Repeat(map[string]func(*rapid.T){
+			"router": m.router, "links": m.links, "host": m.host, "drop host": m.dropHost, "state": m.state,
+			"service": m.service, "drop service": m.dropService, "override": m.override,
+			"register": m.register, "register more": m.register, "withdraw": m.withdraw, "drain": m.check,
+		})
+	})
+}

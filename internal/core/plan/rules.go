@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"net/netip"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// Rules are entries of a router's tables: a delta in a Step, everything in a Snapshot.
+type Rules struct {
+	Routes      []Route
+	Services    []ServiceRule
+	Resolutions []Resolution
+	Probes      []Probe
+	Redirects   []Redirect
+}
+
+// Empty reports whether there is nothing to say.
+func (r *Rules) Empty() bool {
+	return len(r.Routes)+len(r.Services)+len(r.Resolutions)+len(r.Probes)+len(r.Redirects) == 0
+}
+
+// A Route is one entry of the forwarding table.
+type Route struct {
+	Prefix netip.Prefix
+	Via    netip.Addr
+	Port   string
+	MAC    [6]byte
+	Gone   bool
+}
+
+// A ServiceRule says that a service exists, and how many targets all its triples have together:
+// none is refused otherwise than an unserved port, docs/protocol.md §3.5.
+type ServiceRule struct {
+	Service   sid.ServiceID
+	Instances uint32
+	Forbidden bool
+	Gone      bool
+}
+
+// A Resolution is the table of one triple; protocol 0 and port 0 stand for ping. No targets:
+// removed. Targets are shared between all who get them: read only.
+type Resolution struct {
+	Triple  sid.Triple
+	Targets []Target // by locator
+}
+
+// A Target is one instance with its effective weight, which is never 0.
+type Target struct {
+	Locator sid.Locator
+	Weight  uint32
+}
+
+// A Probe is an order to the first-hop router to watch a host.
+type Probe struct {
+	Locator sid.Locator
+	Port    string
+	Gone    bool
+}
+
+// A Redirect rewrites a locator that moved, at the router of the old place.
+type Redirect struct {
+	From, To sid.Locator
+	Gone     bool
+}
+
+// A Step is a delta for some routers. Steps are sent in order.
+type Step struct {
+	Routers []string
+	Rules   Rules
+}

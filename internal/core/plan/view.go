@@ -1,0 +1,185 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// Snapshot is everything that the router has been told up to the last Drain, in order of keys.
+func (p *Plan) Snapshot(name string) Rules {
+	var all Rules
+	r, ok := p.routers[name]
+	if !ok {
+		return all
+	}
+	all.Routes = slices.SortedFunc(maps.Values(r.said.ways), byPrefix)
+	all.Routes = append(all.Routes, slices.SortedFunc(maps.Values(r.said.hosts), byPrefix)...)
+	all.Probes = slices.SortedFunc(maps.Values(r.said.probes), byHost)
+	all.Redirects = slices.SortedFunc(maps.Values(r.said.redirects), byFrom)
+	if r.Service {
+		p.resolutions(&all)
+	}
+	return all
+}
+
+func (p *Plan) resolutions(all *Rules) {
+	for _, id := range slices.SortedFunc(maps.Keys(p.services), compareIDs) {
+		s := p.services[id]
+		if s.isSaid {
+			all.Services = append(all.Services, s.said)
+		}
+		for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
+			if t := s.ports[q]; len(t.targets) > 0 {
+				all.Resolutions = append(all.Resolutions, Resolution{Triple: s.triple(q), Targets: t.targets})
+			}
+		}
+	}
+}
+
+// An Instance is what the plan knows of one, for people to see.
+type Instance struct {
+	Triple    sid.Triple
+	Host      string
+	Locator   sid.Locator
+	Weight    uint32 // as set, drained or not
+	Effective uint32 // as the routers use it
+	State     string // "serving", "draining", "suspect", "gone", "not ready"
+	Reason    string // why it is not serving
+}
+
+// Instances lists the instances of a service by triple and locator.
+func (p *Plan) Instances(id sid.ServiceID) []Instance {
+	s, ok := p.services[id]
+	if !ok {
+		return nil
+	}
+	var list []Instance
+	for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
+		t := s.ports[q]
+		for _, l := range slices.Sorted(maps.Keys(t.instances)) {
+			list = append(list, p.instance(s, q, t, l))
+		}
+	}
+	return list
+}
+
+// InstancesAt lists the instances on a host.
+func (p *Plan) InstancesAt(l sid.Locator) []Instance {
+	h, ok := p.hosts[l]
+	if !ok {
+		return nil
+	}
+	var list []Instance
+	for t := range h.triples {
+		s, q := p.services[t.Service], port{t.Proto, t.Port}
+		list = append(list, p.instance(s, q, s.ports[q], l))
+	}
+	slices.SortFunc(list, func(a, b Instance) int {
+		if c := compareIDs(a.Triple.Service, b.Triple.Service); c != 0 {
+			return c
+		}
+		return comparePorts(port{a.Triple.Proto, a.Triple.Port}, port{b.Triple.Proto, b.Triple.Port})
+	})
+	return list
+}
+
+func (p *Plan) instance(s *service, q port, t *table, l sid.Locator) Instance {
+	h, ready := p.hosts[l], t.instances[l]
+	o := s.overrides[h.Name]
+	set := o
+	set.Drain = false
+	i := Instance{Triple: s.triple(q), Host: h.Name, Locator: l, Weight: (&service{policy: s.policy, overrides: map[string]Override{h.Name: set}}).weight(h.Name)}
+	for _, target := range t.targets {
+		if target.Locator == l {
+			i.Effective = target.Weight
+		}
+	}
+	i.State, i.Reason = state(h.Host, o, ready, i)
+	return i
+}
+
+func state(h Host, o Override, r Readiness, i Instance) (string, string) {
+	switch {
+	case h.State == HostGone:
+		return "gone", "host is gone"
+	case h.State == HostSuspect && i.Effective > 0:
+		return "suspect", "host does not answer probes; kept because no other instance could serve"
+	case h.State == HostSuspect:
+		return "suspect", "host does not answer probes"
+	case o.Drain:
+		return "draining", "drained by an operator"
+	case !r.Ready:
+		return "not ready", r.Reason
+	case i.Weight == 0:
+		return "serving", "weight is 0: no new flows"
+	}
+	return "serving", ""
+}
+
+// SoleServer names a triple of the service that would be left without a target if the host served
+// no more.
+func (p *Plan) SoleServer(id sid.ServiceID, hostName string) (sid.Triple, bool) {
+	s, ok := p.services[id]
+	if !ok {
+		return sid.Triple{}, false
+	}
+	for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
+		if t := s.ports[q]; q != ping && len(t.targets) > 0 && p.only(t.targets, hostName) {
+			return s.triple(q), true
+		}
+	}
+	return sid.Triple{}, false
+}
+
+func (p *Plan) only(targets []Target, hostName string) bool {
+	for _, t := range targets {
+		if h, ok := p.hosts[t.Locator]; ok && h.Name != hostName {
+			return false
+		}
+	}
+	return true
+}
+
+// Override is what an operator said of the host.
+func (p *Plan) Override(id sid.ServiceID, hostName string) Override {
+	if s, ok := p.services[id]; ok {
+		return s.overrides[hostName]
+	}
+	return Override{}
+}
+
+// Registrations are the triples that a host registered, in no order.
+func (p *Plan) Registrations(l sid.Locator) []sid.Triple {
+	if h, ok := p.hosts[l]; ok {
+		return slices.Collect(maps.Keys(h.triples))
+	}
+	return nil
+}
+
+// Readiness is what the host said last of an instance; ok is false where it is none.
+func (p *Plan) Readiness(l sid.Locator, t sid.Triple) (r Readiness, ok bool) {
+	if s, known := p.services[t.Service]; known {
+		if have, known := s.ports[port{t.Proto, t.Port}]; known {
+			r, ok = have.instances[l]
+		}
+	}
+	return r, ok
+}
+
+// Host is the host with the locator.
+func (p *Plan) Host(l sid.Locator) (Host, bool) {
+	if h, ok := p.hosts[l]; ok {
+		return h.Host, true
+	}
+	return Host{}, false
+}
+
+// Count is how many services, and instances of them, the plan holds.
+func (p *Plan) Count() (services, instances int) {
+	for _, h := range p.hosts {
+		instances += len(h.triples)
+	}
+	return len(p.services), instances
+}
