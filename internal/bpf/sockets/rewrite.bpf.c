@@ -7,22 +7,33 @@
 
 #define AF_INET6 10
 
-const volatile __u8 to[16] = {};
+const volatile __u32 to[4] = {}; /* network order */
 
 SEC("cgroup/bind6")
 int rewrite_bind6(struct bpf_sock_addr *ctx)
 {
-	__u32 addr[4];
-
 	if (ctx->user_family != AF_INET6 || !ctx->user_port)
 		return 1;
-	if (ctx->user_ip6[0] | ctx->user_ip6[1] | ctx->user_ip6[2] | ctx->user_ip6[3])
+	/* Word by word, with barriers: the verifier takes the context at constant offsets only. */
+	if (ctx->user_ip6[0])
 		return 1;
-	__builtin_memcpy(addr, (const void *)to, sizeof(addr));
-	ctx->user_ip6[0] = addr[0];
-	ctx->user_ip6[1] = addr[1];
-	ctx->user_ip6[2] = addr[2];
-	ctx->user_ip6[3] = addr[3];
+	barrier();
+	if (ctx->user_ip6[1])
+		return 1;
+	barrier();
+	if (ctx->user_ip6[2])
+		return 1;
+	barrier();
+	if (ctx->user_ip6[3])
+		return 1;
+	barrier();
+	ctx->user_ip6[0] = to[0];
+	barrier();
+	ctx->user_ip6[1] = to[1];
+	barrier();
+	ctx->user_ip6[2] = to[2];
+	barrier();
+	ctx->user_ip6[3] = to[3];
 	return 1;
 }
 

@@ -1,6 +1,7 @@
 package sockets
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net/netip"
@@ -23,7 +24,12 @@ func RewriteBind(cgroupDir string, to netip.Addr) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse the bind hook: %w", err)
 	}
-	if err := spec.Variables["to"].Set(to.As16()); err != nil {
+	b := to.As16()
+	var words [4]uint32 // in memory as on the wire
+	for i := range words {
+		words[i] = binary.NativeEndian.Uint32(b[4*i:])
+	}
+	if err := spec.Variables["to"].Set(words); err != nil {
 		return nil, fmt.Errorf("set the bind hook's address: %w", err)
 	}
 	var objs rewriteObjects
