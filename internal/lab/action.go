@@ -1,0 +1,141 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// An Action is one thing that happens to a lab: a step of a timeline or a command of the CLI.
+type Action struct {
+	Verb    string
+	Node    string
+	Program string         // "" means the whole node
+	Service string         // weight, drain, undrain
+	Weight  uint32         // weight
+	Signal  syscall.Signal // kill
+	Peer    string         // cut, unplug, heal: the link to this node alone
+	Argv    []string       // exec
+}
+
+// verbs and how each is written, for messages.
+var verbs = map[string]string{
+	"start":   "start NODE[/PROGRAM]",
+	"kill":    "kill NODE[/PROGRAM] [SIGNAL]",
+	"stop":    "stop NODE[/PROGRAM]",
+	"cont":    "cont NODE[/PROGRAM]",
+	"restart": "restart NODE[/PROGRAM]",
+	"cut":     "cut NODE [PEER]",
+	"unplug":  "unplug NODE [PEER]",
+	"heal":    "heal NODE [PEER]",
+	"weight":  "weight SERVICE HOST NUMBER",
+	"drain":   "drain SERVICE HOST",
+	"undrain": "undrain SERVICE HOST",
+	"exec":    "exec NODE: COMMAND",
+}
+
+// Verbs are the words that an action may begin with.
+func Verbs() []string {
+	names := make([]string, 0, len(verbs))
+	for v := range verbs {
+		names = append(names, v)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ParseAction reads one action as a timeline writes it. Whether the names exist is for check to say.
+func ParseAction(text string) (Action, error) {
+	verb, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	form, ok := verbs[verb]
+	if !ok {
+		return Action{}, fmt.Errorf("unknown action %q; expected one of %s", verb, strings.Join(Verbs(), ", "))
+	}
+	a := Action{Verb: verb}
+	if !a.parse(rest) {
+		return Action{}, fmt.Errorf("action %q: expected %q", text, form)
+	}
+	return a, nil
+}
+
+func (a *Action) parse(rest string) bool {
+	if a.Verb == "exec" {
+		node, command, ok := strings.Cut(rest, ":")
+		a.Node = strings.TrimSpace(node)
+		argv, err := SplitArgv(command)
+		a.Argv = argv
+		return ok && err == nil && a.Node != ""
+	}
+	words := strings.Fields(rest)
+	if len(words) == 0 {
+		return false
+	}
+	switch a.Verb {
+	case "weight":
+		return a.parseWeight(words)
+	case "drain", "undrain":
+		if len(words) == 2 {
+			a.Service, a.Node = words[0], words[1]
+		}
+		return len(words) == 2
+	case "cut", "unplug", "heal":
+		a.Node = words[0]
+		if len(words) == 2 {
+			a.Peer = words[1]
+		}
+		return len(words) <= 2
+	}
+	a.Node, a.Program, _ = strings.Cut(words[0], "/")
+	if a.Verb == "kill" {
+		return a.parseSignal(words[1:])
+	}
+	return len(words) == 1
+}
+
+func (a *Action) parseWeight(words []string) bool {
+	if len(words) != 3 {
+		return false
+	}
+	w, err := strconv.ParseUint(words[2], 10, 16)
+	a.Service, a.Node, a.Weight = words[0], words[1], uint32(w)
+	return err == nil
+}
+
+func (a *Action) parseSignal(words []string) bool {
+	a.Signal = syscall.SIGKILL
+	if len(words) == 0 {
+		return true
+	}
+	name := strings.TrimPrefix(strings.TrimPrefix(strings.ToUpper(words[0]), "-"), "SIG")
+	if n, err := strconv.Atoi(name); err == nil {
+		a.Signal = syscall.Signal(n)
+	} else {
+		a.Signal = unix.SignalNum("SIG" + name)
+	}
+	return len(words) == 1 && a.Signal > 0 && a.Signal < 65
+}
+
+// String writes the action as ParseAction reads it.
+func (a Action) String() string {
+	target := a.Node
+	if a.Program != "" {
+		target += "/" + a.Program
+	}
+	switch {
+	case a.Verb == "exec":
+		return "exec " + a.Node + ": " + strings.Join(a.Argv, " ")
+	case a.Verb == "weight":
+		return fmt.Sprintf("weight %s %s %d", a.Service, a.Node, a.Weight)
+	case a.Service != "":
+		return a.Verb + " " + a.Service + " " + a.Node
+	case a.Peer != "":
+		return a.Verb + " " + a.Node + " " + a.Peer
+	case a.Verb == "kill" && a.Signal != syscall.SIGKILL:
+		return "kill " + target + " " + strings.TrimPrefix(unix.SignalName(a.Signal), "SIG")
+	}
+	return a.Verb + " " + target
+}

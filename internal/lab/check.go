@@ -1,0 +1,146 @@
+package lab
+
+import (
+	"net/netip"
+	"regexp"
+	"strings"
+)
+
+// Management is the prefix of the network that joins the controller and the routers beside the data
+// links, and PlainPrefix that of the plain routers' own addresses.
+var (
+	Management  = netip.MustParsePrefix("fd5f:0:0:1::/64")
+	PlainPrefix = netip.MustParsePrefix("fd5f:0:0:2::/64")
+)
+
+// managementNode is the namespace of the management network's bridge.
+const managementNode = "mgmt"
+
+// execGroup is the cgroup of commands that are run in a node beside its programs.
+const execGroup = "exec"
+
+// check finds what single values cannot show: names that refer to nothing, clashes, missing parts.
+func (f *File) check(r *reader) {
+	f.checkNetwork(r)
+	f.checkNodes(r)
+	f.checkLinks(r)
+	f.checkServices(r)
+	for _, n := range f.Nodes {
+		f.checkPrograms(r, n)
+	}
+	for _, s := range f.Timeline {
+		f.checkAction(r, s)
+	}
+	for _, m := range f.Measure {
+		f.checkMeasure(r, m)
+	}
+}
+
+func (f *File) checkNetwork(r *reader) {
+	space := f.Network.Space
+	for _, used := range []netip.Prefix{Management, PlainPrefix} {
+		for what, p := range map[string]netip.Prefix{"services": space.Services, "as": space.AS, "identities": space.Identities} {
+			if p.IsValid() && p.Overlaps(used) {
+				r.errorf(f.Network.Line, "network: %s %v overlaps %v, which the lab itself uses", what, p, used)
+			}
+		}
+	}
+}
+
+func (f *File) checkNodes(r *reader) {
+	blocks := map[int]*Node{}
+	var controller *Node
+	for _, n := range f.Nodes {
+		if n.Name == managementNode {
+			r.errorf(n.Line, "node %q: the lab itself uses that name; choose another", n.Name)
+		}
+		if first := blocks[n.Block]; n.Block > 0 && first != nil {
+			r.errorf(n.Line, "address clash: router %q has block %d, which router %q has already (line %d)", n.Name, n.Block, first.Name, first.Line)
+		}
+		blocks[n.Block] = n
+		if n.Kind == Controller && controller != nil {
+			r.errorf(n.Line, "second controller %q; expected one (the first is %q on line %d)", n.Name, controller.Name, controller.Line)
+		} else if n.Kind == Controller {
+			controller = n
+		}
+	}
+	if controller == nil {
+		r.errorf(1, "no controller; expected one node with kind: controller")
+	}
+	f.checkRouters(r)
+}
+
+func (f *File) checkRouters(r *reader) {
+	routers := f.of(Router)
+	if len(routers) == 0 {
+		r.errorf(1, "no router; expected at least one node with kind: router")
+		return
+	}
+	if len(routers) > 255 {
+		r.errorf(1, "%d routers; expected at most 255, the number of blocks", len(routers))
+	}
+	for _, n := range routers {
+		if n.Service {
+			return
+		}
+	}
+	r.errorf(routers[0].Line, "no service router: nothing would resolve names; expected service: true on at least one router")
+}
+
+func (f *File) checkLinks(r *reader) {
+	for _, l := range f.Links {
+		if l.Ends[0] == l.Ends[1] {
+			r.errorf(l.Line, "link from %q to itself; expected two different nodes", l.Ends[0])
+			continue
+		}
+		a, b := f.end(r, l, 0), f.end(r, l, 1)
+		if a == nil || b == nil {
+			continue
+		}
+		f.checkPair(r, l, a, b)
+		f.checkPair(r, l, b, a)
+	}
+	f.checkReach(r)
+}
+
+func (f *File) end(r *reader, l *Link, i int) *Node {
+	n := f.Node(l.Ends[i])
+	if n == nil {
+		r.errorf(l.Line, "link to unknown node %q; expected one of %s", l.Ends[i], f.names())
+	}
+	return n
+}
+
+func (f *File) checkPair(r *reader, l *Link, a, b *Node) {
+	switch {
+	case a.Kind == Controller:
+		r.errorf(l.Line, "link to controller %q: it reaches the routers over the management network and has no links of its own", a.Name)
+	case a.Kind == Host && b.Kind == Host && a.Name < b.Name:
+		r.errorf(l.Line, "link between hosts %q and %q; expected a router at one end", a.Name, b.Name)
+	case a.Kind == Host && b.Kind == Plain:
+		r.errorf(l.Line, "link between host %q and plain router %q: the controller is unreachable over it; a host's first hop is a node of kind router", a.Name, b.Name)
+	}
+}
+
+// names lists the nodes, for messages.
+func (f *File) names() string {
+	names := make([]string, len(f.Nodes))
+	for i, n := range f.Nodes {
+		names[i] = n.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+var serviceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+
+func (f *File) checkServices(r *reader) {
+	for _, s := range f.Services {
+		if !serviceName.MatchString(s.Name) || len(s.Name) > 200 {
+			r.errorf(s.Line, "service %.80q: expected DNS labels of 1 to 63 of a-z, 0-9 and inner dashes, 200 in all", s.Name)
+		}
+		kind, _, _ := strings.Cut(s.Ready, ":")
+		if s.Ready != "" && kind != "tcp" && kind != "http" && kind != "exec" {
+			r.errorf(s.Line, "service %q: ready %q: expected tcp, http:/path or exec:command", s.Name, s.Ready)
+		}
+	}
+}

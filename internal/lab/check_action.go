@@ -1,0 +1,52 @@
+package lab
+
+import "fmt"
+
+// CheckAction says which name in an action refers to nothing in this lab.
+func (f *File) CheckAction(a Action) error {
+	n := f.Node(a.Node)
+	switch {
+	case n == nil:
+		return fmt.Errorf("%q: unknown node %q; expected one of %s", a, a.Node, f.names())
+	case a.Service != "":
+		return f.checkSteer(a, n)
+	case a.Peer != "":
+		if len(f.linksBetween(a.Node, a.Peer)) == 0 {
+			return fmt.Errorf("%q: no link between %q and %q", a, a.Node, a.Peer)
+		}
+	case a.Verb == "cut" || a.Verb == "unplug" || a.Verb == "heal":
+		if len(f.linksBetween(a.Node, "")) == 0 {
+			return fmt.Errorf("%q: node %q has no links", a, a.Node)
+		}
+	case a.Program != "" && a.Program != daemons[n.Kind] && n.Program(a.Program) == nil:
+		return fmt.Errorf("%q: node %q has no program %q", a, a.Node, a.Program)
+	case a.Verb == "restart" && a.Program == "" && daemons[n.Kind] == "":
+		return fmt.Errorf("%q: node %q runs no daemon", a, a.Node)
+	}
+	for _, word := range a.Argv {
+		if err := checkVariables(word, func(name string) bool { return f.service(name) != nil }); err != nil {
+			return fmt.Errorf("%q: %w", a, err)
+		}
+	}
+	return nil
+}
+
+// checkSteer leaves services that the file does not name to the controller: they may be made later.
+func (f *File) checkSteer(a Action, n *Node) error {
+	if n.Kind != Host {
+		return fmt.Errorf("%q: %q is a %s; expected a host", a, a.Node, n.Kind)
+	}
+	return nil
+}
+
+// linksBetween returns the links of a to b, or all of a with b empty.
+func (f *File) linksBetween(a, b string) (links []*Link) {
+	for _, l := range f.Links {
+		for i := range 2 {
+			if l.Ends[i] == a && (b == "" || l.Ends[1-i] == b) {
+				links = append(links, l)
+			}
+		}
+	}
+	return links
+}

@@ -1,0 +1,137 @@
+package lab
+
+import (
+	"time"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// Kind is what a node is.
+type Kind string
+
+// The kinds of nodes.
+const (
+	Host       Kind = "host"       // runs hostd and programs
+	Router     Kind = "router"     // runs routerd
+	Plain      Kind = "plain"      // a Linux IPv6 router that knows nothing of Scaffold
+	Controller Kind = "controller" // runs controld
+)
+
+// A File is a lab file after reading: every value is checked, every name refers to something.
+type File struct {
+	Path     string
+	Source   []byte
+	Name     string
+	Network  Network
+	Nodes    []*Node
+	Links    []*Link
+	Services []*Service
+	Timeline []*Step
+	Measure  []*Measure
+}
+
+// Network is what all nodes have in common.
+type Network struct {
+	Line   int
+	Domain string // DNS domain of the services
+	Space  sid.Space
+}
+
+// A Node is one namespace.
+type Node struct {
+	Line     int
+	Name     string
+	Kind     Kind
+	Service  bool // of a router: it resolves
+	Block    int  // of a router: number of its block of locators, 0 until the plan gives one
+	Programs []*Program
+}
+
+// A Link is one veth pair between two nodes.
+type Link struct {
+	Line int
+	Ends [2]string
+	Rate uint64 // bit/s in each direction, 0 is no limit
+	MTU  int
+}
+
+// A Service exists from the start of the lab.
+type Service struct {
+	Line      int
+	Name      string
+	Ready     string // policy as in the API
+	Weight    uint32
+	Datagrams string
+	DSCP      uint32
+}
+
+// A Program runs on a host.
+type Program struct {
+	Line    int
+	Name    string
+	Argv    []string
+	Service string // its wildcard binds become binds of this service
+	Manual  bool   // started by the timeline, not with the lab
+	Env     []Pair
+	Files   []Pair // path below the program's directory, content
+}
+
+// A Pair is a key with its value, in the order of the file.
+type Pair struct{ Key, Value string }
+
+// A Step of the timeline.
+type Step struct {
+	Line   int
+	At     time.Duration // after the lab is up
+	Action Action
+}
+
+// A Measure is a command whose output is a result of the run.
+type Measure struct {
+	Line int
+	Name string
+	Node string
+	Argv []string
+	At   time.Duration // started then; with AtEnd, when the timeline is through
+	End  bool
+}
+
+// Node finds a node by name.
+func (f *File) Node(name string) *Node {
+	for _, n := range f.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// Program finds a program by name.
+func (n *Node) Program(name string) *Program {
+	for _, p := range n.Programs {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// service finds a service by name.
+func (f *File) service(name string) *Service {
+	for _, s := range f.Services {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// of returns the nodes of a kind, in the order of the file.
+func (f *File) of(kind Kind) (nodes []*Node) {
+	for _, n := range f.Nodes {
+		if n.Kind == kind {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,190 @@
+package lab
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+)
+
+// A Plan is everything about a lab that follows from its file: names, numbers, routes. It is computed
+// without touching the machine, and anew whenever it is needed.
+type Plan struct {
+	File  *File
+	Nodes []*PlanNode
+	Cable []*PlanLink
+	index map[string]*PlanNode
+}
+
+// A PlanNode is one namespace.
+type PlanNode struct {
+	*Node
+	Netns      string     // name in /run/netns
+	LinkLocal  netip.Addr // on every data interface of the node
+	Management netip.Addr // of the controller and routers
+	Own        netip.Addr // of a plain router: source of its ICMPv6 errors
+	Ports      []*Port
+	Routes     []Route // of a plain router
+	Peers      []Peer  // of a router: those behind plain routers
+}
+
+// A Port is one end of a data link.
+type Port struct {
+	Dev  string // at most 15 bytes
+	Link *PlanLink
+	Far  *PlanNode
+	Peer *Port
+}
+
+// A PlanLink is a veth pair; Ports[i] belongs to Nodes[i].
+type PlanLink struct {
+	*Link
+	Nodes [2]*PlanNode
+	Ports [2]*Port
+}
+
+// A Route is a static route of a plain router.
+type Route struct {
+	Prefix netip.Prefix
+	Via    netip.Addr
+	Dev    string
+}
+
+// A Peer is a router behind plain routers: whom to expect, through which port and next hop.
+type Peer struct {
+	Name string
+	Dev  string
+	Via  netip.Addr
+	Hops int // links in between
+}
+
+// MakePlan computes the plan of a checked file.
+func MakePlan(f *File) *Plan {
+	p := &Plan{File: f, index: map[string]*PlanNode{}}
+	p.addNodes()
+	p.giveBlocks()
+	for _, l := range f.Links {
+		p.addLink(l)
+	}
+	for _, n := range p.Nodes {
+		switch n.Kind {
+		case Plain:
+			n.Routes = p.staticRoutes(n)
+		case Router:
+			n.Peers = p.peers(n)
+		}
+	}
+	return p
+}
+
+// Node finds a node by name.
+func (p *Plan) Node(name string) *PlanNode { return p.index[name] }
+
+// Netns is the name of a node's namespace.
+func Netns(lab, node string) string { return "scaf-" + lab + "-" + node }
+
+func (p *Plan) addNodes() {
+	managed, plain := uint64(1), uint64(0) // the controller is number 1
+	for i, n := range p.File.Nodes {
+		node := &PlanNode{Node: n, Netns: Netns(p.File.Name, n.Name), LinkLocal: addr(linkLocal, uint64(i+1))}
+		switch n.Kind {
+		case Controller:
+			node.Management = addr(Management, 1)
+		case Router:
+			managed++
+			node.Management = addr(Management, managed)
+		case Plain:
+			plain++
+			node.Own = addr(PlainPrefix, plain)
+		}
+		p.Nodes = append(p.Nodes, node)
+		p.index[n.Name] = node
+	}
+}
+
+var linkLocal = netip.MustParsePrefix("fe80::/64")
+
+func addr(p netip.Prefix, low uint64) netip.Addr {
+	b := p.Addr().As16()
+	binary.BigEndian.PutUint64(b[8:], low)
+	return netip.AddrFrom16(b)
+}
+
+// giveBlocks numbers the routers that the file gave no block, in its order.
+func (p *Plan) giveBlocks() {
+	taken := map[int]bool{}
+	for _, n := range p.Nodes {
+		taken[n.Block] = true
+	}
+	next := 1
+	for _, n := range p.Nodes {
+		if n.Kind != Router || n.Block != 0 {
+			continue
+		}
+		for taken[next] {
+			next++
+		}
+		taken[next] = true
+		fixed := *n.Node // the file stays as it was read
+		fixed.Block = next
+		n.Node = &fixed
+	}
+}
+
+// Prefix is the block of a router, docs/protocol.md §2.3.
+func (p *Plan) Prefix(n *PlanNode) netip.Prefix {
+	b := p.File.Network.Space.AS.Addr().As16()
+	b[6] = byte(n.Block)
+	return netip.PrefixFrom(netip.AddrFrom16(b), 56)
+}
+
+func (p *Plan) addLink(l *Link) {
+	cable := &PlanLink{Link: l}
+	for i, name := range l.Ends {
+		cable.Nodes[i] = p.index[name]
+	}
+	for i, n := range cable.Nodes {
+		far := cable.Nodes[1-i]
+		port := &Port{Dev: n.freeDev(far.Name), Link: cable, Far: far}
+		n.Ports = append(n.Ports, port)
+		cable.Ports[i] = port
+	}
+	cable.Ports[0].Peer, cable.Ports[1].Peer = cable.Ports[1], cable.Ports[0]
+	p.Cable = append(p.Cable, cable)
+}
+
+// freeDev names the interface towards a node: to-r1, for a second link to-r1.2.
+func (n *PlanNode) freeDev(far string) string {
+	for i := 1; ; i++ {
+		name := "to-" + far
+		if i > 1 {
+			name = fmt.Sprintf("%s.%d", name, i)
+		}
+		name = ifname(name)
+		if n.port(name) == nil {
+			return name
+		}
+	}
+}
+
+func (n *PlanNode) port(dev string) *Port {
+	for _, p := range n.Ports {
+		if p.Dev == dev {
+			return p
+		}
+	}
+	return nil
+}
+
+// maxDev is what the kernel takes for the name of an interface.
+const maxDev = 15
+
+// ifname shortens a name that is too long; a hash of the whole keeps it unlike others.
+func ifname(name string) string {
+	if len(name) <= maxDev {
+		return name
+	}
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return fmt.Sprintf("%s~%05x", name[:maxDev-6], h.Sum32()&0xfffff)
+}

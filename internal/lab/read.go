@@ -1,0 +1,115 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// maxFile bounds what a lab file may be; the largest sensible ones are a hundredth of it.
+const maxFile = 1 << 20
+
+// Load reads and checks a lab file.
+func Load(path string) (*File, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("lab file: %w", err)
+	}
+	return Parse(path, text)
+}
+
+// Parse reads and checks the text of a lab file; path names it in errors, which are of type [Errors].
+func Parse(path string, text []byte) (*File, error) {
+	r := &reader{path: path}
+	f := &File{Path: path, Source: text, Network: Network{Line: 1, Domain: "svc", Space: sid.DefaultSpace()}}
+	if len(text) > maxFile {
+		r.errorf(1, "the file has %d bytes; expected at most %d", len(text), maxFile)
+		return nil, r.err()
+	}
+	if root := r.tree(text); root != nil {
+		r.file(f, root)
+		f.check(r)
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (r *reader) file(f *File, root *yaml.Node) {
+	f.Name = nameFromPath(f.Path)
+	r.object(root, "a lab", fields{
+		"name":     func(n *yaml.Node) { f.Name = r.labName(n) },
+		"network":  func(n *yaml.Node) { r.network(&f.Network, n) },
+		"nodes":    func(n *yaml.Node) { r.nodes(f, n) },
+		"links":    func(n *yaml.Node) { r.links(f, n) },
+		"services": func(n *yaml.Node) { r.services(f, n) },
+		"timeline": func(n *yaml.Node) { r.timeline(f, n) },
+		"measure":  func(n *yaml.Node) { r.measures(f, n) },
+	})
+}
+
+// A lab's name is part of names of namespaces, before a dash, so it has none itself. It is short
+// because paths of Unix sockets are.
+var labName = regexp.MustCompile(`^[a-z0-9_]{1,20}$`)
+
+// A node's name is part of names of interfaces, namespaces and files.
+var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+
+// A program's name is a directory and a cgroup.
+var programName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,31}$`)
+
+func nameFromPath(path string) string {
+	base := filepath.Base(path)
+	name := strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base)))
+	return regexp.MustCompile(`[^a-z0-9_]`).ReplaceAllString(name, "_")
+}
+
+// CheckName says what a lab may be called.
+func CheckName(name string) error {
+	if !labName.MatchString(name) {
+		return fmt.Errorf("lab name %q: expected 1 to 20 of a-z, 0-9 and _", name)
+	}
+	return nil
+}
+
+func (r *reader) labName(n *yaml.Node) string {
+	name := r.text(n, "name")
+	if err := CheckName(name); err != nil {
+		r.errorf(n.Line, "%v", err)
+	}
+	return name
+}
+
+func (r *reader) network(net *Network, n *yaml.Node) {
+	net.Line = n.Line
+	r.object(n, "network", fields{
+		"domain":     func(n *yaml.Node) { net.Domain = r.text(n, "domain") },
+		"services":   func(n *yaml.Node) { net.Space.Services = r.prefix(n, "services") },
+		"as":         func(n *yaml.Node) { net.Space.AS = r.prefix(n, "as") },
+		"identities": func(n *yaml.Node) { net.Space.Identities = r.prefix(n, "identities") },
+	})
+	if err := net.Space.Validate(); err != nil {
+		r.errorf(n.Line, "network: %v", err)
+	}
+	if !domainName.MatchString(net.Domain) {
+		r.errorf(n.Line, "network: domain %q: expected a DNS name such as svc or svc.example", net.Domain)
+	}
+}
+
+var domainName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+
+func (r *reader) prefix(n *yaml.Node, what string) netip.Prefix {
+	p, err := netip.ParsePrefix(r.text(n, what))
+	if err != nil {
+		r.errorf(n.Line, "%s: expected an IPv6 prefix such as fd5c::/32, found %s", what, kindOf(n))
+	}
+	return p
+}
