@@ -12,9 +12,6 @@ import (
 // lastResort is added to the cost of a silent link: any path of live ones is better, none is worse.
 const lastResort = 1 << 32
 
-// unreachable is more than any path costs.
-const unreachable = 1 << 62
-
 // An edge is the best link from one router to a neighbour.
 type edge struct {
 	to   string
@@ -114,7 +111,7 @@ func (g graph) next(here string, goal string, dist map[string]uint64) (edge, boo
 	best, found := edge{}, false
 	for _, e := range g.out[here] {
 		d, ok := dist[e.to]
-		if !ok || d+e.cost != dist[here] || dist[here] >= unreachable {
+		if !ok || d+e.cost != dist[here] {
 			continue
 		}
 		if !found || prefer(here, goal, e, best) {

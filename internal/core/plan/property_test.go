@@ -236,3 +236,36 @@ func TestBatchesEndWhereSingleChangesEnd(t *testing.T) {
 		})
 	})
 }
+
+// Dense topologies at once: step by step they are rarely reached.
+func TestPathsArriveWithoutLoopsInAnyTopology(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &machine{newWorld(), New(sid.DefaultSpace()), map[string]*mirror{}}
+		for i := range nRouters {
+			r := Router{Name: routerName(i), Service: i == 0, Locator: sid.DefaultSpace().Locator(uint16(i+1) << 8)}
+			m.world.routers[r.Name], m.mirrors[r.Name] = r, newMirror()
+			m.plan.SetRouter(r)
+		}
+		for range 2 * nRouters {
+			m.pair(t)
+		}
+		for range nHosts {
+			m.host(t)
+		}
+		m.check(t)
+	})
+}
+
+// pair adds a link that both ends report, each at a cost of its own.
+func (m *machine) pair(t *rapid.T) {
+	a, b := rapid.IntRange(0, nRouters-1).Draw(t, "a"), rapid.IntRange(0, nRouters-1).Draw(t, "b")
+	for _, end := range [][2]int{{a, b}, {b, a}} {
+		name := routerName(end[0])
+		links := append(slices.Clone(m.world.links[name]), Link{
+			Port: fmt.Sprintf("p%d-%d", end[1], len(m.world.links[name])), Peer: routerName(end[1]), Via: linkLocal(end[1] + 1),
+			State: LinkState(rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "state")), Cost: rapid.Uint32Range(1, 3).Draw(t, "cost"),
+		})
+		m.world.links[name] = links
+		m.plan.SetLinks(name, links)
+	}
+}
