@@ -1,0 +1,148 @@
+package names
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+func TestNamesAreWhatDNSCarries(t *testing.T) {
+	for name, want := range map[string]string{ // value: the clean name, or what the error speaks of
+		"web":                           "web",
+		"Web.Shop.":                     "web.shop",
+		"a_b-c9":                        "a_b-c9",
+		"":                              "no name",
+		"a..b":                          "empty label",
+		"-a":                            "hyphen",
+		"a b":                           "not allowed",
+		"bücher":                        "not allowed",
+		"a\x1b[31m":                     "not allowed",
+		strings.Repeat("a", 64):         "at most 63",
+		strings.Repeat("a", 300):        "at most 253",
+		strings.Repeat("a.", 124) + "b": strings.Repeat("a.", 124) + "b",
+		strings.Repeat("a.", 125) + "b": "at most 253",
+	} {
+		got, err := Clean(name, "svc")
+		if err != nil {
+			got = err.Error()
+			if strings.Contains(got, "\x1b") || len(got) > 200 {
+				t.Errorf("the error is no clean line: %q", got)
+			}
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("Clean(%.20q): %s, want %s", name, got, want)
+		}
+	}
+}
+
+func record(name string, ss uint32, suffix sid.Suffix) Record {
+	return Record{Name: name, ID: sid.ServiceID{SS: ss, Suffix: suffix}}
+}
+
+func TestASuffixBelongsToOneService(t *testing.T) {
+	table := NewTable("svc")
+	if err := table.Add(record("web", 1, 0x10000)); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []Record{record("other", 2, 0x10000), record("WEB", 1, 0x20000)} {
+		if err := table.Add(r); !errors.Is(err, ErrExists) {
+			t.Errorf("Add(%v): %v, want a refusal", r, err)
+		}
+	}
+	if err := table.Add(record("low", 1, 1)); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a reserved suffix: %v, want ErrInvalid", err)
+	}
+	table.Remove("web")
+	if err := table.Add(record("other", 2, 0x10000)); err != nil {
+		t.Errorf("after the removal the suffix is still taken: %v", err)
+	}
+}
+
+func TestAllocateSkipsWhatIsTakenOrReserved(t *testing.T) {
+	table := NewTable("svc")
+	if err := table.Add(record("web", 1, 0x10000)); err != nil {
+		t.Fatal(err)
+	}
+	bits := []uint64{0, 1 << 17 /* taken, shifted */, 5, 1 << 18}
+	id := table.Allocate(7, func() uint64 { b := bits[0]; bits = bits[1:]; return b })
+	if want := (sid.ServiceID{SS: 7, Suffix: 1 << 17}); id != want {
+		t.Errorf("got %v, want %v", id, want)
+	}
+}
+
+func TestOldVersionsDoNotReplaceNewOnes(t *testing.T) {
+	table := NewTable("svc")
+	if err := table.Add(record("web", 1, 0x10000)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := table.WithPolicy("web", Policy{Weight: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	third := second
+	third.Version++
+	if err := table.Replace(third); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Replace(second); err == nil {
+		t.Error("version 1 replaced version 2")
+	}
+}
+
+func TestPoliciesAreChecked(t *testing.T) {
+	for _, good := range []Policy{{}, {Ready: "tcp"}, {Ready: "http:/ok"}, {Ready: "exec:true"}, {Datagrams: "unset", Weight: 65535, DSCP: 63}} {
+		if err := good.Check(); err != nil {
+			t.Errorf("%+v: %v", good, err)
+		}
+	}
+	for _, bad := range []Policy{{Ready: "http:x"}, {Ready: "exec:"}, {Ready: "x"}, {Weight: 65536}, {DSCP: 64}, {Datagrams: "x"}, {Drain: "x"}, {Failover: "continue"}} {
+		if bad.Check() == nil {
+			t.Errorf("%+v was accepted", bad)
+		}
+	}
+}
+
+func TestEveryRecordIsFoundByNameAndByID(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table, want := NewTable("svc"), map[string]sid.ServiceID{}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			name := rapid.StringMatching(`[a-c]{1,2}`).Draw(t, "name")
+			if rapid.Bool().Draw(t, "remove") {
+				table.Remove(name)
+				delete(want, name)
+				continue
+			}
+			r := record(name, 1, sid.Suffix(rapid.Uint64Range(0x10000, 0x10008).Draw(t, "suffix")))
+			if table.Add(r) == nil {
+				want[name] = r.ID
+			}
+		}
+		if len(table.All()) != len(want) {
+			t.Fatalf("%d records, want %d", len(table.All()), len(want))
+		}
+		for name, id := range want {
+			byName, err := table.Named(name)
+			byID, ok := table.ByID(id)
+			if err != nil || !ok || byName != byID || byName.ID != id {
+				t.Fatalf("%s: by name %v (%v), by serviceID %v (%v)", name, byName, err, byID, ok)
+			}
+		}
+	})
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("web.shop")
+	f.Fuzz(func(t *testing.T, name string) {
+		clean, err := Clean(name, "svc")
+		if err != nil {
+			return
+		}
+		if again, err := Clean(clean, "svc"); err != nil || again != clean {
+			t.Errorf("Clean(%q) = %q, and of that %q, %v", name, clean, again, err)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package names
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Policy is how a service's flows and instances are treated. The zero Policy is the default.
+type Policy struct {
+	Failover  string `json:"failover,omitempty"`  // "reset"
+	Drain     string `json:"drain,omitempty"`     // "wait"
+	Ready     string `json:"ready,omitempty"`     // "", "tcp", "http:/path", "exec:command"
+	Weight    uint32 `json:"weight,omitempty"`    // of hosts that nobody gave one; 0 means 100
+	Datagrams string `json:"datagrams,omitempty"` // "bound", "unbound", "unset"
+	DSCP      uint32 `json:"dscp,omitempty"`      // 0..63
+}
+
+// Limits of Policy's numbers.
+const (
+	MaxWeight = 65535
+	MaxDSCP   = 63
+)
+
+// Check says which field is out of its range, and what the range is.
+func (p Policy) Check() error {
+	switch {
+	case !oneOf(p.Failover, "", "reset"):
+		return fmt.Errorf("policy failover %q: want reset", p.Failover)
+	case !oneOf(p.Drain, "", "wait"):
+		return fmt.Errorf("policy drain %q: want wait", p.Drain)
+	case !oneOf(p.Datagrams, "", "bound", "unbound", "unset"):
+		return fmt.Errorf("policy datagrams %q: want bound, unbound or unset", p.Datagrams)
+	case p.Weight > MaxWeight:
+		return fmt.Errorf("policy weight %d: want 1 to %d, or 0 for the default of 100", p.Weight, MaxWeight)
+	case p.DSCP > MaxDSCP:
+		return fmt.Errorf("policy dscp %d: want 0 to %d", p.DSCP, MaxDSCP)
+	}
+	return p.checkReady()
+}
+
+func (p Policy) checkReady() error {
+	kind, what, _ := strings.Cut(p.Ready, ":")
+	switch {
+	case p.Ready == "" || p.Ready == "tcp":
+	case kind == "http" && strings.HasPrefix(what, "/"):
+	case kind == "exec" && strings.TrimSpace(what) != "":
+	default:
+		return fmt.Errorf("policy ready %q: want nothing (listening is enough), tcp, http:/path or exec:command", p.Ready)
+	}
+	return nil
+}
+
+func oneOf(s string, of ...string) bool {
+	for _, o := range of {
+		if s == o {
+			return true
+		}
+	}
+	return false
+}
