@@ -1,0 +1,125 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// ErrSuffix is in the error of Admit when two services of one host share a suffix: only the suffix
+// reaches the host, so one of them must go elsewhere.
+var ErrSuffix = errors.New("another service of this host has the same suffix")
+
+// Datagrams says how a service's datagram flows bind, docs/protocol.md §3.
+type Datagrams uint8
+
+// The ways datagrams bind.
+const (
+	Bound   Datagrams = iota // the first reply binds the flow
+	Unbound                  // each datagram is resolved; replies come from anyone
+	Unset                    // resolved in both directions, no state; needs sockets bound to a service
+)
+
+func (d Datagrams) String() string {
+	switch d {
+	case Bound:
+		return "bound"
+	case Unbound:
+		return "unbound"
+	case Unset:
+		return "unset"
+	}
+	return fmt.Sprintf("Datagrams(%d)", uint8(d))
+}
+
+// A Policy is what the edge does differently for a service. It applies to flows that begin afterwards.
+type Policy struct {
+	Datagrams Datagrams
+	DSCP      uint8 // 0: the socket's own
+}
+
+// Admit lets first packets for the triple in.
+func (e *Edge) Admit(t sid.Triple) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, err := e.service(t.Service)
+	if err != nil {
+		return fmt.Errorf("host edge: admit %v: %w", t, err)
+	}
+	switch err := e.maps.Instances.Update(instanceKey(t), uint32(1), ebpf.UpdateNoExist); {
+	case errors.Is(err, ebpf.ErrKeyExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("host edge: admit %v: %w", t, err)
+	}
+	s.Live++
+	return e.putService(t.Service, s)
+}
+
+// Withdraw bounces later first packets for the triple back to the network, which finds another instance.
+func (e *Edge) Withdraw(t sid.Triple) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch err := e.maps.Instances.Delete(instanceKey(t)); {
+	case errors.Is(err, ebpf.ErrKeyNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("host edge: withdraw %v: %w", t, err)
+	}
+	s, err := e.service(t.Service)
+	if err != nil {
+		return fmt.Errorf("host edge: withdraw %v: %w", t, err)
+	}
+	s.Live--
+	return e.putService(t.Service, s)
+}
+
+// SetService makes the service known and sets its policy, at its clients and at its servers.
+func (e *Edge) SetService(id sid.ServiceID, p Policy) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p.Datagrams > Unset || p.DSCP > 63 {
+		return fmt.Errorf("host edge: policy of %v: datagrams %v, dscp %d: want bound, unbound or unset, and at most 63", id, p.Datagrams, p.DSCP)
+	}
+	v := edgePolicy{Datagrams: uint8(p.Datagrams), Dscp: p.DSCP << 2}
+	if err := e.maps.Policies.Put(e.cfg.Space.ServiceAddr(id).As16(), &v); err != nil {
+		return fmt.Errorf("host edge: policy of %v: %w", id, err)
+	}
+	if p.Datagrams != Unset {
+		return nil // only unset sources are restored from their suffix
+	}
+	s, err := e.service(id)
+	if err != nil {
+		return fmt.Errorf("host edge: policy of %v: %w", id, err)
+	}
+	return e.putService(id, s)
+}
+
+func instanceKey(t sid.Triple) *edgeInstanceKey {
+	return &edgeInstanceKey{Suffix: half(uint64(t.Service.Suffix)), Port: portBytes(t.Port), Proto: uint8(t.Proto)}
+}
+
+// service reads what the suffix means here, or says what it would mean.
+func (e *Edge) service(id sid.ServiceID) (edgeService, error) {
+	want := edgeService{Upper: [8]byte(half(uint64(sid.LocatorOf(e.cfg.Space.ServiceAddr(id)))))}
+	var s edgeService
+	err := e.maps.Services.Lookup(network(uint64(id.Suffix)), &s)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return want, nil
+	}
+	if err == nil && s.Upper != want.Upper && s.Live > 0 {
+		return s, ErrSuffix
+	}
+	s.Upper = want.Upper
+	return s, err
+}
+
+func (e *Edge) putService(id sid.ServiceID, s edgeService) error {
+	if err := e.maps.Services.Put(network(uint64(id.Suffix)), &s); err != nil {
+		return fmt.Errorf("host edge: service %v: %w", id, err)
+	}
+	return nil
+}

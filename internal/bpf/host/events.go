@@ -1,0 +1,100 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf/ringbuf"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// A Kind of event.
+type Kind uint8
+
+// The kinds of abi.h.
+const (
+	Refused Kind = 1 // the network refused a connecting TCP flow; see Refusals
+	Message Kind = 2 // a message between host stacks, docs/protocol.md §4
+)
+
+// An Event is a packet on which the daemon must act.
+type Event struct {
+	Kind    Kind
+	Code    uint8 // ICMPv6 code of a refusal
+	Ifindex uint32
+	At      uint64       // CLOCK_MONOTONIC, ns
+	ID      sid.SocketID // the flow's, 0 when there is none
+	Proto   sid.Proto
+	Local   netip.AddrPort // as the program sees it
+	Peer    netip.AddrPort
+	ISN     uint32 // of the SYN that was refused
+	Packet  []byte // IPv6; of a refusal as the kernel is to read it, of a message as it came
+}
+
+// beat is how often the daemon shows that it reads; the programs give up on it after a second.
+const beat = 250 * time.Millisecond
+
+// ReadEvent blocks until there is an event. While somebody waits here, the programs hand refusals and messages
+// over; otherwise they go straight to the kernel. After Close it returns io.EOF.
+func (e *Edge) ReadEvent() (Event, error) {
+	for {
+		if err := e.heartbeat(); err != nil {
+			return Event{}, io.EOF
+		}
+		e.ring.SetDeadline(time.Now().Add(beat))
+		record, err := e.ring.Read()
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			continue
+		case errors.Is(err, ringbuf.ErrClosed):
+			return Event{}, io.EOF
+		case err != nil:
+			return Event{}, fmt.Errorf("host edge: read event: %w", err)
+		}
+		if ev, ok := parseEvent(record.RawSample); ok {
+			return ev, nil
+		}
+	}
+}
+
+// heartbeat tells the programs that events are read. Only Go writes the configuration.
+func (e *Edge) heartbeat() error {
+	var c edgeHostConfig
+	if err := e.maps.Config.Lookup(uint32(0), &c); err != nil {
+		return err
+	}
+	c.Heartbeat = monotonic()
+	return e.maps.Config.Put(uint32(0), &c)
+}
+
+func parseEvent(raw []byte) (Event, bool) {
+	var h edgeEvent
+	size := int(unsafe.Sizeof(h))
+	if len(raw) < size || binary.Read(bytes.NewReader(raw[:size]), binary.NativeEndian, &h) != nil {
+		return Event{}, false
+	}
+	packet := raw[size:]
+	if len(packet) < int(h.Len) {
+		return Event{}, false
+	}
+	return Event{
+		Kind:    Kind(h.Kind),
+		Code:    h.Code,
+		Ifindex: h.Ifindex,
+		At:      h.At,
+		ID:      sid.SocketID(binary.BigEndian.Uint64(h.Socket[:])),
+		Proto:   sid.Proto(h.Key.Proto),
+		Local:   addrPort(h.Key.Local, h.Key.Lport),
+		Peer:    addrPort(h.Key.Remote, h.Key.Rport),
+		ISN:     binary.BigEndian.Uint32(h.Isn[:]),
+		Packet:  packet[:h.Len:h.Len],
+	}, true
+}

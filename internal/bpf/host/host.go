@@ -1,0 +1,114 @@
+package host
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// Config says where a host's edge stands and how much it may remember.
+type Config struct {
+	Space    sid.Space
+	Identity netip.Addr // the host's stable client address; never on the wire
+	Pin      string     // directory on a bpffs that outlives the process; "" pins nothing
+	MaxFlows uint32     // 0: 262,144
+	Classic  bool       // clsact filters although the kernel has tcx links
+}
+
+const defaultMaxFlows = 1 << 18
+
+// An Edge is one host's edge: maps, programs and the uplinks they stand on. It belongs to the network
+// namespace of the thread that opened it. Methods may be called from any goroutine, those that touch
+// interfaces (Attach, Detach, Inject) only from a thread in that namespace.
+type Edge struct {
+	cfg  Config
+	maps edgeMaps
+	ring *ringbuf.Reader
+
+	mu       sync.Mutex              // guards what follows
+	programs map[uint32]edgePrograms // by length of the link's header
+	uplinks  map[int]*attachment
+	sockets  injectSockets
+	adopted  bool
+}
+
+// Open loads the edge, or adopts what is pinned under cfg.Pin: flows go on, links run the new programs.
+func Open(cfg Config) (*Edge, error) {
+	if err := cfg.Space.Validate(); err != nil {
+		return nil, fmt.Errorf("host edge: %w", err)
+	}
+	if cfg.MaxFlows == 0 {
+		cfg.MaxFlows = defaultMaxFlows
+	}
+	e := &Edge{cfg: cfg, programs: map[uint32]edgePrograms{}, uplinks: map[int]*attachment{}, sockets: noSockets}
+	if err := e.open(); err != nil {
+		e.Close(true)
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Edge) open() error {
+	if err := e.load(); err != nil {
+		return err
+	}
+	ring, err := ringbuf.NewReader(e.maps.Events)
+	if err != nil {
+		return fmt.Errorf("host edge: open the event ring: %w", err)
+	}
+	e.ring = ring
+	return e.adoptLinks()
+}
+
+// Adopted reports whether Open found a running edge: its flows are older than this process.
+func (e *Edge) Adopted() bool { return e.adopted }
+
+// Close ends the edge. With keep, everything that is pinned stays and goes on working without us;
+// without, links and maps vanish and bound flows with them.
+func (e *Edge) Close(keep bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var first error
+	if e.ring != nil {
+		first = e.ring.Close()
+	}
+	for ifindex, a := range e.uplinks {
+		if err := a.close(keep); err != nil && first == nil {
+			first = fmt.Errorf("host edge: leave interface %d: %w", ifindex, err)
+		}
+	}
+	clear(e.uplinks)
+	for _, p := range e.programs {
+		p.Close()
+	}
+	clear(e.programs)
+	if !keep {
+		e.unpin()
+	}
+	e.maps.Close()
+	e.sockets.close()
+	return first
+}
+
+// programsFor gives the pair of programs for links whose header has the given length.
+func (e *Edge) programsFor(l2 uint32) (edgePrograms, error) {
+	if p, ok := e.programs[l2]; ok {
+		return p, nil
+	}
+	spec, err := e.spec(l2)
+	if err != nil {
+		return edgePrograms{}, err
+	}
+	var p edgePrograms
+	err = spec.LoadAndAssign(&p, &ebpf.CollectionOptions{MapReplacements: e.shared()})
+	if err != nil {
+		return p, fmt.Errorf("host edge: load programs for links with a header of %d bytes: %w", l2, err)
+	}
+	e.programs[l2] = p
+	return p, nil
+}

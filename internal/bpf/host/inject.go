@@ -1,0 +1,141 @@
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// Mark is set on packets that the daemon makes for local sockets: a rule sends them to the table in which
+// service addresses and the identity are local.
+const Mark = 0x5caf
+
+// injectSockets are the raw sockets for whole IPv6 packets: one towards local sockets, one towards the network.
+type injectSockets struct{ local, network int }
+
+var noSockets = injectSockets{-1, -1}
+
+func (s *injectSockets) close() {
+	for _, fd := range []int{s.local, s.network} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	*s = noSockets
+}
+
+func rawSocket(mark int) (int, error) {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_RAW)
+	if err != nil {
+		return -1, fmt.Errorf("host edge: raw socket: %w", err)
+	}
+	if mark == 0 {
+		return fd, nil
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, mark); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("host edge: mark raw socket: %w", err)
+	}
+	return fd, nil
+}
+
+// InjectRefusal gives the refusal to the local socket that was refused. The error reaches a socket only while
+// no system call holds it, so that a caller sends it again a moment later; a socket that is gone does not mind.
+func (e *Edge) InjectRefusal(ev Event) error {
+	if ev.Kind != Refused || len(ev.Packet) < ip6Len {
+		return errors.New("host edge: inject refusal: the event holds none")
+	}
+	return e.inject(&e.sockets.local, Mark, ev.Packet, ev.Local.Addr())
+}
+
+// Retry sends the SYN that was refused again, to be resolved anew.
+func (e *Edge) Retry(ev Event) error {
+	if ev.Kind != Refused {
+		return errors.New("host edge: retry: not a refusal")
+	}
+	return e.inject(&e.sockets.network, 0, originalSYN(ev), ev.Peer.Addr())
+}
+
+// inject sends a whole IPv6 packet to where the routing table of this namespace says.
+func (e *Edge) inject(fd *int, mark int, packet []byte, to netip.Addr) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if *fd < 0 {
+		s, err := rawSocket(mark)
+		if err != nil {
+			return err
+		}
+		*fd = s
+	}
+	if err := unix.Sendto(*fd, packet, unix.MSG_DONTWAIT, &unix.SockaddrInet6{Addr: to.As16()}); err != nil {
+		return fmt.Errorf("host edge: send %d bytes to %v: %w", len(packet), to, err)
+	}
+	return nil
+}
+
+const (
+	ip6Len   = 40
+	icmp6Len = 8
+	tcpLen   = 20
+)
+
+// originalSYN is the SYN that an error quotes, if it quotes all of it; otherwise one without options, which
+// answers any kernel's own: options are in force only when both ends sent them.
+func originalSYN(ev Event) []byte {
+	syn := quotedSYN(ev)
+	if syn == nil {
+		syn = plainSYN(ev)
+	}
+	binary.BigEndian.PutUint32(syn, 6<<28)
+	binary.BigEndian.PutUint16(syn[4:], uint16(len(syn)-ip6Len))
+	syn[6], syn[7] = unix.IPPROTO_TCP, 64
+	local, peer := ev.Local.Addr().As16(), ev.Peer.Addr().As16()
+	copy(syn[8:], local[:])
+	copy(syn[24:], peer[:])
+	clear(syn[ip6Len+16 : ip6Len+18])
+	binary.BigEndian.PutUint16(syn[ip6Len+16:], checksum(syn))
+	return syn
+}
+
+func quotedSYN(ev Event) []byte {
+	if len(ev.Packet) < 2*ip6Len+icmp6Len+tcpLen || ev.Packet[6] != unix.IPPROTO_ICMPV6 {
+		return nil
+	}
+	quote := ev.Packet[ip6Len+icmp6Len:]
+	payload := int(binary.BigEndian.Uint16(quote[4:]))
+	header := int(quote[ip6Len+12]>>4) * 4
+	if quote[6] != unix.IPPROTO_TCP || header < tcpLen || payload < header || len(quote) < ip6Len+header {
+		return nil
+	}
+	return append([]byte(nil), quote[:ip6Len+header]...)
+}
+
+func plainSYN(ev Event) []byte {
+	syn := make([]byte, ip6Len+tcpLen)
+	tcp := syn[ip6Len:]
+	binary.BigEndian.PutUint16(tcp, ev.Local.Port())
+	binary.BigEndian.PutUint16(tcp[2:], ev.Peer.Port())
+	binary.BigEndian.PutUint32(tcp[4:], ev.ISN)
+	tcp[12], tcp[13] = tcpLen/4<<4, 0x02
+	binary.BigEndian.PutUint16(tcp[14:], 65535)
+	return syn
+}
+
+// checksum is the transport checksum of an IPv6 packet without extension headers whose field holds zero.
+func checksum(packet []byte) uint16 {
+	sum := uint32(len(packet)-ip6Len) + uint32(packet[6])
+	for b := packet[8:]; len(b) > 0; b = b[min(2, len(b)):] {
+		if len(b) == 1 {
+			sum += uint32(b[0]) << 8
+		} else {
+			sum += uint32(binary.BigEndian.Uint16(b))
+		}
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}

@@ -1,0 +1,169 @@
+package host
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// abiVersion is HOST_ABI of abi.h: the layout of the pinned maps.
+const abiVersion = 1
+
+const ethernetLen = 14
+
+// ErrABI is in the error of Open when the pinned maps belong to a version that this one cannot read.
+var ErrABI = errors.New("layout of another version")
+
+// load creates the maps, or takes over the pinned ones.
+func (e *Edge) load() error {
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return fmt.Errorf("host edge: lift the locked-memory limit: %w (run as root)", err)
+	}
+	if err := e.inspect(); err != nil {
+		return err
+	}
+	spec, err := e.spec(ethernetLen)
+	if err != nil {
+		return err
+	}
+	if err := e.size(spec); err != nil {
+		return err
+	}
+	var objects edgeObjects
+	opts := ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: e.cfg.Pin}}
+	if err := spec.LoadAndAssign(&objects, &opts); err != nil {
+		return fmt.Errorf("host edge: load maps and programs: %w", err)
+	}
+	e.maps, e.programs[ethernetLen] = objects.edgeMaps, objects.edgePrograms
+	return e.begin()
+}
+
+// inspect looks at what is pinned before anything is loaded beside it.
+func (e *Edge) inspect() error {
+	if e.cfg.Pin == "" {
+		return nil
+	}
+	if err := os.MkdirAll(e.cfg.Pin, 0o700); err != nil {
+		return fmt.Errorf("host edge: make pin directory: %w", err)
+	}
+	m, err := ebpf.LoadPinnedMap(filepath.Join(e.cfg.Pin, edgeMapConfig), nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("host edge: look at the pinned maps: %w", err)
+	}
+	defer m.Close()
+	raw, err := m.LookupBytes(uint32(0))
+	if err != nil || len(raw) < 4 {
+		return fmt.Errorf("host edge: read the version of the maps in %s: %v", e.cfg.Pin, err)
+	}
+	if v := binary.NativeEndian.Uint32(raw); v != abiVersion && v != 0 {
+		return fmt.Errorf("host edge: maps in %s: %w: theirs %d, ours %d; start that version again, or stop it for good and remove the directory (this ends its flows)",
+			e.cfg.Pin, ErrABI, v, abiVersion)
+	}
+	return nil
+}
+
+// spec is the collection for links with a header of l2 bytes, with the address plan filled in.
+func (e *Edge) spec(l2 uint32) (*ebpf.CollectionSpec, error) {
+	spec, err := loadEdge()
+	if err != nil {
+		return nil, fmt.Errorf("host edge: read the embedded programs: %w", err)
+	}
+	plan := e.cfg.Space
+	services := plan.Services.Addr().As16()
+	values := map[string]any{
+		"l2_len":          l2,
+		"services_prefix": binary.NativeEndian.Uint32(services[:]),
+		"as_prefix":       network(uint64(sid.LocatorOf(plan.AS.Addr()))),
+		"identities":      network(uint64(sid.LocatorOf(plan.Identities.Addr()))),
+	}
+	for name, value := range values {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, fmt.Errorf("host edge: set %s: %w", name, err)
+		}
+	}
+	return spec, nil
+}
+
+// network gives the number whose bytes in memory are v in network order.
+func network(v uint64) uint64 {
+	return binary.NativeEndian.Uint64(binary.BigEndian.AppendUint64(nil, v))
+}
+
+// size sets the capacities: ours for new maps, theirs for pinned ones.
+func (e *Edge) size(spec *ebpf.CollectionSpec) error {
+	spec.Maps[edgeMapEgressFlows].MaxEntries = e.cfg.MaxFlows
+	spec.Maps[edgeMapIngressFlows].MaxEntries = e.cfg.MaxFlows
+	if e.cfg.Pin == "" {
+		return nil
+	}
+	for _, name := range sharedMaps {
+		spec.Maps[name].Pinning = ebpf.PinByName
+		m, err := ebpf.LoadPinnedMap(filepath.Join(e.cfg.Pin, name), nil)
+		if err != nil {
+			continue // not there yet: LoadAndAssign pins it
+		}
+		spec.Maps[name].MaxEntries = m.MaxEntries()
+		m.Close()
+	}
+	e.cfg.MaxFlows = spec.Maps[edgeMapIngressFlows].MaxEntries
+	return nil
+}
+
+// begin gives a new edge its version and secret; an adopted one keeps both.
+func (e *Edge) begin() error {
+	var c edgeHostConfig
+	if err := e.maps.Config.Lookup(uint32(0), &c); err != nil {
+		return fmt.Errorf("host edge: read configuration: %w", err)
+	}
+	if e.adopted = c.Abi == abiVersion; e.adopted {
+		return nil
+	}
+	var key [16]byte
+	rand.Read(key[:]) // never fails
+	c.Abi = abiVersion
+	c.Secret = [2]uint64{binary.LittleEndian.Uint64(key[:]), binary.LittleEndian.Uint64(key[8:])}
+	if err := e.maps.Config.Put(uint32(0), &c); err != nil {
+		return fmt.Errorf("host edge: write configuration: %w", err)
+	}
+	return nil
+}
+
+// sharedMaps are all maps but the read-only variables, which belong to one load of the programs.
+var sharedMaps = []string{
+	edgeMapConfig, edgeMapIds, edgeMapUplinks, edgeMapLocators, edgeMapEgressFlows, edgeMapIngressFlows,
+	edgeMapEgressHalf, edgeMapIngressHalf, edgeMapServices, edgeMapInstances, edgeMapPolicies,
+	edgeMapFragments, edgeMapEvents, edgeMapDrops,
+}
+
+func (e *Edge) shared() map[string]*ebpf.Map {
+	m := e.maps
+	return map[string]*ebpf.Map{
+		edgeMapConfig: m.Config, edgeMapIds: m.Ids, edgeMapUplinks: m.Uplinks, edgeMapLocators: m.Locators,
+		edgeMapEgressFlows: m.EgressFlows, edgeMapIngressFlows: m.IngressFlows,
+		edgeMapEgressHalf: m.EgressHalf, edgeMapIngressHalf: m.IngressHalf,
+		edgeMapServices: m.Services, edgeMapInstances: m.Instances, edgeMapPolicies: m.Policies,
+		edgeMapFragments: m.Fragments, edgeMapEvents: m.Events, edgeMapDrops: m.Drops,
+	}
+}
+
+// unpin removes what we pinned, and the directory when nothing else is in it.
+func (e *Edge) unpin() {
+	if e.cfg.Pin == "" {
+		return
+	}
+	for _, name := range sharedMaps {
+		os.Remove(filepath.Join(e.cfg.Pin, name))
+	}
+	os.Remove(e.cfg.Pin)
+}

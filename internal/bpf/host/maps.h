@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* maps.h: what the edge remembers. All maps are pinned together; Go sets sizes. */
+#ifndef SCAFFOLD_HOST_MAPS_H
+#define SCAFFOLD_HOST_MAPS_H
+
+#include "abi.h"
+#include "parse.h"
+
+/* The address plan and the link, set before loading. Bytes in network order. */
+const volatile __u32 l2_len = ETH_HLEN;
+const volatile __u32 services_prefix; /* upper 32 bits of service addresses */
+const volatile __u64 as_prefix;       /* upper 48 bits of this AS's locators */
+const volatile __u64 identities;      /* upper 64 bits of the hosts' stable addresses */
+
+#define MAP(name_, type_, key_, value_, max_, flags_)                  \
+	struct {                                                       \
+		__uint(type, type_);                                   \
+		__uint(max_entries, max_);                             \
+		__uint(map_flags, flags_);                             \
+		__type(key, key_);                                     \
+		__type(value, value_);                                 \
+	} name_ SEC(".maps")
+
+MAP(config, BPF_MAP_TYPE_ARRAY, __u32, struct host_config, 1, 0);
+MAP(ids, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, 1, 0); /* how many socketIDs each CPU has made */
+MAP(uplinks, BPF_MAP_TYPE_HASH, __u32, struct uplink, 64, 0);
+MAP(locators, BPF_MAP_TYPE_HASH, __u64, __u32, 256, 0);
+
+MAP(egress_flows, BPF_MAP_TYPE_HASH, struct flow_key, struct egress_flow, 1 << 18, BPF_F_NO_PREALLOC);
+MAP(ingress_flows, BPF_MAP_TYPE_HASH, __u64, struct ingress_flow, 1 << 18, BPF_F_NO_PREALLOC);
+
+/* A SYN-ACK's flow waits here, where a flood evicts only its like, until the client speaks. */
+MAP(egress_half, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct egress_flow, 1 << 13, 0);
+MAP(ingress_half, BPF_MAP_TYPE_LRU_HASH, __u64, struct ingress_flow, 1 << 13, 0);
+
+MAP(services, BPF_MAP_TYPE_HASH, __u64, struct service, 1 << 14, BPF_F_NO_PREALLOC);
+MAP(instances, BPF_MAP_TYPE_HASH, struct instance_key, __u32, 1 << 14, BPF_F_NO_PREALLOC);
+MAP(policies, BPF_MAP_TYPE_HASH, struct addr, struct policy, 1 << 16, BPF_F_NO_PREALLOC);
+MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 1 << 10, 0);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} events SEC(".maps");
+
+#endif

@@ -1,0 +1,113 @@
+package host
+
+import (
+	"time"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// How a refusal of a connecting TCP flow is handled. An ICMPv6 error that arrives while connect() still holds
+// its socket is lost and the program would wait for the next SYN; so it comes a moment later, and twice. "No
+// such port" (code 4) is held back: a restart in progress goes unseen, docs/protocol.md §3.5.
+const (
+	injectDelay = 300 * time.Microsecond
+	injectAgain = 5 * time.Millisecond
+	retryFirst  = 2 * time.Millisecond
+	holdLimit   = 20 * time.Millisecond
+
+	noSuchPort = 4
+)
+
+// An Action is what Refusals wants done with an event.
+type Action struct {
+	Retry bool // ask the network again; false: tell the socket
+	Event Event
+}
+
+// Refusals decides when refused sockets are told. It is sans I/O: the daemon feeds it events of kind Refused,
+// calls Expire at Deadline, and gives what Drain returns to Edge.Retry and Edge.InjectRefusal.
+type Refusals struct {
+	held map[refused]*hold
+	out  []Action
+}
+
+// refused names one attempt to connect.
+type refused struct {
+	id  sid.SocketID
+	isn uint32
+}
+
+type hold struct {
+	event  Event
+	since  time.Time
+	next   time.Time     // when something is to be done
+	wait   time.Duration // before the next question
+	answer bool          // the last question was refused; false: nobody has answered yet
+	told   int           // copies sent to the socket
+}
+
+// NewRefusals returns an empty Refusals.
+func NewRefusals() *Refusals { return &Refusals{held: map[refused]*hold{}} }
+
+// Handle takes a refusal.
+func (r *Refusals) Handle(now time.Time, ev Event) {
+	key := refused{ev.ID, ev.ISN}
+	h := r.held[key]
+	if h == nil {
+		h = &hold{since: now, wait: retryFirst}
+		r.held[key] = h
+	}
+	if h.told > 0 {
+		return // a late answer to an old question
+	}
+	h.event, h.answer = ev, true
+	if ev.Code == noSuchPort && now.Add(h.wait).Before(h.since.Add(holdLimit)) {
+		h.next = now.Add(h.wait)
+		return
+	}
+	h.wait = 0
+	h.next = now.Add(injectDelay)
+}
+
+// Expire does what is due.
+func (r *Refusals) Expire(now time.Time) {
+	for key, h := range r.held {
+		if !now.Before(h.next) && !r.step(now, h) {
+			delete(r.held, key)
+		}
+	}
+}
+
+// step reports whether the attempt is still worth remembering.
+func (r *Refusals) step(now time.Time, h *hold) bool {
+	switch {
+	case !h.answer:
+		return false // the last question was not refused: the flow is bound, or the kernel will ask again
+	case h.wait > 0:
+		r.out = append(r.out, Action{Retry: true, Event: h.event})
+		h.answer, h.wait = false, 2*h.wait
+		h.next = h.since.Add(2 * holdLimit)
+		return true
+	}
+	r.out = append(r.out, Action{Event: h.event})
+	h.told++
+	h.next = now.Add(injectAgain)
+	return h.told < 2
+}
+
+// Deadline is when Expire has something to do; zero when it has not.
+func (r *Refusals) Deadline() (d time.Time) {
+	for _, h := range r.held {
+		if d.IsZero() || h.next.Before(d) {
+			d = h.next
+		}
+	}
+	return d
+}
+
+// Drain returns what is to be done now, in order.
+func (r *Refusals) Drain() []Action {
+	out := r.out
+	r.out = nil
+	return out
+}
