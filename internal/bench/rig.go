@@ -1,0 +1,202 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/bench/agent"
+)
+
+// A Rig is the running lab as the experiments see it.
+type Rig interface {
+	// Do carries out one action of a lab file's timeline, such as "weight web s1 3".
+	Do(ctx context.Context, action string) error
+	// Command makes a command that runs on a node; the caller starts it.
+	Command(node string, argv ...string) (*exec.Cmd, error)
+	// Service and Host ask the controller.
+	Service(ctx context.Context, name string) (*apiv1.Service, error)
+	Host(ctx context.Context, name string) (*apiv1.Host, error)
+	// Events returns the controller's events so far.
+	Events(ctx context.Context) ([]*apiv1.Event, error)
+}
+
+// port is where the load agents listen.
+const port = 7
+
+// target is addr with the agents' port, as package net writes it.
+func target(addr netip.Addr) string { return netip.AddrPortFrom(addr, port).String() }
+
+// serviceTarget is where the service is asked.
+func serviceTarget(ctx context.Context, r Rig, name string) (string, error) {
+	s, err := r.Service(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	addr, err := netip.ParseAddr(s.Address)
+	return target(addr), err
+}
+
+// plainTarget is the host's own address, which Scaffold leaves alone: the peer on the same path.
+func plainTarget(ctx context.Context, r Rig, host string) (string, error) {
+	h, err := r.Host(ctx, host)
+	if err != nil {
+		return "", err
+	}
+	prefix, err := netip.ParsePrefix(h.Locator)
+	if err != nil {
+		return "", fmt.Errorf("locator of %s: %w", host, err)
+	}
+	return target(prefix.Addr().Next()), nil
+}
+
+// A Server is a load agent that serves on a node.
+type Server struct {
+	Node      string
+	Listening int64 // agent.Now at which listen() had returned
+	cmd       *exec.Cmd
+}
+
+// serve starts a serving agent and waits until it listens.
+func serve(r Rig, node, addr string) (*Server, error) {
+	cmd, err := agentCommand(r, node, "serve", "--listen", addr, "--id", node)
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a server on %s: %w", node, err)
+	}
+	s := &Server{Node: node, cmd: cmd}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err == nil {
+		s.Listening, err = strconv.ParseInt(strings.TrimSpace(strings.TrimPrefix(line, "listening ")), 10, 64)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("server on %s said %q instead of listening on %s", node, line, addr), s.Kill())
+	}
+	return s, nil
+}
+
+// Kill ends the server with SIGKILL and waits for it.
+func (s *Server) Kill() error {
+	if err := s.cmd.Process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	s.cmd.Wait() //nolint:errcheck // killed
+	return nil
+}
+
+// agentCommand makes a command that runs this binary as a load agent.
+func agentCommand(r Rig, node string, args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := r.Command(node, append([]string{self, "bench", "agent"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stderr = os.Stderr
+	return cmd, nil
+}
+
+// measure runs a client agent to its end.
+func measure(ctx context.Context, r Rig, node string, args ...string) (agent.Result, error) {
+	var res agent.Result
+	cmd, err := agentCommand(r, node, args...)
+	if err != nil {
+		return res, err
+	}
+	stop := context.AfterFunc(ctx, func() {
+		if cmd.Process != nil {
+			cmd.Process.Kill() //nolint:errcheck // it may have ended
+		}
+	})
+	defer stop()
+	out, err := cmd.Output()
+	if err != nil {
+		return res, fmt.Errorf("agent %v on %s: %w", args, node, err)
+	}
+	return res, json.Unmarshal(out, &res)
+}
+
+// A watch is a client that asks again and again and tells of each request.
+type watch struct {
+	cmds     []*exec.Cmd
+	requests chan agent.Request
+}
+
+// startWatch starts n clients on node that ask target until stop.
+func startWatch(r Rig, node, network, to string, n int) (*watch, error) {
+	w := &watch{requests: make(chan agent.Request, 1<<16)}
+	for range n {
+		cmd, err := agentCommand(r, node, "connect", "--each", "--network", network, "--to", to)
+		if err != nil {
+			return nil, errors.Join(err, w.stop())
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, errors.Join(err, w.stop())
+		}
+		w.cmds = append(w.cmds, cmd)
+		go w.read(out) // ends with the client
+	}
+	return w, nil
+}
+
+func (w *watch) read(out io.Reader) {
+	dec := json.NewDecoder(out)
+	for {
+		var q agent.Request
+		if dec.Decode(&q) != nil {
+			return
+		}
+		w.requests <- q
+	}
+}
+
+func (w *watch) stop() error {
+	for _, cmd := range w.cmds {
+		cmd.Process.Kill() //nolint:errcheck // it may have ended
+		cmd.Wait()         //nolint:errcheck // killed
+	}
+	return nil
+}
+
+// until reads requests until fits says true; it gives up after limit.
+func (w *watch) until(limit time.Duration, fits func(agent.Request) bool) bool {
+	timeout := time.After(limit)
+	for {
+		select {
+		case q := <-w.requests:
+			if fits(q) {
+				return true
+			}
+		case <-timeout:
+			return false
+		}
+	}
+}
+
+// pass lets d of requests go by, telling each.
+func (w *watch) pass(d time.Duration, each func(agent.Request)) {
+	w.until(d, func(q agent.Request) bool { each(q); return false })
+}

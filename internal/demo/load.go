@@ -1,0 +1,121 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The steady load: some curls side by side, each a fresh connection per request.
+const (
+	curls    = 8
+	curlRate = "60/s"
+	// patience is how long a curl waits for one request: longer than any hold-up that the demo causes.
+	patience = "8"
+)
+
+// A Load is the steady load of the whole demo: unmodified curls that ask for the page by name.
+type Load struct {
+	*Requests
+	cmds []*exec.Cmd
+	wait sync.WaitGroup
+}
+
+// StartLoad starts the curls on node.
+func StartLoad(st Stage, node string) (*Load, error) {
+	l := &Load{Requests: NewRequests()}
+	for range curls {
+		if err := l.startOne(st, node); err != nil {
+			l.Stop()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *Load) startOne(st Stage, node string) error {
+	cmd, err := st.Command(node, "curl", "-sN", "--no-keepalive", "-H", "Connection: close", "--max-time", patience,
+		"--rate", curlRate, "-w", curlFormat, "http://web.svc/?[1-1000000]")
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the load on %s: %w", node, err)
+	}
+	l.cmds = append(l.cmds, cmd)
+	l.wait.Go(func() {
+		parseCurl(out, l.Add)
+		io.Copy(io.Discard, out) //nolint:errcheck // a line too long for the scanner must not block curl
+		cmd.Wait()               //nolint:errcheck // it ends by our signal
+	})
+	return nil
+}
+
+// Stop ends the curls and waits for them.
+func (l *Load) Stop() {
+	for _, cmd := range l.cmds {
+		cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
+	}
+	l.wait.Wait()
+	l.Close()
+}
+
+// A Burst is the outcome of one run of ApacheBench.
+type Burst struct {
+	Complete, Failed int
+	Took             time.Duration
+}
+
+var (
+	abComplete = regexp.MustCompile(`Complete requests:\s+(\d+)`)
+	abFailed   = regexp.MustCompile(`Failed requests:\s+(\d+)`)
+	abNon2xx   = regexp.MustCompile(`Non-2xx responses:\s+(\d+)`)
+)
+
+// runAB runs ab on node, n requests over 8 connections at a time, meanwhile (if not nil) beside it.
+func runAB(ctx context.Context, st Stage, node string, n int, meanwhile func() error) (Burst, error) {
+	// -l: the servers' pages differ, which ab would count as failures of length.
+	cmd, err := st.Command(node, "ab", "-l", "-q", "-r", "-s", patience, "-n", strconv.Itoa(n), "-c", "8", "http://web.svc/")
+	if err != nil {
+		return Burst{}, err
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return Burst{}, fmt.Errorf("start ab on %s: %w", node, err)
+	}
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	defer stop()
+	var side error
+	if meanwhile != nil {
+		side = meanwhile()
+	}
+	if err := errors.Join(side, cmd.Wait()); err != nil {
+		return Burst{}, fmt.Errorf("ab on %s: %w\n%s", node, err, out.Bytes())
+	}
+	b := Burst{Complete: number(abComplete, out.Bytes()), Took: time.Since(start)}
+	b.Failed = number(abFailed, out.Bytes()) + number(abNon2xx, out.Bytes()) + n - b.Complete
+	return b, nil
+}
+
+func number(re *regexp.Regexp, text []byte) int {
+	m := re.FindSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(string(m[1]))
+	return n
+}
