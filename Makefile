@@ -1,0 +1,45 @@
+# Needs Go (go.mod says which) and, for demo and test, root or sudo on Debian or alike. The BPF
+# objects are committed: clang is needed by `make generate` only.
+
+# sudo, cron and `env -i` leave little in PATH; what is not found there is looked for in scripts/go.sh.
+export PATH := $(PATH):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export GO
+
+.PHONY: build check test demo bench generate check-generated clean help
+
+build: ## build bin/scaffold
+	@scripts/build.sh
+
+check: build ## what is quick and needs no root: format, vet, tests, race detector
+	@scripts/format.sh
+	@scripts/go.sh vet ./...
+	@scripts/test.sh check
+
+test: ## everything, on a fresh machine: installs packages, builds, tests as root
+	@scripts/as-root.sh scripts/packages.sh test
+	@scripts/build.sh
+	@scripts/format.sh
+	@scripts/go.sh vet ./...
+	@scripts/test.sh all
+
+demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves it up)
+	@scripts/as-root.sh scripts/packages.sh demo
+	@scripts/build.sh
+	@scripts/as-root.sh bin/scaffold demo $(if $(KEEP),--keep) $(if $(NET),--net $(NET))
+
+bench: build ## measure this machine: bin/scaffold bench (BENCH names one)
+	@scripts/as-root.sh bin/scaffold bench $(BENCH)
+
+generate: ## generate BPF objects and the API anew (clang-19, libbpf-dev, protobuf-compiler)
+	@scripts/as-root.sh scripts/packages.sh generate
+	@scripts/go.sh generate ./...
+
+check-generated: ## generate, and fail where what is committed differs
+	@scripts/as-root.sh scripts/packages.sh generate
+	@scripts/generated.sh
+
+clean: ## remove what was built
+	@rm -rf bin
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 20

@@ -1,0 +1,114 @@
+#!/bin/bash
+# Installs the Debian packages that a set needs and that are not there: scripts/packages.sh demo test.
+# No package gets to start a service on this machine, now or at its next boot. Root only; offline, or
+# on another distribution, it names the programs that are missing.
+set -euo pipefail
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+POLICY=/usr/sbin/policy-rc.d
+MARK='# put here by scaffold for the time of an installation'
+LOCK=/run/lock/scaffold-packages
+
+# package:program; the program may be a pattern of paths. Having the program is enough.
+demo='nginx-light:nginx curl:curl wget:wget apache2-utils:ab iproute2:ip'
+test="$demo iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached pdns-server:pdns_server
+	pdns-backend-bind:/usr/lib/*/pdns/libbindbackend.so dnsutils:dig redis-server:redis-server redis-tools:redis-benchmark
+	openssh-server:sshd openssh-client:ssh postgresql:/usr/lib/postgresql/*/bin/postgres elinks:elinks
+	tcpdump:tcpdump nftables:nft gcc:gcc libc6-dev:/usr/include/stdio.h"
+generate='clang-19:clang-19 libbpf-dev:/usr/include/bpf/bpf_helpers.h protobuf-compiler:protoc'
+
+have() {
+	case $1 in
+	/*) compgen -G "$1" >/dev/null ;;
+	*) command -v "$1" >/dev/null ;;
+	esac
+}
+
+# missing prints the packages of the sets (or package names) whose programs are not there.
+missing() {
+	local set entry
+	for set in "$@"; do
+		case $set in
+		demo) entry=$demo ;;
+		test) entry=$test ;;
+		generate) entry=$generate ;;
+		*:*) entry=$set ;;
+		*)
+			echo "packages.sh: no set \"$set\": want demo, test, generate or PACKAGE:PROGRAM" >&2
+			return 2
+			;;
+		esac
+		for pair in $entry; do
+			have "${pair#*:}" || echo "${pair%%:*}"
+		done
+	done | sort -u
+}
+
+ours() { [ -e "$POLICY" ] && grep -qF "$MARK" "$POLICY"; }
+
+# forbid keeps invoke-rc.d from starting services. One that the machine has already is its owner's.
+forbid() {
+	if [ -e "$POLICY" ] && ! ours; then
+		echo "packages: $POLICY exists and stays as it is; it decides whether services start"
+		return
+	fi
+	printf '#!/bin/sh\n%s\nexit 101\n' "$MARK" >"$POLICY"
+	chmod 755 "$POLICY"
+}
+
+allow() { if ours; then rm -f "$POLICY"; fi; }
+
+fetch() {
+	DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
+		-o Dpkg::Options::=--force-confold install --no-install-recommends "$@" </dev/null
+}
+
+installed() { dpkg-query -W -f='${db:Status-Abbrev} ${Package}\n' | awk '$1 == "ii" { print $2 }' | sort; }
+
+# disable keeps what just came from starting at the next boot.
+disable() {
+	local files unit
+	files=$(xargs -r dpkg -L)
+	have systemctl || return 0
+	for unit in $(echo "$files" | sed -n 's|^\(/usr\)\?/lib/systemd/system/\([^/@]*\.\(service\|socket\)\)$|\2|p'); do
+		systemctl --quiet disable "$unit" >/dev/null 2>&1 || true
+	done
+}
+
+main() {
+	local list want
+	list=$(missing "$@")
+	read -r -d '' -a want <<<"$list" || true
+	if [ ${#want[@]} = 0 ]; then
+		echo "packages: all there for: $*"
+		return
+	fi
+	if [ "$(id -u)" != 0 ] || ! have apt-get; then
+		echo "packages: missing: ${want[*]}" >&2
+		echo "hint: install them as root, with apt-get on Debian: apt-get install --no-install-recommends ${want[*]}" >&2
+		return 1
+	fi
+	install_all "${want[@]}"
+}
+
+install_all() {
+	echo "packages: installing ${#want[@]}: $*"
+	echo "packages: none of them will start a service on this machine"
+	mkdir -p "$(dirname "$LOCK")"
+	exec 9>"$LOCK"
+	flock 9 # two installations at once would remove each other's policy-rc.d
+	trap allow EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	forbid
+	local before
+	before=$(installed)
+	if ! fetch "$@" && ! { echo "packages: once more with fresh lists" && apt-get -q update </dev/null && fetch "$@"; }; then
+		echo "packages: could not install: $*" >&2
+		echo "hint: is there a network, and does /etc/apt/sources.list name a mirror?" >&2
+		return 1
+	fi
+	comm -13 <(echo "$before") <(installed) | disable
+	echo "packages: installed: $*"
+}
+
+main "$@"

@@ -1,0 +1,50 @@
+#!/bin/bash
+# Runs the tests: `scripts/test.sh check` those that need no root, `scripts/test.sh all` every one,
+# the ones that need root by sudo where we are not root. Builds always run as the caller.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+# What has goroutines of its own and is quick enough to run again under the race detector.
+RACE='/(sid|wire)$|/internal/(api|cli|obs|controld|store|core/[a-z]+)$'
+
+run() { CGO_ENABLED=${cgo:-0} scripts/go.sh test -v -count=1 "$@" 2>&1 | awk -f scripts/count.awk; }
+
+races() {
+	if ! command -v gcc >/dev/null; then
+		echo "race detector: left out, it needs gcc"
+		return
+	fi
+	local packages
+	mapfile -t packages < <(scripts/go.sh list ./... | grep -E "$RACE")
+	echo "== with the race detector"
+	cgo=1 run -race "$@" "${packages[@]}"
+}
+
+case ${1:-} in
+check)
+	export SCAFFOLD_ROOT_TESTS=0
+	echo "== tests that need no root"
+	run -timeout 5m ./...
+	races -timeout 5m
+	;;
+all)
+	export SCAFFOLD_ROOT_TESTS=1
+	as_root=()
+	if [ "$(id -u)" != 0 ]; then
+		scripts/as-root.sh true
+		# Tests that call Go themselves must not leave root's files in the caller's caches.
+		as_root=(-exec "'$PWD/scripts/as-root.sh' env GOFLAGS=-mod=readonly GOCACHE=/tmp/scaffold-root-cache")
+		GOMODCACHE=$(scripts/go.sh env GOMODCACHE)
+		export GOMODCACHE
+		trap 'scripts/as-root.sh rm -rf /tmp/scaffold-root-cache' EXIT
+	fi
+	echo "== all tests"
+	run -timeout 20m "${as_root[@]}" ./...
+	SCAFFOLD_ROOT_TESTS=0 races -timeout 10m
+	;;
+*)
+	echo "usage: scripts/test.sh check|all" >&2
+	exit 2
+	;;
+esac
