@@ -1,0 +1,116 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/sid"
+)
+
+// A Host is what the network remembers of a host: who it is and where it was.
+type Host struct {
+	Name     string      `json:"name"`
+	Key      []byte      `json:"key,omitempty"` // Ed25519 public key; empty in a network that trusts everybody
+	Locator  sid.Locator `json:"locator"`
+	Identity uint64      `json:"identity"` // low half of its identity address
+	Router   string      `json:"router"`   // first hop when it was last here
+}
+
+// A Router owns a block of locators for life.
+type Router struct {
+	Name    string `json:"name"`
+	Block   uint8  `json:"block"` // hostAddr block<<8 is its own locator
+	Service bool   `json:"service"`
+}
+
+// An Override is an operator's word about one host of one service.
+type Override struct {
+	Service sid.ServiceID `json:"service"`
+	Host    string        `json:"host"`
+	Weight  uint32        `json:"weight"`
+	Set     bool          `json:"set"`
+	Drain   bool          `json:"drain"`
+}
+
+// A Quarantine keeps a locator from being given to anyone but the host that had it. How long is
+// left is not recorded: a restart begins the whole time anew, which errs on the safe side.
+type Quarantine struct {
+	Locator sid.Locator `json:"locator"`
+	Host    string      `json:"host"`
+}
+
+// State is everything stored.
+type State struct {
+	Services    []names.Record
+	Hosts       []Host
+	Routers     []Router
+	Overrides   []Override
+	Quarantines []Quarantine
+	Epoch       uint64 // starts of a controller on this store, this one counted
+}
+
+// A Change is one record to put or delete; several in one Commit happen together or not at all.
+type Change struct {
+	key   string
+	value any // nil: delete
+}
+
+// PutService stores a service's record.
+func PutService(r names.Record) Change { return Change{serviceKey(r.ID), r} }
+
+// DeleteService removes a service; its overrides are the caller's to delete with it.
+func DeleteService(id sid.ServiceID) Change { return Change{serviceKey(id), nil} }
+
+// PutHost stores what is known of a host.
+func PutHost(h Host) Change { return Change{"host/" + h.Name, h} }
+
+// PutRouter stores a router's block.
+func PutRouter(r Router) Change { return Change{"router/" + r.Name, r} }
+
+// PutOverride stores a weight or a drain.
+func PutOverride(o Override) Change { return Change{overrideKey(o), o} }
+
+// DeleteOverride takes it back.
+func DeleteOverride(o Override) Change { return Change{overrideKey(o), nil} }
+
+// PutQuarantine stores that a locator is not free.
+func PutQuarantine(q Quarantine) Change { return Change{quarantineKey(q.Locator), q} }
+
+// DeleteQuarantine frees it.
+func DeleteQuarantine(l sid.Locator) Change { return Change{quarantineKey(l), nil} }
+
+func serviceKey(id sid.ServiceID) string { return "service/" + id.String() }
+func overrideKey(o Override) string      { return "override/" + o.Service.String() + "/" + o.Host }
+func quarantineKey(l sid.Locator) string { return fmt.Sprintf("quarantine/%016x", uint64(l)) }
+
+// read adds one record to the state. Kinds that a newer version wrote are left alone.
+func (s *State) read(key string, value []byte) error {
+	kind, _, _ := strings.Cut(key, "/")
+	var err error
+	switch kind {
+	case "service":
+		s.Services, err = decode(s.Services, value)
+	case "host":
+		s.Hosts, err = decode(s.Hosts, value)
+	case "router":
+		s.Routers, err = decode(s.Routers, value)
+	case "override":
+		s.Overrides, err = decode(s.Overrides, value)
+	case "quarantine":
+		s.Quarantines, err = decode(s.Quarantines, value)
+	case "epoch":
+		err = json.Unmarshal(value, &s.Epoch)
+	}
+	if err != nil {
+		return fmt.Errorf("store: the record %s cannot be read: %w", key, err)
+	}
+	return nil
+}
+
+func decode[T any](list []T, value []byte) ([]T, error) {
+	var x T
+	err := json.Unmarshal(value, &x)
+	return append(list, x), err
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/sid"
+)
+
+func open(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(Config{Dir: dir, Network: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	id := sid.ServiceID{SS: 1, Suffix: 0x10000}
+	want := State{
+		Services:    []names.Record{{Name: "web", ID: id, Policy: names.Policy{Weight: 3}, Version: 2, Created: 5}},
+		Hosts:       []Host{{Name: "s1", Key: []byte{1, 2}, Locator: 0xfd5d000000010101, Identity: 7, Router: "r1"}},
+		Routers:     []Router{{Name: "r1", Block: 1, Service: true}},
+		Overrides:   []Override{{Service: id, Host: "s1", Set: true, Drain: true}},
+		Quarantines: []Quarantine{{Locator: 0xfd5d000000010102, Host: "s2"}},
+		Epoch:       1,
+	}
+	s := open(t, dir)
+	if _, err := s.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	gone := Override{Service: id, Host: "s9"}
+	err := s.Commit(t.Context(), PutService(want.Services[0]), PutHost(want.Hosts[0]), PutRouter(want.Routers[0]),
+		PutOverride(want.Overrides[0]), PutOverride(gone), PutQuarantine(want.Quarantines[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context(), DeleteOverride(gone)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	defer s.Close()
+	if got, err := s.Load(t.Context()); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("after a restart: %+v, %v\nwant %+v", got, err, want)
+	}
+	if got, err := s.Begin(t.Context()); err != nil || got.Epoch != 2 {
+		t.Errorf("the second start is counted as %d, %v", got.Epoch, err)
+	}
+}
+
+func TestMoreChangesThanATransactionHolds(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer s.Close()
+	var changes []Change
+	for i := range 3*batch + 1 {
+		changes = append(changes, PutHost(Host{Name: fmt.Sprint("h", i)}))
+	}
+	if err := s.Commit(t.Context(), changes...); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Load(t.Context()); err != nil || len(got.Hosts) != len(changes) {
+		t.Errorf("%d hosts, %v; want %d", len(got.Hosts), err, len(changes))
+	}
+}
+
+// A disk of its own, in a mount namespace of its own, filled and emptied.
+func TestAFullDiskIsSaidAndLosesNothing(t *testing.T) {
+	dir := tmpfs(t, 64<<20)
+	if dir == "" {
+		return
+	}
+	s := open(t, dir)
+	defer s.Close()
+	if err := s.Commit(t.Context(), PutHost(Host{Name: "before"})); err != nil {
+		t.Fatal(err)
+	}
+	filler := dir + "/filler"
+	if err := fill(filler); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context(), PutHost(Host{Name: "while"})); !errors.Is(err, ErrFull) {
+		t.Errorf("a write on a full disk: %v, want ErrFull", err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context(), PutHost(Host{Name: "after"})); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+	got, err := s.Load(t.Context())
+	if err != nil || len(got.Hosts) != 2 || got.Hosts[0].Name != "after" || got.Hosts[1].Name != "before" {
+		t.Errorf("stored are %+v, %v; want before and after", got.Hosts, err)
+	}
+}
+
+// fill writes until the disk takes no more.
+func fill(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for block := make([]byte, 1<<20); err == nil; {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		return err
+	}
+	return nil
+}
+
+func TestEtcdThatGivesUpIsStartedAgain(t *testing.T) {
+	s := open(t, t.TempDir())
+	defer func() { s.Close() }()
+	if err := s.Commit(t.Context(), PutHost(Host{Name: "before"})); err != nil {
+		t.Fatal(err)
+	}
+	why := "as if its disk had failed"
+	s.server.broken.Store(&why)
+	if err := s.Commit(t.Context(), PutHost(Host{Name: "after"})); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Load(t.Context()); err != nil || len(got.Hosts) != 2 {
+		t.Errorf("stored are %+v, %v", got.Hosts, err)
+	}
+}
