@@ -1,0 +1,52 @@
+package router
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// reasons are the names of enum router_reason, in its order.
+var reasons = [...]string{"none", "resolved", "redirected", "refused_unknown", "refused_forbidden",
+	"refused_no_instance", "refused_no_port", "dropped_refusal_limit", "passed_hop_limit", "dropped_malformed",
+	"dropped_icmp", "dropped_fragment", "dropped_torn", "dropped_rewrite"}
+
+// Counters returns how many packets met which fate, since the maps were made.
+func (r *Resolver) Counters() (map[string]uint64, error) {
+	counters := make(map[string]uint64, len(reasons))
+	for i, name := range reasons[1:] {
+		var perCPU []uint64
+		if err := r.objs.Drops.Lookup(uint32(i+1), &perCPU); err != nil {
+			return nil, fmt.Errorf("counter %s: %w", name, err)
+		}
+		for _, n := range perCPU {
+			counters[name] += n
+		}
+	}
+	return counters, nil
+}
+
+// Usage is what the tables hold and what that takes.
+type Usage struct {
+	Bytes     uint64 // of kernel memory, all maps
+	Services  int
+	Instances int // of all triples
+}
+
+// Usage asks the kernel for the memory of the maps.
+func (r *Resolver) Usage() (Usage, error) {
+	u := Usage{Services: len(r.services), Instances: r.instances}
+	for _, m := range []*ebpf.Map{r.objs.Tables, r.objs.Services, r.objs.Redirects, r.objs.Config, r.objs.Buckets, r.objs.Drops} {
+		info, err := m.Info()
+		if err != nil {
+			return u, err
+		}
+		if n, ok := info.Memlock(); ok {
+			u.Bytes += n
+		}
+	}
+	return u, nil
+}
+
+// Writes counts changes of maps, so that tests can tell what a rule cost.
+func (r *Resolver) Writes() uint64 { return r.writes }

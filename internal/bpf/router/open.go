@@ -1,0 +1,162 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"scaffold.dev/scaffold/internal/core/resolve"
+	"scaffold.dev/scaffold/sid"
+)
+
+const abi = 1 // ROUTER_ABI
+
+// Config says what network the router serves and where its maps are pinned.
+type Config struct {
+	Space sid.Space
+	Pin   string // directory on a bpffs, made if need be; "" pins nothing
+	NoTCX bool   // attach by clsact filters, as kernels before 6.6 need it
+}
+
+// A Resolver is the loaded program with its tables. It is not safe for concurrent use, except for
+// Counters.
+type Resolver struct {
+	cfg     Config
+	objs    resolveObjects
+	links   map[int]link.Link // tcx, by ifindex
+	filters map[int]bool      // clsact, by ifindex
+	adopted bool
+	config  resolveRouterConfig
+
+	// What the maps hold, so that a rule that changes nothing costs no system call.
+	tables    map[sid.Triple][]resolve.Node
+	services  map[sid.ServiceID]Service
+	redirects map[sid.Locator]sid.Locator
+	instances int
+	writes    uint64
+}
+
+// Open loads the program. With maps pinned at cfg.Pin that an earlier process left, it takes them over
+// with all they hold, and puts the new program in the place of the old on the ports where that runs.
+// Pins of another network or of an unreadable version are thrown away. It must run in the router's
+// network namespace.
+func Open(cfg Config) (*Resolver, error) {
+	r := &Resolver{cfg: cfg, links: map[int]link.Link{}, filters: map[int]bool{}}
+	if err := r.load(); err != nil {
+		return nil, fmt.Errorf("service router: %w", err)
+	}
+	if err := r.adopt(); err != nil {
+		r.Close(true)
+		return nil, fmt.Errorf("service router: adopt what is pinned at %s: %w", cfg.Pin, err)
+	}
+	return r, nil
+}
+
+// load loads the program with its maps, pinned ones where they fit.
+func (r *Resolver) load() error {
+	err := r.loadOnce()
+	if errors.Is(err, ebpf.ErrMapIncompatible) || err == nil && !r.fits() {
+		r.objs.Close()
+		if err := os.RemoveAll(r.cfg.Pin); err != nil {
+			return err
+		}
+		err = r.loadOnce()
+	}
+	if err != nil {
+		return err
+	}
+	r.adopted = r.config.Abi != 0
+	r.config.Abi = abi
+	r.config.As = uint64(r.cfg.Space.Locator(0))
+	r.config.Services = servicesWord(r.cfg.Space.Services)
+	return r.putConfig()
+}
+
+func (r *Resolver) loadOnce() error {
+	spec, err := loadResolve()
+	if err != nil {
+		return err
+	}
+	opts := ebpf.CollectionOptions{}
+	if r.cfg.Pin != "" {
+		if err := os.MkdirAll(r.cfg.Pin, 0o700); err != nil {
+			return fmt.Errorf("%w (is a bpffs mounted there? mount -t bpf bpf DIR)", err)
+		}
+		opts.Maps.PinPath = r.cfg.Pin
+		for name, m := range spec.Maps {
+			if name[0] != '.' {
+				m.Pinning = ebpf.PinByName
+			}
+		}
+	}
+	if err := spec.LoadAndAssign(&r.objs, &opts); err != nil {
+		return err
+	}
+	return r.objs.Config.Lookup(uint32(0), &r.config)
+}
+
+// fits reports whether the maps are new or hold rules of this network in a layout that we read.
+func (r *Resolver) fits() bool {
+	c := r.config
+	return c == resolveRouterConfig{} ||
+		c.Abi == abi && c.As == uint64(r.cfg.Space.Locator(0)) && c.Services == servicesWord(r.cfg.Space.Services)
+}
+
+func servicesWord(p netip.Prefix) uint32 { return uint32(sid.LocatorOf(p.Addr()) >> 32) }
+
+func (r *Resolver) putConfig() error {
+	r.writes++
+	return r.objs.Config.Put(uint32(0), r.config)
+}
+
+// Adopted reports whether Open took over the rules of an earlier process.
+func (r *Resolver) Adopted() bool { return r.adopted }
+
+// Generation is the one given to the last Commit, 0 where there was none.
+func (r *Resolver) Generation() uint64 { return r.config.Generation }
+
+// Locator is the one given to SetLocator last, by this process or the one before it.
+func (r *Resolver) Locator() sid.Locator { return sid.Locator(r.config.Locator) }
+
+// SetLocator says whose address refusals come from.
+func (r *Resolver) SetLocator(l sid.Locator) error {
+	if r.config.Locator == uint64(l) {
+		return nil
+	}
+	r.config.Locator = uint64(l)
+	return r.putConfig()
+}
+
+// Commit says that the rules are complete up to generation. Before the first one the program lets all
+// packets pass: it does not yet know what exists.
+func (r *Resolver) Commit(generation uint64) error {
+	if r.config.Ready == 1 && r.config.Generation == generation {
+		return nil
+	}
+	r.config.Ready, r.config.Generation = 1, generation
+	return r.putConfig()
+}
+
+// Close lets go of program and maps. With keep, what is pinned stays and works on; without, it is
+// detached from all ports and the pins are removed.
+func (r *Resolver) Close(keep bool) error {
+	var errs []error
+	if !keep {
+		errs = append(errs, r.detachAll())
+	}
+	for _, l := range r.links {
+		errs = append(errs, l.Close())
+	}
+	errs = append(errs, r.objs.Close())
+	if !keep && r.cfg.Pin != "" {
+		errs = append(errs, os.RemoveAll(r.cfg.Pin))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Resolver) pin(name string) string { return filepath.Join(r.cfg.Pin, name) }
