@@ -1,0 +1,114 @@
+package lab
+
+import (
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// bridge is the management network's, in a namespace of its own.
+const bridge = "bridge"
+
+// managementDev is the interface of the controller and the routers on the management network.
+const managementDev = "mgmt"
+
+// build makes namespaces, links, addresses and static routes.
+func (l *Lab) build() error {
+	w := newWirer()
+	defer w.close()
+	if err := l.buildManagement(w); err != nil {
+		return err
+	}
+	for _, n := range l.plan.Nodes {
+		if err := l.buildNode(w, n); err != nil {
+			return err
+		}
+	}
+	for _, c := range l.plan.Cable {
+		if err := l.buildLink(w, c); err != nil {
+			return err
+		}
+	}
+	for _, n := range l.plan.Nodes {
+		if err := l.buildRoutes(w, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Lab) managementNetns() string { return Netns(l.File.Name, managementNode) }
+
+func (l *Lab) buildManagement(w *wirer) error {
+	ns := l.managementNetns()
+	if err := w.namespace(ns); err != nil {
+		return err
+	}
+	e, err := w.at(ns)
+	if err != nil {
+		return err
+	}
+	if err := e.link.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridge}}); err != nil {
+		return err
+	}
+	return w.up(ns, bridge)
+}
+
+func (l *Lab) buildNode(w *wirer, n *PlanNode) error {
+	var more [][2]string
+	if n.Kind == Plain {
+		more = [][2]string{{"ipv6/conf/all/forwarding", "1"}, {"ipv6/conf/default/forwarding", "1"}}
+	}
+	if err := w.namespace(n.Netns, more...); err != nil {
+		return err
+	}
+	if !n.Management.IsValid() {
+		return nil
+	}
+	ns, dev := l.managementNetns(), ifname("to-"+n.Name)
+	if err := w.veth(n.Netns, managementDev, ns, dev, defaultMTU); err != nil {
+		return err
+	}
+	err := w.change(ns, dev, "join the bridge", func(h *netlink.Handle, port netlink.Link) error {
+		master, err := h.LinkByName(bridge)
+		if err != nil {
+			return err
+		}
+		return h.LinkSetMaster(port, master)
+	})
+	if err != nil {
+		return err
+	}
+	return w.addr(n.Netns, managementDev, netip.PrefixFrom(n.Management, 64))
+}
+
+func (l *Lab) buildLink(w *wirer, c *PlanLink) error {
+	a, b := c.Nodes[0], c.Nodes[1]
+	if err := w.veth(a.Netns, c.Ports[0].Dev, b.Netns, c.Ports[1].Dev, c.MTU); err != nil {
+		return err
+	}
+	for i, n := range c.Nodes {
+		if err := w.addr(n.Netns, c.Ports[i].Dev, netip.PrefixFrom(n.LinkLocal, 64)); err != nil {
+			return err
+		}
+		if err := w.shape(n.Netns, c.Ports[i].Dev, c.Rate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildRoutes gives a plain router its routes, and an address for its ICMPv6 errors.
+func (l *Lab) buildRoutes(w *wirer, n *PlanNode) error {
+	if n.Own.IsValid() {
+		if err := w.addr(n.Netns, "lo", netip.PrefixFrom(n.Own, 128)); err != nil {
+			return err
+		}
+	}
+	for _, r := range n.Routes {
+		if err := w.route(n.Netns, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

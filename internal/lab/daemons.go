@@ -1,0 +1,144 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// controllerPort is where the controller listens on the management network.
+const controllerPort = 23728
+
+// daemonArgv is how a node's daemon is started.
+func (l *Lab) daemonArgv(n *PlanNode) []string {
+	if l.opt.stub != nil {
+		return l.opt.stub
+	}
+	argv := []string{l.opt.Binary, daemons[n.Kind], "--name", n.Name, "--socket", l.Socket(n.Name)}
+	switch n.Kind {
+	case Controller:
+		space := l.File.Network.Space
+		return append(argv,
+			"--listen", l.controllerURL(), "--data", l.ProgramDir(n.Name, "data"),
+			"--network", l.File.Name, "--domain", l.File.Network.Domain,
+			"--services", space.Services.String(), "--as", space.AS.String(), "--identities", space.Identities.String())
+	case Router:
+		return append(argv, l.routerArgv(n)...)
+	}
+	argv = append(argv, "--bpffs", l.place.bpf())
+	for _, p := range n.Ports {
+		argv = append(argv, "--uplink", p.Dev)
+	}
+	return argv
+}
+
+func (l *Lab) routerArgv(n *PlanNode) []string {
+	argv := []string{"--controller", l.controllerURL(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block)}
+	if n.Service {
+		argv = append(argv, "--service")
+	}
+	for _, p := range n.Ports {
+		argv = append(argv, "--port", p.Dev)
+	}
+	for _, p := range n.Peers {
+		argv = append(argv, "--link", fmt.Sprintf("peer=%s,port=%s,via=%s", p.Name, p.Dev, p.Via))
+	}
+	return argv
+}
+
+func (l *Lab) controllerURL() string {
+	n := l.plan.Node(l.File.of(Controller)[0].Name)
+	return "http://" + netip.AddrPortFrom(n.Management, controllerPort).String()
+}
+
+// startDaemons starts the controller first: the others ask for it at once.
+func (l *Lab) startDaemons() error {
+	for _, kind := range []Kind{Controller, Router, Host} {
+		for _, n := range l.plan.Nodes {
+			if n.Kind != kind {
+				continue
+			}
+			if err := l.startDaemon(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Lab) startDaemon(n *PlanNode) error {
+	argv := l.daemonArgv(n)
+	return l.spawn(n, daemons[n.Kind], exec.Command(argv[0], argv[1:]...))
+}
+
+// spawn starts a daemon or a program with its output in its log, apart from this process: it lives on
+// when this process ends. How it ended is noted while this process lives.
+func (l *Lab) spawn(n *PlanNode, name string, cmd *exec.Cmd) error {
+	log, err := os.OpenFile(l.LogPath(n.Name, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	key := n.Name + "/" + name
+	l.mu.Lock()
+	delete(l.exits, key)
+	l.mu.Unlock()
+	if err := l.start(n, name, cmd); err != nil {
+		return fmt.Errorf("start %s: %w", key, err)
+	}
+	go func() { // ends with the process
+		cmd.Wait()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.exits[key] = cmd.ProcessState.String()
+	}()
+	return nil
+}
+
+// exited says how a process ended that this process started, with the end of its log.
+func (l *Lab) exited(node, name string) error {
+	l.mu.Lock()
+	how, ok := l.exits[node+"/"+name]
+	l.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return fmt.Errorf("%s/%s ended (%s); the end of its log:\n%s", node, name, how, l.logTail(node, name))
+}
+
+// tailLines is how much of a log an error shows.
+const tailLines = 8
+
+func (l *Lab) logTail(node, name string) string {
+	text, _ := os.ReadFile(l.LogPath(node, name))
+	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	lines = lines[max(0, len(lines)-tailLines):]
+	return "    " + strings.Join(lines, "\n    ")
+}
+
+// daemonsAlive is an error as soon as a daemon has ended.
+func (l *Lab) daemonsAlive() error {
+	for _, n := range l.plan.Nodes {
+		if name := daemons[n.Kind]; name != "" {
+			if err := l.exited(n.Name, name); err != nil {
+				return &finalError{err}
+			}
+		}
+	}
+	return nil
+}
+
+// running reports whether a program or daemon of a node has processes.
+func (l *Lab) running(node, name string) bool { return len(l.cgroup(node).child(name).pids()) > 0 }
+
+// end kills one program or daemon with all its children.
+func (l *Lab) end(ctx context.Context, node, name string) error {
+	return l.cgroup(node).child(name).kill(ctx)
+}

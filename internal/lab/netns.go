@@ -1,0 +1,98 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// A namespace is named by a bind mount in /run/netns, as iproute2 does it, so that ip(8) sees it.
+func netnsPath(name string) string { return filepath.Join(netnsDir, name) }
+
+// makeNetns makes a named namespace; one of that name must not exist.
+func makeNetns(name string) error {
+	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+		return fmt.Errorf("namespace %s: %w", name, err)
+	}
+	f, err := os.OpenFile(netnsPath(name), os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("namespace %s exists already, and no lab owns it: remove it with: ip netns del %s", name, name)
+	}
+	if err != nil {
+		return fmt.Errorf("namespace %s: %w", name, err)
+	}
+	f.Close()
+	err = onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("unshare: %w", err)
+		}
+		return unix.Mount("/proc/thread-self/ns/net", netnsPath(name), "", unix.MS_BIND, "")
+	})
+	if err != nil {
+		return fmt.Errorf("namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// removeNetns takes the name away. Removing the file also detaches copies of the mount in other
+// mount namespaces, which would keep the namespace alive.
+func removeNetns(name string) error {
+	path := netnsPath(name)
+	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && err != unix.EINVAL && err != unix.ENOENT {
+		return fmt.Errorf("namespace %s: unmount: %w", name, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// onThread runs f on a thread of its own, which ends afterwards: f may change its namespaces.
+func onThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		done <- f()
+	}()
+	return <-done
+}
+
+// joinNetns moves the calling thread, which must be locked.
+func joinNetns(name string) error {
+	f, err := os.Open(netnsPath(name))
+	if err != nil {
+		return fmt.Errorf("namespace %s: %w", name, err)
+	}
+	defer f.Close()
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// inNetns runs f inside a namespace, on a thread of its own.
+func inNetns(name string, f func() error) error {
+	return onThread(func() error {
+		if err := joinNetns(name); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// sysctls sets values below /proc/sys/net of a namespace.
+func sysctls(name string, values [][2]string) error {
+	return inNetns(name, func() error {
+		for _, v := range values {
+			if err := os.WriteFile("/proc/sys/net/"+v[0], []byte(v[1]), 0); err != nil {
+				return fmt.Errorf("namespace %s: sysctl %s=%s: %w", name, v[0], v[1], err)
+			}
+		}
+		return nil
+	})
+}

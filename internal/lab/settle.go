@@ -1,0 +1,133 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"scaffold.dev/scaffold/internal/api"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+)
+
+// settleTime bounds how long a network may take from the start of its daemons until all have joined.
+const settleTime = 60 * time.Second
+
+// Admin is a client of the controller's API.
+func (l *Lab) Admin() (apiv1connect.AdminClient, error) {
+	client, base, err := api.Dial(l.Controller())
+	if err != nil {
+		return nil, err
+	}
+	return apiv1connect.NewAdminClient(client, base), nil
+}
+
+// settle creates the services and waits until every router and host is part of the network.
+func (l *Lab) settle(ctx context.Context) error {
+	if l.opt.stub != nil {
+		return nil
+	}
+	admin, err := l.Admin()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, settleTime, fmt.Errorf("the network did not settle in %v", settleTime))
+	defer cancel()
+	wait := func(check func() error) error {
+		return poll(ctx, func() error {
+			if err := l.daemonsAlive(); err != nil {
+				return err
+			}
+			return check()
+		})
+	}
+	if err := wait(func() error { return l.controllerAnswers(ctx, admin) }); err != nil {
+		return l.unsettled(err)
+	}
+	for _, s := range l.File.Services {
+		if err := createService(ctx, admin, s); err != nil {
+			return err
+		}
+	}
+	if err := wait(func() error { return l.joined(ctx, admin) }); err != nil {
+		return l.unsettled(err)
+	}
+	return nil
+}
+
+// unsettled adds where to look: the log of the first daemon that is missing is in the error's text.
+func (l *Lab) unsettled(err error) error {
+	for _, n := range l.plan.Nodes {
+		if daemons[n.Kind] != "" && strings.Contains(err.Error(), n.Name+" ") {
+			return fmt.Errorf("%w; the end of the log of %s:\n%s", err, n.Name, l.logTail(n.Name, daemons[n.Kind]))
+		}
+	}
+	return err
+}
+
+func (l *Lab) controllerAnswers(ctx context.Context, admin apiv1connect.AdminClient) error {
+	if _, err := admin.GetStatus(ctx, connect.NewRequest(&apiv1.GetStatusRequest{})); err != nil {
+		return fmt.Errorf("%s (controller) does not answer: %w", l.File.of(Controller)[0].Name, err)
+	}
+	return nil
+}
+
+func createService(ctx context.Context, admin apiv1connect.AdminClient, s *Service) error {
+	policy := &apiv1.Policy{Ready: s.Ready, Weight: s.Weight, Datagrams: s.Datagrams, Dscp: s.DSCP}
+	_, err := admin.CreateService(ctx, connect.NewRequest(&apiv1.CreateServiceRequest{Name: s.Name, Policy: policy}))
+	if err != nil && connect.CodeOf(err) != connect.CodeAlreadyExists {
+		return fmt.Errorf("create service %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// joined is an error that names the first router or host that has not joined.
+func (l *Lab) joined(ctx context.Context, admin apiv1connect.AdminClient) error {
+	routers, err := admin.ListRouters(ctx, connect.NewRequest(&apiv1.ListRoutersRequest{}))
+	if err != nil {
+		return fmt.Errorf("ask for the routers: %w", err)
+	}
+	hosts, err := admin.ListHosts(ctx, connect.NewRequest(&apiv1.ListHostsRequest{}))
+	if err != nil {
+		return fmt.Errorf("ask for the hosts: %w", err)
+	}
+	up := map[string]bool{}
+	for _, r := range routers.Msg.Routers {
+		up[r.Name] = r.State == "up" && l.adjacent(r)
+	}
+	for _, h := range hosts.Msg.Hosts {
+		up[h.Name] = h.State == "up"
+	}
+	for _, n := range l.plan.Nodes {
+		if (n.Kind == Router || n.Kind == Host) && !up[n.Name] {
+			return fmt.Errorf("%s (%s) has not joined", n.Name, n.Kind)
+		}
+	}
+	return nil
+}
+
+// adjacent reports whether a router sees all routers that the plan puts next to it.
+func (l *Lab) adjacent(r *apiv1.Router) bool {
+	n := l.plan.Node(r.Name)
+	if n == nil {
+		return true
+	}
+	seen := map[string]bool{}
+	for _, link := range r.Links {
+		seen[link.Peer] = seen[link.Peer] || link.Up
+	}
+	for _, p := range n.Ports {
+		if p.Far.Kind == Router && !seen[p.Far.Name] {
+			return false
+		}
+	}
+	for _, p := range n.Peers {
+		if !seen[p.Name] {
+			return false
+		}
+	}
+	return true
+}

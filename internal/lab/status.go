@@ -1,0 +1,135 @@
+package lab
+
+import (
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Status is what a lab is at this moment.
+type Status struct {
+	Name       string       `json:"name"`
+	File       string       `json:"file"`
+	Phase      string       `json:"phase"`
+	Dir        string       `json:"dir"`
+	Controller string       `json:"controller"`
+	Nodes      []NodeStatus `json:"nodes"`
+	Links      []LinkStatus `json:"links"`
+}
+
+// NodeStatus is one node with its processes.
+type NodeStatus struct {
+	Name      string          `json:"name"`
+	Kind      string          `json:"kind"`
+	Namespace string          `json:"namespace"`
+	Address   string          `json:"address,omitempty"` // on the management network
+	LinkLocal string          `json:"link_local"`
+	Processes []ProcessStatus `json:"processes"`
+}
+
+// ProcessStatus is one daemon or program with all its processes.
+type ProcessStatus struct {
+	Name    string `json:"name"`
+	Service string `json:"service,omitempty"`
+	State   string `json:"state"` // "running", "stopped" (by a signal), "down"
+	PIDs    []int  `json:"pids"`
+	Log     string `json:"log"`
+}
+
+// LinkStatus is one link.
+type LinkStatus struct {
+	Ends       [2]string `json:"ends"`
+	Interfaces [2]string `json:"interfaces"`
+	State      string    `json:"state"` // "up", "cut" (loses everything), "unplugged", "down"
+	Rate       uint64    `json:"rate_bit_s,omitempty"`
+	MTU        int       `json:"mtu"`
+}
+
+// Status looks at processes and links; nothing of it is remembered.
+func (l *Lab) Status() (*Status, error) {
+	s := &Status{Name: l.File.Name, File: l.File.Path, Dir: l.Dir(), Controller: l.Controller()}
+	state, err := l.place.read()
+	if err != nil {
+		return nil, err
+	}
+	if state != nil {
+		s.Phase = state.Phase
+	}
+	for _, n := range l.plan.Nodes {
+		s.Nodes = append(s.Nodes, l.nodeStatus(n))
+	}
+	w := newWirer()
+	defer w.close()
+	for _, c := range l.plan.Cable {
+		s.Links = append(s.Links, LinkStatus{
+			Ends: c.Ends, Interfaces: [2]string{c.Ports[0].Dev, c.Ports[1].Dev},
+			State: linkState(w, c), Rate: c.Rate, MTU: c.MTU,
+		})
+	}
+	return s, nil
+}
+
+func (l *Lab) nodeStatus(n *PlanNode) NodeStatus {
+	s := NodeStatus{Name: n.Name, Kind: string(n.Kind), Namespace: n.Netns, LinkLocal: n.LinkLocal.String(), Processes: []ProcessStatus{}}
+	if n.Kind == Router && n.Service {
+		s.Kind = "service router"
+	}
+	if n.Management.IsValid() {
+		s.Address = n.Management.String()
+	}
+	if d := daemons[n.Kind]; d != "" {
+		s.Processes = append(s.Processes, l.processStatus(n, d, ""))
+	}
+	for _, p := range n.Programs {
+		s.Processes = append(s.Processes, l.processStatus(n, p.Name, p.Service))
+	}
+	return s
+}
+
+func (l *Lab) processStatus(n *PlanNode, name, service string) ProcessStatus {
+	s := ProcessStatus{Name: name, Service: service, State: "down", Log: l.LogPath(n.Name, name)}
+	s.PIDs = l.cgroup(n.Name).child(name).pids()
+	sort.Ints(s.PIDs)
+	for _, pid := range s.PIDs {
+		if s.State = processState(pid); s.State == "running" {
+			break
+		}
+	}
+	return s
+}
+
+// processState reads the letter after the last bracket of /proc/PID/stat.
+func processState(pid int) string {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	after := string(text[strings.LastIndexByte(string(text), ')')+1:])
+	switch {
+	case err != nil || len(after) < 2:
+		return "down"
+	case after[1] == 'T':
+		return "stopped"
+	}
+	return "running"
+}
+
+func linkState(w *wirer, c *PlanLink) string {
+	state := "up"
+	for i, n := range c.Nodes {
+		err := w.change(n.Netns, c.Ports[i].Dev, "look", func(h *netlink.Handle, link netlink.Link) error {
+			switch {
+			case link.Attrs().RawFlags&unix.IFF_UP == 0:
+				state = "unplugged"
+			case isCut(h, link) && state == "up":
+				state = "cut"
+			}
+			return nil
+		})
+		if err != nil {
+			return "down"
+		}
+	}
+	return state
+}

@@ -1,0 +1,136 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// A wirer builds interfaces; it holds one netlink socket in each namespace.
+type wirer struct {
+	open map[string]*end
+}
+
+type end struct {
+	ns   netns.NsHandle
+	link *netlink.Handle
+}
+
+func newWirer() *wirer { return &wirer{open: map[string]*end{}} }
+
+func (w *wirer) close() {
+	for _, e := range w.open {
+		e.link.Close()
+		e.ns.Close()
+	}
+}
+
+func (w *wirer) at(name string) (*end, error) {
+	if e := w.open[name]; e != nil {
+		return e, nil
+	}
+	ns, err := netns.GetFromPath(netnsPath(name))
+	if err != nil {
+		return nil, fmt.Errorf("namespace %s: %w", name, err)
+	}
+	link, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		ns.Close()
+		return nil, fmt.Errorf("namespace %s: netlink: %w", name, err)
+	}
+	w.open[name] = &end{ns, link}
+	return w.open[name], nil
+}
+
+// quiet keeps the kernel from adding addresses and asking for routers by itself: the lab gives every
+// address, usable at once.
+var quiet = [][2]string{
+	{"ipv6/conf/all/disable_ipv6", "0"}, {"ipv6/conf/default/disable_ipv6", "0"},
+	{"ipv6/conf/all/accept_dad", "0"}, {"ipv6/conf/default/accept_dad", "0"},
+	{"ipv6/conf/all/accept_ra", "0"}, {"ipv6/conf/default/accept_ra", "0"},
+	{"ipv6/conf/default/router_solicitations", "0"},
+	{"ipv6/conf/default/addr_gen_mode", "1"}, // none
+}
+
+// namespace makes a node's namespace with its loopback up.
+func (w *wirer) namespace(name string, more ...[2]string) error {
+	if err := makeNetns(name); err != nil {
+		return err
+	}
+	if err := sysctls(name, append(more, quiet...)); err != nil {
+		return err
+	}
+	return w.up(name, "lo")
+}
+
+// veth joins two namespaces.
+func (w *wirer) veth(nsA, devA, nsB, devB string, mtu int) error {
+	a, err := w.at(nsA)
+	if err != nil {
+		return err
+	}
+	b, err := w.at(nsB)
+	if err != nil {
+		return err
+	}
+	pair := &netlink.Veth{
+		LinkAttrs:     netlink.LinkAttrs{Name: devA, MTU: mtu},
+		PeerName:      devB,
+		PeerMTU:       uint32(mtu),
+		PeerNamespace: netlink.NsFd(b.ns),
+	}
+	if err := a.link.LinkAdd(pair); err != nil {
+		return fmt.Errorf("link %s/%s - %s/%s: %w", nsA, devA, nsB, devB, err)
+	}
+	if err := w.up(nsA, devA); err != nil {
+		return err
+	}
+	return w.up(nsB, devB)
+}
+
+// change finds an interface and does something to it.
+func (w *wirer) change(ns, dev, what string, f func(*netlink.Handle, netlink.Link) error) error {
+	e, err := w.at(ns)
+	if err != nil {
+		return err
+	}
+	link, err := e.link.LinkByName(dev)
+	if err == nil {
+		err = f(e.link, link)
+	}
+	if err != nil {
+		return fmt.Errorf("%s/%s: %s: %w", ns, dev, what, err)
+	}
+	return nil
+}
+
+func (w *wirer) up(ns, dev string) error {
+	return w.change(ns, dev, "set up", func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetUp(l) })
+}
+
+func (w *wirer) down(ns, dev string) error {
+	return w.change(ns, dev, "set down", func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetDown(l) })
+}
+
+func (w *wirer) addr(ns, dev string, p netip.Prefix) error {
+	a := &netlink.Addr{IPNet: ipNet(p), Flags: unix.IFA_F_NODAD}
+	return w.change(ns, dev, "address "+p.String(), func(h *netlink.Handle, l netlink.Link) error {
+		return h.AddrReplace(l, a)
+	})
+}
+
+func (w *wirer) route(ns string, r Route) error {
+	return w.change(ns, r.Dev, "route "+r.Prefix.String(), func(h *netlink.Handle, l netlink.Link) error {
+		return h.RouteReplace(&netlink.Route{
+			LinkIndex: l.Attrs().Index, Dst: ipNet(r.Prefix), Gw: r.Via.AsSlice(), Protocol: unix.RTPROT_STATIC,
+		})
+	})
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
