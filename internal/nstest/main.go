@@ -21,10 +21,14 @@ const BPFFS = "/run/scaffold/bpf"
 
 // Main runs the tests in a private mount namespace and a cgroup of their own, and exits. Without root
 // it runs them as they are. Call it from TestMain.
-func Main(m *testing.M) {
+func Main(m *testing.M) { MainAround(m, func(run func() int) int { return run() }) }
+
+// MainAround is Main for a package whose tests share something large, such as a lab: around is called
+// in the private place and calls run, which runs the tests and returns the exit code.
+func MainAround(m *testing.M, around func(run func() int) int) {
 	switch {
 	case os.Geteuid() != 0:
-		os.Exit(m.Run())
+		os.Exit(around(m.Run))
 	case os.Getenv(childEnv) == "":
 		os.Exit(supervise())
 	}
@@ -32,8 +36,14 @@ func Main(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "nstest:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(around(m.Run))
 }
+
+// LabName is the name for a lab of this test binary: no other process that runs has the same, and what
+// a crash leaves running of it is killed.
+func LabName() string { return labName(os.Getppid()) }
+
+func labName(supervisor int) string { return "test-" + strconv.Itoa(supervisor) }
 
 // supervise starts this binary again, passes signals on and kills what the tests left running.
 func supervise() int {
@@ -43,6 +53,7 @@ func supervise() int {
 		return 1
 	}
 	defer group.remove()
+	defer RemoveCgroup(filepath.Join(filepath.Dir(group.path), "scaffold-lab-"+labName(os.Getpid())))
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

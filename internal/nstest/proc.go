@@ -26,12 +26,32 @@ func (n *NS) Run(t testing.TB, argv ...string) string {
 
 // Try runs a program in the namespace to its end; the caller judges how it ended.
 func (n *NS) Try(argv ...string) (out string, err error) {
-	p, err := n.start(exec.Command(argv[0], argv[1:]...))
+	return TryBy(n.starter, exec.Command(argv[0], argv[1:]...))
+}
+
+// A Starter starts a prepared command somewhere: in a namespace, in a node of a lab.
+type Starter func(cmd *exec.Cmd) error
+
+// TryBy runs a command to its end where start starts it; the caller judges how it ended.
+func TryBy(start Starter, cmd *exec.Cmd) (out string, err error) {
+	p, err := begin("", start, cmd)
 	if err != nil {
 		return "", err
 	}
 	err = p.Wait()
 	return p.Output(), err
+}
+
+// StartBy starts a command where start starts it; it is killed with its process group at the end of
+// the test. Name is for messages.
+func StartBy(t testing.TB, name string, start Starter, cmd *exec.Cmd) *Proc {
+	t.Helper()
+	p, err := begin(name+": "+cmd.String(), start, cmd)
+	if err != nil {
+		t.Fatalf("%s: start %s: %v", name, cmd, err)
+	}
+	t.Cleanup(p.Kill)
+	return p
 }
 
 // Start starts a program in the namespace. It gets a process group of its own, which is killed at the
@@ -44,16 +64,17 @@ func (n *NS) Start(t testing.TB, argv ...string) *Proc {
 // StartCmd is Start for a prepared command; its output goes to the Proc.
 func (n *NS) StartCmd(t testing.TB, cmd *exec.Cmd) *Proc {
 	t.Helper()
-	p, err := n.start(cmd)
-	if err != nil {
-		t.Fatalf("%s: start %s: %v", n.Name, cmd, err)
-	}
-	t.Cleanup(p.Kill)
-	return p
+	return StartBy(t, n.Name, n.starter, cmd)
 }
 
-func (n *NS) start(cmd *exec.Cmd) (*Proc, error) {
-	p := &Proc{cmd: cmd, name: n.Name + ": " + cmd.String(), done: make(chan struct{})}
+// starter starts a command in the namespace: it inherits that of the thread that forks.
+func (n *NS) starter(cmd *exec.Cmd) (err error) {
+	n.Do(func() { err = cmd.Start() })
+	return err
+}
+
+func begin(name string, start Starter, cmd *exec.Cmd) (*Proc, error) {
+	p := &Proc{cmd: cmd, name: name, done: make(chan struct{})}
 	p.news = sync.NewCond(&p.mu)
 	cmd.Stdout, cmd.Stderr = p, p
 	if cmd.SysProcAttr == nil {
@@ -61,9 +82,7 @@ func (n *NS) start(cmd *exec.Cmd) (*Proc, error) {
 	}
 	cmd.SysProcAttr.Setpgid = true
 	cmd.WaitDelay = time.Second // a daemon that it left behind may hold the pipe
-	var err error
-	n.Do(func() { err = cmd.Start() }) // the child inherits the namespace of the thread that forks
-	if err != nil {
+	if err := start(cmd); err != nil {
 		return nil, err
 	}
 	go p.reap()
