@@ -1,0 +1,149 @@
+package rules
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/cli"
+)
+
+// files calls do with the name and text of every file of the tree whose name ends in one of suffixes.
+func files(t *testing.T, suffixes []string, do func(name, text string)) {
+	t.Helper()
+	top := root(t)
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if err == nil && slices.Contains([]string{".git", "bin"}, d.Name()) {
+				return filepath.SkipDir
+			}
+			return err
+		}
+		if !slices.Contains(suffixes, filepath.Ext(path)) {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(top, path)
+		do(name, string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var (
+	heading = regexp.MustCompile(`(?m)^#+ ([0-9]+(?:\.[0-9]+)*)\.? `)
+	cited   = regexp.MustCompile(`docs/protocol\.md §([0-9]+(?:\.[0-9]+)*)`)
+	fence   = regexp.MustCompile("(?ms)^```(?:sh|console)\n(.*?)^```")
+	target  = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	link    = regexp.MustCompile(`\]\(([^)#: ]+)(?:#[^)]*)?\)`)
+)
+
+func TestCitedSectionsExist(t *testing.T) {
+	have := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(read(t, "docs/protocol.md"), -1) {
+		have[m[1]] = true
+	}
+	files(t, []string{".go", ".c", ".h", ".proto", ".md"}, func(name, text string) {
+		for _, m := range cited.FindAllStringSubmatch(text, -1) {
+			if !have[m[1]] {
+				t.Errorf("%s cites docs/protocol.md §%s, which does not exist", name, m[1])
+			}
+		}
+	})
+}
+
+// commands returns the lines of the shell blocks of a document, without prompts, output and comments.
+func commands(text string) (lines []string) {
+	for _, m := range fence.FindAllStringSubmatch(text, -1) {
+		for line := range strings.Lines(m[1]) {
+			line, _, _ = strings.Cut(strings.TrimPrefix(line, "$ "), " #")
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+func TestDocumentedCommandsExist(t *testing.T) {
+	targets := map[string]bool{}
+	for _, m := range target.FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		targets[m[1]] = true
+	}
+	files(t, []string{".md"}, func(name, text string) {
+		for _, line := range commands(text) {
+			words := strings.Fields(strings.TrimPrefix(line, "sudo "))
+			switch {
+			case len(words) > 1 && words[0] == "make" && !strings.Contains(words[1], "=") && !targets[words[1]]:
+				t.Errorf("%s: %q: the Makefile has no such target", name, line)
+			case len(words) > 1 && (words[0] == "scaffold" || words[0] == "bin/scaffold"):
+				if complaint := tryCommand(words[1:]); complaint != "" {
+					t.Errorf("%s: %q: %s", name, line, complaint)
+				}
+			}
+		}
+	})
+}
+
+// tryCommand finds the command and parses its flags; it runs nothing.
+func tryCommand(words []string) string {
+	if cut := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == ">" || w == "&&" || w == "&" }); cut >= 0 {
+		words = words[:cut]
+	}
+	if slices.Contains([]string{"help", "completion"}, words[0]) {
+		return ""
+	}
+	cmd, rest, err := cli.New().Find(words)
+	if err != nil {
+		return err.Error()
+	}
+	if cmd.HasSubCommands() {
+		return "there is no such subcommand"
+	}
+	if err := cmd.ParseFlags(rest); err != nil && !slices.Contains(rest, "--help") {
+		return err.Error()
+	}
+	return ""
+}
+
+func TestLinksInDocumentsLead(t *testing.T) {
+	files(t, []string{".md"}, func(name, text string) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(root(t), filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s: the link to %s leads nowhere", name, m[1])
+			}
+		}
+	})
+}
+
+func TestExitCodesInTheManualAreThoseOfTheProgram(t *testing.T) {
+	manual := read(t, "docs/operate.md")
+	for code := cli.ExitOK; code <= cli.ExitUnmet; code++ {
+		if row := regexp.MustCompile(`(?m)^\| ` + string(rune('0'+code)) + ` \|`); !row.MatchString(manual) {
+			t.Errorf("docs/operate.md: no row for exit code %d", code)
+		}
+	}
+}
+
+var placeholders = regexp.MustCompile(`\b(TODO|FIXME|XXX|TBD)\b`)
+
+func TestNothingIsLeftForLater(t *testing.T) {
+	files(t, []string{".go", ".c", ".h", ".proto", ".md", ".yaml", ".sh"}, func(name, text string) {
+		if where := placeholders.FindStringIndex(text); where != nil && !strings.HasPrefix(name, "internal/rules/") {
+			t.Errorf("%s:%d: %s", name, 1+strings.Count(text[:where[0]], "\n"), text[where[0]:where[1]])
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package rules
+
+import (
+	"go/ast"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers lists the packages by level, the lowest first. A package imports only from levels below its
+// own, or from its own family (the same entry).
+var layers = [][]string{
+	{"sid"},
+	{"wire"},
+	{"internal/core", "internal/ofp", "internal/api", "internal/obs"},
+	{"internal/bpf", "internal/store", "internal/doctor", "internal/nstest", "emu", "internal/ofconn"},
+	{"internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "."},
+	{"internal/bench", "internal/dash", "internal/programs"},
+	{"internal/demo"},
+	{"internal/cli"},
+	{"cmd"},
+	{"internal/rules"},
+}
+
+// owners says who may import a heavy dependency: a change of it then touches one place.
+var owners = map[string][]string{
+	"go.etcd.io":                 {"internal/store"},
+	"go.uber.org/zap":            {"internal/store"},
+	"github.com/cilium/ebpf":     {"internal/bpf"},
+	"github.com/prometheus":      {"internal/obs"},
+	"github.com/spf13":           {"internal/cli"},
+	"github.com/miekg/dns":       {"internal/hostd"},
+	"go.yaml.in/yaml":            {"internal/lab"},
+	"github.com/vishvananda":     {"internal/bpf", "internal/hostd", "internal/routerd", "internal/lab", "internal/doctor", "internal/nstest"},
+	"pgregory.net/rapid":         {}, // tests only
+	"github.com/rogpeppe":        {},
+	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
+	"github.com/stretchr":        {},
+	"connectrpc.com/connect":     {"internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "internal/demo", "internal/bench", "internal/cli"},
+	"google.golang.org/protobuf": {"internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "internal/demo", "internal/bench", "internal/cli", "internal/store"},
+}
+
+// under reports whether the package is dir or below it.
+func under(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+
+// level finds the package's level and family.
+func level(pkg string) (int, string) {
+	for i, families := range layers {
+		for _, family := range families {
+			if under(pkg, family) {
+				return i, family
+			}
+		}
+	}
+	return -1, ""
+}
+
+func TestArrowsPointDown(t *testing.T) {
+	for _, p := range tree(t) {
+		from, family := level(p.name())
+		if from < 0 {
+			t.Errorf("%s: has no level: give it one in internal/rules/layers_test.go", p.name())
+			continue
+		}
+		for _, imported := range p.Imports {
+			inside, ok := relative(imported)
+			if !ok {
+				continue
+			}
+			to, of := level(inside)
+			if to >= from && of != family {
+				t.Errorf("%s imports %s, which is no level below it: turn the dependency round or move the code", p.name(), inside)
+			}
+		}
+	}
+}
+
+func TestCorePackagesAreIslands(t *testing.T) {
+	for _, p := range tree(t) {
+		if !under(p.name(), "internal/core") || p.name() == "internal/core/plan" {
+			continue
+		}
+		for _, imported := range p.Imports {
+			if inside, ok := relative(imported); ok && under(inside, "internal/core") {
+				t.Errorf("%s imports %s: only plan may import other core packages", p.name(), inside)
+			}
+		}
+	}
+}
+
+func TestHeavyDependenciesHaveOneOwner(t *testing.T) {
+	for _, p := range tree(t) {
+		for _, imported := range p.Imports {
+			for dependency, allowed := range owners {
+				if under(imported, dependency) && !anyUnder(p.name(), allowed) {
+					t.Errorf("%s imports %s: only %v may", p.name(), imported, allowed)
+				}
+			}
+		}
+	}
+}
+
+func anyUnder(pkg string, dirs []string) bool {
+	for _, d := range dirs {
+		if under(pkg, d) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	for _, p := range tree(t) {
+		if p.Doc == "" && !generated(t, p) {
+			t.Errorf("%s: has no package comment", p.name())
+		}
+		if strings.HasPrefix(p.Doc, "Package ") && !strings.HasPrefix(p.Doc, "Package "+p.Name+" ") {
+			t.Errorf("%s: its comment is about another package: %.60q", p.name(), p.Doc)
+		}
+		switch path.Base(p.name()) {
+		case "util", "utils", "common", "base", "helpers", "pkg", "misc":
+			t.Errorf("%s: name the idea", p.name())
+		}
+	}
+}
+
+// generated reports whether no file of the package was written by hand.
+func generated(t *testing.T, p listed) bool {
+	_, files := parse(t, p)
+	return !slices.ContainsFunc(files, func(f *ast.File) bool { return !ast.IsGenerated(f) })
+}
