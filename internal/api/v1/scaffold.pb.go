@@ -74,6 +74,7 @@ type Status struct {
 	Instances     uint32                 `protobuf:"varint,10,opt,name=instances,proto3" json:"instances,omitempty"`
 	Leader        string                 `protobuf:"bytes,11,opt,name=leader,proto3" json:"leader,omitempty"` // name of the controller that leads
 	StartedUnixMs int64                  `protobuf:"varint,12,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
+	Store         string                 `protobuf:"bytes,13,opt,name=store,proto3" json:"store,omitempty"` // empty: all is saved; else what is wrong with saving
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -190,6 +191,13 @@ func (x *Status) GetStartedUnixMs() int64 {
 		return x.StartedUnixMs
 	}
 	return 0
+}
+
+func (x *Status) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
 }
 
 type Space struct {
@@ -1334,18 +1342,20 @@ func (x *ListRoutersResponse) GetRouters() []*Router {
 }
 
 type Router struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Locator       string                 `protobuf:"bytes,2,opt,name=locator,proto3" json:"locator,omitempty"`
-	Block         string                 `protobuf:"bytes,3,opt,name=block,proto3" json:"block,omitempty"`      // prefix of its hosts' locators
-	Service       bool                   `protobuf:"varint,4,opt,name=service,proto3" json:"service,omitempty"` // resolves
-	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // "up", "gone"
-	Links         []*Link                `protobuf:"bytes,6,rep,name=links,proto3" json:"links,omitempty"`
-	Generation    uint64                 `protobuf:"varint,7,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules that it has applied
-	Resolved      uint64                 `protobuf:"varint,8,opt,name=resolved,proto3" json:"resolved,omitempty"`     // first packets
-	Refused       uint64                 `protobuf:"varint,9,opt,name=refused,proto3" json:"refused,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Locator        string                 `protobuf:"bytes,2,opt,name=locator,proto3" json:"locator,omitempty"`
+	Block          string                 `protobuf:"bytes,3,opt,name=block,proto3" json:"block,omitempty"`      // prefix of its hosts' locators
+	Service        bool                   `protobuf:"varint,4,opt,name=service,proto3" json:"service,omitempty"` // resolves
+	State          string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // "up", "gone"
+	Links          []*Link                `protobuf:"bytes,6,rep,name=links,proto3" json:"links,omitempty"`
+	Generation     uint64                 `protobuf:"varint,7,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules that it has applied
+	Resolved       uint64                 `protobuf:"varint,8,opt,name=resolved,proto3" json:"resolved,omitempty"`     // first packets
+	Refused        uint64                 `protobuf:"varint,9,opt,name=refused,proto3" json:"refused,omitempty"`
+	TableBytes     uint64                 `protobuf:"varint,10,opt,name=table_bytes,json=tableBytes,proto3" json:"table_bytes,omitempty"` // of its instance tables
+	TableInstances uint32                 `protobuf:"varint,11,opt,name=table_instances,json=tableInstances,proto3" json:"table_instances,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Router) Reset() {
@@ -1437,6 +1447,20 @@ func (x *Router) GetResolved() uint64 {
 func (x *Router) GetRefused() uint64 {
 	if x != nil {
 		return x.Refused
+	}
+	return 0
+}
+
+func (x *Router) GetTableBytes() uint64 {
+	if x != nil {
+		return x.TableBytes
+	}
+	return 0
+}
+
+func (x *Router) GetTableInstances() uint32 {
+	if x != nil {
+		return x.TableInstances
 	}
 	return 0
 }
@@ -3192,6 +3216,7 @@ type Neighbour struct {
 	Via           string                 `protobuf:"bytes,4,opt,name=via,proto3" json:"via,omitempty"` // next hop address on that port (link-local)
 	Up            bool                   `protobuf:"varint,5,opt,name=up,proto3" json:"up,omitempty"`
 	Cost          uint32                 `protobuf:"varint,6,opt,name=cost,proto3" json:"cost,omitempty"`
+	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"` // why it is down: "carrier", "hello" (nobody greets: used as the last resort)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3266,6 +3291,13 @@ func (x *Neighbour) GetCost() uint32 {
 		return x.Cost
 	}
 	return 0
+}
+
+func (x *Neighbour) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 type HostStates struct {
@@ -5060,7 +5092,7 @@ var File_scaffold_proto protoreflect.FileDescriptor
 const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"\x0escaffold.proto\x12\vscaffold.v1\"\x12\n" +
-	"\x10GetStatusRequest\"\xde\x02\n" +
+	"\x10GetStatusRequest\"\xf4\x02\n" +
 	"\x06Status\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12(\n" +
@@ -5076,7 +5108,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\tinstances\x18\n" +
 	" \x01(\rR\tinstances\x12\x16\n" +
 	"\x06leader\x18\v \x01(\tR\x06leader\x12&\n" +
-	"\x0fstarted_unix_ms\x18\f \x01(\x03R\rstartedUnixMs\"S\n" +
+	"\x0fstarted_unix_ms\x18\f \x01(\x03R\rstartedUnixMs\x12\x14\n" +
+	"\x05store\x18\r \x01(\tR\x05store\"S\n" +
 	"\x05Space\x12\x1a\n" +
 	"\bservices\x18\x01 \x01(\tR\bservices\x12\x0e\n" +
 	"\x02as\x18\x02 \x01(\tR\x02as\x12\x1e\n" +
@@ -5156,7 +5189,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aversion\x18\v \x01(\tR\aversion\"\x14\n" +
 	"\x12ListRoutersRequest\"D\n" +
 	"\x13ListRoutersResponse\x12-\n" +
-	"\arouters\x18\x01 \x03(\v2\x13.scaffold.v1.RouterR\arouters\"\xfb\x01\n" +
+	"\arouters\x18\x01 \x03(\v2\x13.scaffold.v1.RouterR\arouters\"\xc5\x02\n" +
 	"\x06Router\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x14\n" +
@@ -5168,7 +5201,11 @@ const file_scaffold_proto_rawDesc = "" +
 	"generation\x18\a \x01(\x04R\n" +
 	"generation\x12\x1a\n" +
 	"\bresolved\x18\b \x01(\x04R\bresolved\x12\x18\n" +
-	"\arefused\x18\t \x01(\x04R\arefused\"o\n" +
+	"\arefused\x18\t \x01(\x04R\arefused\x12\x1f\n" +
+	"\vtable_bytes\x18\n" +
+	" \x01(\x04R\n" +
+	"tableBytes\x12'\n" +
+	"\x0ftable_instances\x18\v \x01(\rR\x0etableInstances\"o\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1b\n" +
@@ -5306,14 +5343,15 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05block\x18\x06 \x01(\rR\x05block\":\n" +
 	"\n" +
 	"Neighbours\x12,\n" +
-	"\x05links\x18\x01 \x03(\v2\x16.scaffold.v1.NeighbourR\x05links\"\x86\x01\n" +
+	"\x05links\x18\x01 \x03(\v2\x16.scaffold.v1.NeighbourR\x05links\"\x9e\x01\n" +
 	"\tNeighbour\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1b\n" +
 	"\tpeer_port\x18\x03 \x01(\tR\bpeerPort\x12\x10\n" +
 	"\x03via\x18\x04 \x01(\tR\x03via\x12\x0e\n" +
 	"\x02up\x18\x05 \x01(\bR\x02up\x12\x12\n" +
-	"\x04cost\x18\x06 \x01(\rR\x04cost\":\n" +
+	"\x04cost\x18\x06 \x01(\rR\x04cost\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\":\n" +
 	"\n" +
 	"HostStates\x12,\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x16.scaffold.v1.HostStateR\x05hosts\"k\n" +
