@@ -4,6 +4,7 @@ import "github.com/spf13/cobra"
 
 // commands lists the constructors of the subcommands.
 var commands = []func() *cobra.Command{
+	labCommand,
 	serviceCommand,
 	hostCommand,
 	routerCommand,

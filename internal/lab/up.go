@@ -47,6 +47,9 @@ func up(ctx context.Context, f *File, opt Options, phase string) (*Lab, error) {
 	return l, nil
 }
 
+// ErrUp is returned for a second lab of the same name.
+var ErrUp = errors.New("already up")
+
 // claim refuses a lab that is up and writes down what is about to be made.
 func (l *Lab) claim() error {
 	s, err := l.place.read()
@@ -54,7 +57,7 @@ func (l *Lab) claim() error {
 		return err
 	}
 	if s != nil {
-		return fmt.Errorf("lab %s is already up (from %s): take it down first: scaffold lab down %s", s.Name, s.Path, s.Name)
+		return fmt.Errorf("lab %s: %w (from %s): take it down first: scaffold lab down %s", s.Name, ErrUp, s.Path, s.Name)
 	}
 	return l.phase(phaseStarting)
 }

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/lab"
+)
+
+func labCommand() *cobra.Command {
+	cmd := group("lab", "Run whole networks on this machine",
+		labUpCommand(), labDownCommand(), labExecCommand(), labStatusCommand(), labRunCommand(), labCheckCommand(),
+		labActionCommand("start", "NODE[/PROGRAM]", "Start a program, or a node's daemon and programs", "s1/nginx"),
+		labActionCommand("kill", "NODE[/PROGRAM] [SIGNAL]", "Send a signal, SIGKILL unless another is named, to all processes of a program or node", "s1/nginx"),
+		labActionCommand("stop", "NODE[/PROGRAM]", "Stop all processes of a program or node as by SIGSTOP", "s1/nginx"),
+		labActionCommand("cont", "NODE[/PROGRAM]", "Let stopped processes go on", "s1/nginx"),
+		labActionCommand("restart", "NODE[/PROGRAM]", "Kill and start a program, or a node's daemon", "ctl"),
+		labActionCommand("cut", "NODE [PEER]", "Lose all packets on a node's links, or on the one to PEER; the carrier stays", "s1"),
+		labActionCommand("unplug", "NODE [PEER]", "Take a node's links down, or the one to PEER", "s1"),
+		labActionCommand("heal", "NODE [PEER]", "Undo cut and unplug", "s1"),
+	)
+	cmd.Long = `A lab is a network of hosts, routers and a controller, each in a network namespace of its own, with
+real programs on the hosts. A file describes it; examples/two.yaml is the smallest.
+
+The namespaces are named scaf-LAB-NODE, so that "ip netns exec" reaches them too. A lab that a crash
+left behind is removed by the next "lab up" or "lab down".`
+	return cmd
+}
+
+// labFail gives errors of package lab their exit codes.
+func labFail(err error) error {
+	var busy *lab.BusyError
+	var bad lab.Errors
+	switch {
+	case errors.Is(err, lab.ErrRoot):
+		return fail(ExitMissing, "", err)
+	case errors.Is(err, lab.ErrNone):
+		return fail(ExitNotFound, "bring one up: scaffold lab up FILE", err)
+	case errors.As(err, &busy):
+		return fail(ExitRefused, "", err)
+	case errors.As(err, &bad):
+		return fail(ExitUsage, "", err)
+	case errors.Is(err, lab.ErrUp):
+		return fail(ExitRefused, "", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(ExitNotFound, "", err)
+	}
+	return err
+}
+
+// progress prints what a lab does, for people, on stderr.
+func progress(cmd *cobra.Command, quiet bool) lab.Options {
+	if quiet {
+		return lab.Options{}
+	}
+	return lab.Options{Log: func(format string, args ...any) { cmd.PrintErrf(format+"\n", args...) }}
+}
+
+// addLab is the --lab flag of commands that speak to a lab that is up.
+func addLab(cmd *cobra.Command) *string {
+	return cmd.Flags().String("lab", "", "name of the lab (default: the only one)")
+}
+
+// labActionCommand makes a command of an action, as a timeline writes it.
+func labActionCommand(verb, args, short, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     verb + " " + args,
+		Short:   short,
+		Example: "  scaffold lab " + verb + " " + example,
+		Args:    cobra.RangeArgs(1, 2),
+	}
+	if !strings.Contains(args, "[PEER]") && !strings.Contains(args, "[SIGNAL]") {
+		cmd.Args = cobra.ExactArgs(1)
+	}
+	name := addLab(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return labAct(cmd.Context(), *name, verb+" "+strings.Join(args, " "))
+	}
+	return cmd
+}
+
+func labAct(ctx context.Context, name, text string) error {
+	l, err := lab.Open(name, lab.Options{})
+	if err != nil {
+		return labFail(err)
+	}
+	a, err := lab.ParseAction(text)
+	if err == nil {
+		err = l.File.CheckAction(a)
+	}
+	if err != nil {
+		return fail(ExitUsage, "", err)
+	}
+	return labFail(l.Do(ctx, a))
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/lab"
+)
+
+func labRunCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Bring a lab up, go through its timeline, measure, and take it down",
+		Long: `Steps of the timeline happen at their times after the lab is up. Measurements run at their times, or
+one after another when the timeline is through. The lab is taken down whatever happens; Ctrl-C ends
+the run at any moment. Exit code 7: a step or a measurement failed.`,
+		Example: "  scaffold lab run examples/web.yaml -o json",
+		Args:    cobra.ExactArgs(1),
+	}
+	name := addLabName(cmd)
+	out := addOutput(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f, err := loadLab(args[0], *name)
+		if err != nil {
+			return err
+		}
+		result, err := lab.Run(cmd.Context(), f, progress(cmd, false))
+		if result != nil {
+			printResult(cmd.OutOrStdout(), out, result)
+		}
+		switch {
+		case err != nil:
+			return labFail(err)
+		case result.Failed():
+			return failf(ExitUnmet, "", "lab %s: a step or a measurement failed", f.Name)
+		}
+		return nil
+	}
+	return cmd
+}
+
+func printResult(w io.Writer, out *output, r *lab.Result) error {
+	if out.json() {
+		return plainJSON(w, r)
+	}
+	err := drawTable(w, func(t *table) {
+		t.row("AT", "BEGAN", "TOOK", "DO", "RESULT")
+		for _, s := range r.Steps {
+			t.row(seconds(s.At), seconds(s.Began), seconds(s.Took), s.Do, orOK(s.Error))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range r.Measures {
+		fmt.Fprintf(w, "\n%s on %s, from %s, %s long, exit code %d %s\n", m.Name, m.Node, seconds(m.Began), seconds(m.Took), m.Exit, m.Error)
+		if m.Output != "" {
+			fmt.Fprintln(w, "  "+strings.ReplaceAll(strings.TrimRight(m.Output, "\n"), "\n", "\n  "))
+		}
+	}
+	return nil
+}
+
+func seconds(s float64) string { return fmt.Sprintf("%.3fs", s) }
+
+func orOK(err string) string {
+	if err == "" {
+		return "ok"
+	}
+	return err
+}
