@@ -42,7 +42,7 @@ func (t Type) String() string {
 // A Header is the part that all messages share and that their senders choose.
 type Header struct {
 	KeyID uint32 // 0: unsigned
-	Nonce uint64 // an answer repeats the nonce of what it answers
+	Nonce uint64 // a PROBE-ACK repeats that of its PROBE; 0 elsewhere
 }
 
 // Errors that callers may tell apart; Parse wraps them with what it saw.

@@ -8,7 +8,7 @@ import (
 )
 
 // Hello is what a router says of itself on each of its links: to ff02::1 each second and on SOLICIT,
-// whose nonce it then repeats; unicast over configured links.
+// unicast over configured links. Its nonce is 0: equal HELLOs are equal bytes.
 //
 //	+---------------+---------------+---------------+---------------+
 //	|flags    R   S |  name length  |  port length  |       0       |
