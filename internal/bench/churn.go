@@ -14,7 +14,7 @@ const settle = 300 * time.Millisecond
 // Churn measures how fast instances come and go: from the return of listen() to the first request
 // that the new instance serves, and from kill -9 to the start of the last request that failed. One
 // instance on s1 serves all the time; the one on s2 comes and goes n times.
-func Churn(ctx context.Context, r Rig, service string, n int) (Report, error) {
+func Churn(ctx context.Context, r *Rig, service string, n int) (Report, error) {
 	var rep Report
 	to, err := serviceTarget(ctx, r, service)
 	if err != nil {
@@ -59,7 +59,7 @@ func Churn(ctx context.Context, r Rig, service string, n int) (Report, error) {
 
 // comeAndGo starts an instance on s2, waits for its first answer, kills it, and returns both delays in
 // milliseconds and how many requests failed.
-func comeAndGo(r Rig, w *watch, to string) (up, down float64, failed int, err error) {
+func comeAndGo(r *Rig, w *watch, to string) (up, down float64, failed int, err error) {
 	s, err := serve(r, "s2", to)
 	if err != nil {
 		return 0, 0, 0, err
@@ -87,7 +87,7 @@ func comeAndGo(r Rig, w *watch, to string) (up, down float64, failed int, err er
 
 // CutOff measures how long requests are still sent to a host that was cut off, n times. Requests that
 // met it fail, or take a first packet's retransmission to get through.
-func CutOff(ctx context.Context, r Rig, service string, n int) (Report, error) {
+func CutOff(ctx context.Context, r *Rig, service string, n int) (Report, error) {
 	var rep Report
 	to, err := serviceTarget(ctx, r, service)
 	if err != nil {
@@ -123,7 +123,7 @@ func CutOff(ctx context.Context, r Rig, service string, n int) (Report, error) {
 }
 
 // cutOnce cuts s2 off under load and heals it.
-func cutOnce(ctx context.Context, r Rig, to string) (last float64, err error) {
+func cutOnce(ctx context.Context, r *Rig, to string) (last float64, err error) {
 	w, err := startWatch(r, "c1", "tcp6", to, 16) // those that meet the dead host stand still: enough others go on
 	if err != nil {
 		return 0, err
@@ -133,7 +133,7 @@ func cutOnce(ctx context.Context, r Rig, to string) (last float64, err error) {
 		return 0, fmt.Errorf("s2 serves nothing")
 	}
 	at := agent.Now()
-	if err := r.Do(ctx, "cut s2"); err != nil {
+	if err := r.Act(ctx, "cut s2"); err != nil {
 		return 0, err
 	}
 	w.pass(2500*time.Millisecond, func(q agent.Request) {
@@ -141,5 +141,5 @@ func cutOnce(ctx context.Context, r Rig, to string) (last float64, err error) {
 			last = max(last, float64(q.Start-at)/1e6)
 		}
 	})
-	return last, r.Do(ctx, "heal s2")
+	return last, r.Act(ctx, "heal s2")
 }

@@ -9,7 +9,7 @@ import (
 
 // Hogs runs eight processes that only burn CPU for d and counts the hosts that were declared gone
 // although nothing happened to them.
-func Hogs(ctx context.Context, r Rig, d time.Duration) (Report, error) {
+func Hogs(ctx context.Context, r *Rig, d time.Duration) (Report, error) {
 	var rep Report
 	before, err := r.Events(ctx)
 	if err != nil {

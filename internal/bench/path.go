@@ -28,7 +28,7 @@ const peerPlain = "plain IPv6, same hosts and path"
 
 // Path compares a service with plain IPv6 between c1 and s1 over the same routers, in alternating
 // pairs of d each.
-func Path(ctx context.Context, r Rig, service string, pairs int, d time.Duration) (Report, error) {
+func Path(ctx context.Context, r *Rig, service string, pairs int, d time.Duration) (Report, error) {
 	var rep Report
 	ours, err := serviceTarget(ctx, r, service)
 	if err != nil {
@@ -62,7 +62,7 @@ func Path(ctx context.Context, r Rig, service string, pairs int, d time.Duration
 }
 
 // compare runs one trial; the side that goes first changes with each pair.
-func (t trial) compare(ctx context.Context, r Rig, ours, plain string, pairs int, d time.Duration) ([]Row, error) {
+func (t trial) compare(ctx context.Context, r *Rig, ours, plain string, pairs int, d time.Duration) ([]Row, error) {
 	rates := map[string][]float64{}
 	cpu := map[string][]float64{} // busy seconds per operation or Gbit
 	for i := range pairs {
@@ -99,7 +99,7 @@ func (t trial) compare(ctx context.Context, r Rig, ours, plain string, pairs int
 }
 
 // edgeCost reads from the kernel's accounting what the host edge costs per packet.
-func edgeCost(ctx context.Context, r Rig, to string, n int, d time.Duration) ([]Row, error) {
+func edgeCost(ctx context.Context, r *Rig, to string, n int, d time.Duration) ([]Row, error) {
 	on, err := stats.Enable()
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func perRun(before, after map[string]stats.Usage, name string) float64 {
 }
 
 // awaitServing waits until the controller counts n serving instances (per protocol and port).
-func awaitServing(ctx context.Context, r Rig, service string, n int) error {
+func awaitServing(ctx context.Context, r *Rig, service string, n int) error {
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		s, err := r.Service(ctx, service)
 		if err != nil {

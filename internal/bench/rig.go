@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,21 +16,64 @@ import (
 	"syscall"
 	"time"
 
+	"connectrpc.com/connect"
+
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/bench/agent"
+	"scaffold.dev/scaffold/internal/lab"
 )
 
-// A Rig is the running lab as the experiments see it.
-type Rig interface {
-	// Do carries out one action of a lab file's timeline, such as "weight web s1 3".
-	Do(ctx context.Context, action string) error
-	// Command makes a command that runs on a node; the caller starts it.
-	Command(node string, argv ...string) (*exec.Cmd, error)
-	// Service and Host ask the controller.
-	Service(ctx context.Context, name string) (*apiv1.Service, error)
-	Host(ctx context.Context, name string) (*apiv1.Host, error)
-	// Events returns the controller's events so far.
-	Events(ctx context.Context) ([]*apiv1.Event, error)
+// A Rig is a running lab with what experiments ask of it and of its controller.
+type Rig struct {
+	*lab.Lab
+	admin apiv1connect.AdminClient
+}
+
+// NewRig takes a lab that is up.
+func NewRig(l *lab.Lab) (*Rig, error) {
+	admin, err := l.Admin()
+	return &Rig{l, admin}, err
+}
+
+// Act carries out one action, written as in a lab file's timeline: "kill s2/nginx".
+func (r *Rig) Act(ctx context.Context, format string, args ...any) error {
+	a, err := lab.ParseAction(fmt.Sprintf(format, args...))
+	if err != nil {
+		return err
+	}
+	return r.Do(ctx, a)
+}
+
+// Service asks the controller for a service with its instances.
+func (r *Rig) Service(ctx context.Context, name string) (*apiv1.Service, error) {
+	res, err := r.admin.GetService(ctx, connect.NewRequest(&apiv1.GetServiceRequest{Name: name}))
+	if err != nil {
+		return nil, fmt.Errorf("ask for service %s: %w", name, err)
+	}
+	return res.Msg, nil
+}
+
+// Host asks the controller for a host.
+func (r *Rig) Host(ctx context.Context, name string) (*apiv1.Host, error) {
+	res, err := r.admin.GetHost(ctx, connect.NewRequest(&apiv1.GetHostRequest{Name: name}))
+	if err != nil {
+		return nil, fmt.Errorf("ask for host %s: %w", name, err)
+	}
+	return res.Msg, nil
+}
+
+// Events returns the controller's latest events, oldest first.
+func (r *Rig) Events(ctx context.Context) (all []*apiv1.Event, err error) {
+	stream, err := r.admin.WatchEvents(ctx, connect.NewRequest(&apiv1.WatchEventsRequest{History: 4096}))
+	if err != nil {
+		return nil, fmt.Errorf("ask for events: %w", err)
+	}
+	defer stream.Close()
+	for stream.Receive() {
+		all = append(all, stream.Msg())
+	}
+	return all, stream.Err()
 }
 
 // port is where the load agents listen.
@@ -39,7 +83,7 @@ const port = 7
 func target(addr netip.Addr) string { return netip.AddrPortFrom(addr, port).String() }
 
 // serviceTarget is where the service is asked.
-func serviceTarget(ctx context.Context, r Rig, name string) (string, error) {
+func serviceTarget(ctx context.Context, r *Rig, name string) (string, error) {
 	s, err := r.Service(ctx, name)
 	if err != nil {
 		return "", err
@@ -49,7 +93,7 @@ func serviceTarget(ctx context.Context, r Rig, name string) (string, error) {
 }
 
 // plainTarget is the host's own address, which Scaffold leaves alone: the peer on the same path.
-func plainTarget(ctx context.Context, r Rig, host string) (string, error) {
+func plainTarget(ctx context.Context, r *Rig, host string) (string, error) {
 	h, err := r.Host(ctx, host)
 	if err != nil {
 		return "", err
@@ -69,8 +113,8 @@ type Server struct {
 }
 
 // serve starts a serving agent and waits until it listens.
-func serve(r Rig, node, addr string) (*Server, error) {
-	cmd, err := agentCommand(r, node, "serve", "--listen", addr, "--id", node)
+func serve(r *Rig, node, addr string) (*Server, error) {
+	cmd, err := agentCommand("serve", "--listen", addr, "--id", node)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +122,7 @@ func serve(r Rig, node, addr string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := r.Start(node, cmd); err != nil {
 		return nil, fmt.Errorf("start a server on %s: %w", node, err)
 	}
 	s := &Server{Node: node, cmd: cmd}
@@ -102,37 +146,34 @@ func (s *Server) Kill() error {
 }
 
 // agentCommand makes a command that runs this binary as a load agent.
-func agentCommand(r Rig, node string, args ...string) (*exec.Cmd, error) {
+func agentCommand(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := r.Command(node, append([]string{self, "bench", "agent"}, args...)...)
-	if err != nil {
-		return nil, err
-	}
+	cmd := exec.Command(self, append([]string{"bench", "agent"}, args...)...)
 	cmd.Stderr = os.Stderr
 	return cmd, nil
 }
 
-// measure runs a client agent to its end.
-func measure(ctx context.Context, r Rig, node string, args ...string) (agent.Result, error) {
+// measure runs a client agent on node to its end.
+func measure(ctx context.Context, r *Rig, node string, args ...string) (agent.Result, error) {
 	var res agent.Result
-	cmd, err := agentCommand(r, node, args...)
+	cmd, err := agentCommand(args...)
 	if err != nil {
 		return res, err
 	}
-	stop := context.AfterFunc(ctx, func() {
-		if cmd.Process != nil {
-			cmd.Process.Kill() //nolint:errcheck // it may have ended
-		}
-	})
-	defer stop()
-	out, err := cmd.Output()
-	if err != nil {
-		return res, fmt.Errorf("agent %v on %s: %w", args, node, err)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := r.Start(node, cmd); err != nil {
+		return res, err
 	}
-	return res, json.Unmarshal(out, &res)
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	defer stop()
+	if err := cmd.Wait(); err != nil {
+		return res, errors.Join(ctx.Err(), fmt.Errorf("agent %v on %s: %w", args, node, err))
+	}
+	return res, json.Unmarshal(out.Bytes(), &res)
 }
 
 // A watch is a client that asks again and again and tells of each request.
@@ -142,10 +183,10 @@ type watch struct {
 }
 
 // startWatch starts n clients on node that ask target until stop.
-func startWatch(r Rig, node, network, to string, n int) (*watch, error) {
+func startWatch(r *Rig, node, network, to string, n int) (*watch, error) {
 	w := &watch{requests: make(chan agent.Request, 1<<16)}
 	for range n {
-		cmd, err := agentCommand(r, node, "connect", "--each", "--network", network, "--to", to)
+		cmd, err := agentCommand("connect", "--each", "--network", network, "--to", to)
 		if err != nil {
 			return nil, errors.Join(err, w.stop())
 		}
@@ -153,7 +194,7 @@ func startWatch(r Rig, node, network, to string, n int) (*watch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := cmd.Start(); err != nil {
+		if err := r.Start(node, cmd); err != nil {
 			return nil, errors.Join(err, w.stop())
 		}
 		w.cmds = append(w.cmds, cmd)

@@ -8,7 +8,7 @@ import (
 )
 
 // Split sends flows to instances of the given weights and judges the counts by chi-square.
-func Split(ctx context.Context, r Rig, service string, flows int) (Report, error) {
+func Split(ctx context.Context, r *Rig, service string, flows int) (Report, error) {
 	var rep Report
 	to, err := serviceTarget(ctx, r, service)
 	if err != nil {
@@ -27,7 +27,7 @@ func Split(ctx context.Context, r Rig, service string, flows int) (Report, error
 	}
 	for _, weights := range [][]float64{{1, 2, 3}, {1, 1000, 0}} {
 		for i, n := range nodes {
-			if err := r.Do(ctx, fmt.Sprintf("weight %s %s %d", service, n, int(weights[i]))); err != nil {
+			if err := r.Act(ctx, "weight %s %s %d", service, n, int(weights[i])); err != nil {
 				return rep, err
 			}
 		}
@@ -46,7 +46,7 @@ func Split(ctx context.Context, r Rig, service string, flows int) (Report, error
 	return rep, nil
 }
 
-func splitRow(ctx context.Context, r Rig, network, to string, flows int, nodes []string, weights []float64) (Row, string, error) {
+func splitRow(ctx context.Context, r *Rig, network, to string, flows int, nodes []string, weights []float64) (Row, string, error) {
 	res, err := measure(ctx, r, "c1", "connect", "--network", network, "--to", to, "--count", strconv.Itoa(flows))
 	if err != nil {
 		return Row{}, "", err
@@ -73,7 +73,7 @@ func splitRow(ctx context.Context, r Rig, network, to string, flows int, nodes [
 }
 
 // awaitWeights asks until no instance of weight 0 answered for a while: the routers hold the weights.
-func awaitWeights(ctx context.Context, r Rig, to string, nodes []string, weights []float64) error {
+func awaitWeights(ctx context.Context, r *Rig, to string, nodes []string, weights []float64) error {
 	if !slices.Contains(weights, 0) {
 		_, err := measure(ctx, r, "c1", "connect", "--to", to, "--count", "200")
 		return err

@@ -4,6 +4,7 @@ import "github.com/spf13/cobra"
 
 // commands lists the constructors of the subcommands.
 var commands = []func() *cobra.Command{
+	demoCommand,
 	labCommand,
 	serviceCommand,
 	hostCommand,
@@ -12,4 +13,5 @@ var commands = []func() *cobra.Command{
 	netCommand,
 	eventsCommand,
 	statusCommand,
+	benchCommand,
 }

@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"scaffold.dev/scaffold/internal/bench"
 )
 
 // Play shows all claims on a lab that is up and has no server running, and returns what it saw of
 // each. It stops early at ctx's end or when the lab itself fails.
-func Play(ctx context.Context, st Stage, out io.Writer) ([]Result, error) {
+func Play(ctx context.Context, rig *bench.Rig, out io.Writer) ([]Result, error) {
 	start := time.Now()
-	s := &show{Stage: st, say: func(format string, args ...any) {
+	s := &show{Rig: rig, say: func(format string, args ...any) {
 		fmt.Fprintf(out, "%6.1f s  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
 	}}
 	s.say("%d unmodified curls on c1 ask http://web.svc/ all the time; nobody serves it yet", curls)
 	var err error
-	if s.load, err = StartLoad(st, "c1"); err != nil {
+	if s.load, err = StartLoad(rig, "c1"); err != nil {
 		return nil, err
 	}
 	defer s.load.Stop()

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"scaffold.dev/scaffold/internal/bench"
 )
 
 // The steady load: some curls side by side, each a fresh connection per request.
@@ -30,10 +32,10 @@ type Load struct {
 }
 
 // StartLoad starts the curls on node.
-func StartLoad(st Stage, node string) (*Load, error) {
+func StartLoad(rig *bench.Rig, node string) (*Load, error) {
 	l := &Load{Requests: NewRequests()}
 	for range curls {
-		if err := l.startOne(st, node); err != nil {
+		if err := l.startOne(rig, node); err != nil {
 			l.Stop()
 			return nil, err
 		}
@@ -41,17 +43,14 @@ func StartLoad(st Stage, node string) (*Load, error) {
 	return l, nil
 }
 
-func (l *Load) startOne(st Stage, node string) error {
-	cmd, err := st.Command(node, "curl", "-sN", "--no-keepalive", "-H", "Connection: close", "--max-time", patience,
+func (l *Load) startOne(rig *bench.Rig, node string) error {
+	cmd := exec.Command("curl", "-sN", "--no-keepalive", "-H", "Connection: close", "--max-time", patience,
 		"--rate", curlRate, "-w", curlFormat, "http://web.svc/?[1-1000000]")
-	if err != nil {
-		return err
-	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := rig.Start(node, cmd); err != nil {
 		return fmt.Errorf("start the load on %s: %w", node, err)
 	}
 	l.cmds = append(l.cmds, cmd)
@@ -85,16 +84,13 @@ var (
 )
 
 // runAB runs ab on node, n requests over 8 connections at a time, meanwhile (if not nil) beside it.
-func runAB(ctx context.Context, st Stage, node string, n int, meanwhile func() error) (Burst, error) {
+func runAB(ctx context.Context, rig *bench.Rig, node string, n int, meanwhile func() error) (Burst, error) {
 	// -l: the servers' pages differ, which ab would count as failures of length.
-	cmd, err := st.Command(node, "ab", "-l", "-q", "-r", "-s", patience, "-n", strconv.Itoa(n), "-c", "8", "http://web.svc/")
-	if err != nil {
-		return Burst{}, err
-	}
+	cmd := exec.Command("ab", "-l", "-q", "-r", "-s", patience, "-n", strconv.Itoa(n), "-c", "8", "http://web.svc/")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	start := time.Now()
-	if err := cmd.Start(); err != nil {
+	if err := rig.Start(node, cmd); err != nil {
 		return Burst{}, fmt.Errorf("start ab on %s: %w", node, err)
 	}
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })

@@ -34,7 +34,7 @@ var steps = []step{
 
 // show is the state that the steps share.
 type show struct {
-	Stage
+	*bench.Rig
 	load *Load
 	say  func(format string, args ...any)
 }
@@ -45,7 +45,7 @@ func appear(ctx context.Context, s *show) (Result, error) {
 	begin := 0
 	for i, server := range servers {
 		mark, start := s.load.Mark(), time.Now()
-		if err := s.Do(ctx, "start "+server+"/nginx"); err != nil {
+		if err := s.Act(ctx, "start "+server+"/nginx"); err != nil {
 			return Result{}, err
 		}
 		q, ok := s.load.Await(mark, limit, answeredBy(server))
@@ -73,7 +73,7 @@ func appear(ctx context.Context, s *show) (Result, error) {
 // weights sets 3:1:0 and counts what the servers log.
 func weights(ctx context.Context, s *show) (Result, error) {
 	for i, w := range []int{3, 1, 0} {
-		if err := s.Do(ctx, fmt.Sprintf("weight web %s %d", servers[i], w)); err != nil {
+		if err := s.Act(ctx, "weight web %s %d", servers[i], w); err != nil {
 			return Result{}, err
 		}
 	}
@@ -82,15 +82,15 @@ func weights(ctx context.Context, s *show) (Result, error) {
 	if !s.quietFrom(mark, servers[2], set) {
 		return Result{}, fmt.Errorf("%s is still asked %v after its weight became 0", servers[2], limit)
 	}
-	before, err := accessLogs(s)
+	before, err := s.accessLogs()
 	if err != nil {
 		return Result{}, err
 	}
-	burst, err := runAB(ctx, s, "c2", 6000, nil)
+	burst, err := runAB(ctx, s.Rig, "c2", 6000, nil)
 	if err != nil {
 		return Result{}, err
 	}
-	after, err := accessLogs(s)
+	after, err := s.accessLogs()
 	if err != nil {
 		return Result{}, err
 	}
@@ -107,7 +107,7 @@ func weights(ctx context.Context, s *show) (Result, error) {
 // even gives all servers the same weight again.
 func (s *show) even(ctx context.Context) error {
 	for _, server := range servers {
-		if err := s.Do(ctx, "weight web "+server+" 100"); err != nil {
+		if err := s.Act(ctx, "weight web "+server+" 100"); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (s *show) even(ctx context.Context) error {
 // killed ends all processes of one nginx.
 func killed(ctx context.Context, s *show) (Result, error) {
 	mark := s.load.Mark()
-	if err := s.Do(ctx, "kill s2/nginx"); err != nil {
+	if err := s.Act(ctx, "kill s2/nginx"); err != nil {
 		return Result{}, err
 	}
 	at := time.Now()
@@ -128,7 +128,7 @@ func killed(ctx context.Context, s *show) (Result, error) {
 	r.Seen = fmt.Sprintf("last request to fail began %s after the kill", ms(last))
 	r.Holds = last <= 50*time.Millisecond && r.Failed <= curls
 	s.say("killed nginx on s2: %d requests in flight failed, the last one begun %s after", r.Failed, ms(last))
-	if err := s.Do(ctx, "start s2/nginx"); err != nil {
+	if err := s.Act(ctx, "start s2/nginx"); err != nil {
 		return Result{}, err
 	}
 	return r, s.back("s2")
@@ -137,13 +137,13 @@ func killed(ctx context.Context, s *show) (Result, error) {
 // cutOff takes one host off the network. Requests in flight there stand still.
 func cutOff(ctx context.Context, s *show) (Result, error) {
 	mark := s.load.Mark()
-	if err := s.Do(ctx, "cut s3"); err != nil {
+	if err := s.Act(ctx, "cut s3"); err != nil {
 		return Result{}, err
 	}
 	at := time.Now()
 	s.load.AwaitCount(s.load.Mark(), 600, limit)
 	s.say("s3 cut off: requests go to the others")
-	if err := s.Do(ctx, "heal s3"); err != nil {
+	if err := s.Act(ctx, "heal s3"); err != nil {
 		return Result{}, err
 	}
 	if err := s.back("s3"); err != nil {
@@ -158,7 +158,7 @@ func cutOff(ctx context.Context, s *show) (Result, error) {
 // drained takes one server out in peace.
 func drained(ctx context.Context, s *show) (Result, error) {
 	mark := s.load.Mark()
-	burst, err := runAB(ctx, s, "c2", 6000, func() error { return s.Do(ctx, "drain web s1") })
+	burst, err := runAB(ctx, s.Rig, "c2", 6000, func() error { return s.Act(ctx, "drain web s1") })
 	if err != nil {
 		return Result{}, err
 	}
@@ -168,7 +168,7 @@ func drained(ctx context.Context, s *show) (Result, error) {
 	r.Failed += burst.Failed
 	r.Seen = fmt.Sprintf("s1 asked no more: %v", quiet)
 	r.Holds = quiet && r.Failed == 0
-	if err := s.Do(ctx, "undrain web s1"); err != nil {
+	if err := s.Act(ctx, "undrain web s1"); err != nil {
 		return Result{}, err
 	}
 	return r, s.back("s1")
@@ -178,13 +178,13 @@ func drained(ctx context.Context, s *show) (Result, error) {
 func controllerRestart(ctx context.Context, s *show) (Result, error) {
 	mark := s.load.Mark()
 	var asked time.Duration
-	burst, err := runAB(ctx, s, "c2", 6000, func() error {
-		if err := s.Do(ctx, "kill ctl"); err != nil {
+	burst, err := runAB(ctx, s.Rig, "c2", 6000, func() error {
+		if err := s.Act(ctx, "kill ctl"); err != nil {
 			return err
 		}
 		s.load.AwaitCount(s.load.Mark(), 300, limit) // a while without any controller
 		start := time.Now()
-		err := s.Do(ctx, "start ctl")
+		err := s.Act(ctx, "start ctl")
 		asked = time.Since(start)
 		return err
 	})
@@ -207,12 +207,12 @@ func controllerRestart(ctx context.Context, s *show) (Result, error) {
 // stopped freezes one nginx: it listens still, and serves nothing.
 func stopped(ctx context.Context, s *show) (Result, error) {
 	mark := s.load.Mark()
-	if err := s.Do(ctx, "stop s3/nginx"); err != nil {
+	if err := s.Act(ctx, "stop s3/nginx"); err != nil {
 		return Result{}, err
 	}
 	at := time.Now()
 	s.load.AwaitCount(s.load.Mark(), 600, limit)
-	if err := s.Do(ctx, "cont s3/nginx"); err != nil {
+	if err := s.Act(ctx, "cont s3/nginx"); err != nil {
 		return Result{}, err
 	}
 	if err := s.back("s3"); err != nil {

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/bench"
+	"scaffold.dev/scaffold/internal/lab"
+)
+
+// benchFile is the lab that the host and network benchmarks run on.
+const benchFile = "bench.yaml"
+
+func benchCommand() *cobra.Command {
+	return group("bench", "Measure Scaffold beside a peer",
+		benchPath(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchAgentCommand())
+}
+
+// benchFlags are what every benchmark has.
+type benchFlags struct {
+	out   *output
+	check bool
+}
+
+// newBench makes a benchmark that runs on a lab of its own.
+func newBench(use, short string, run func(context.Context, *bench.Rig) (bench.Report, error)) *cobra.Command {
+	var flags benchFlags
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		Example: "  sudo scaffold bench " + use + " --check\n  sudo scaffold bench " + use + " -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			rep, err := benchOnLab(cmd, run)
+			if err != nil {
+				return err
+			}
+			return flags.print(cmd, rep)
+		},
+	}
+	flags.out = addOutput(cmd.Flags())
+	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
+	return cmd
+}
+
+func benchOnLab(cmd *cobra.Command, run func(context.Context, *bench.Rig) (bench.Report, error)) (rep bench.Report, err error) {
+	f, err := exampleLab(benchFile)
+	if err != nil {
+		return rep, err
+	}
+	err = lab.With(cmd.Context(), f, progress(cmd, true), func(ctx context.Context, l *lab.Lab) error {
+		rig, err := bench.NewRig(l)
+		if err != nil {
+			return err
+		}
+		rep, err = run(ctx, rig)
+		return err
+	})
+	if err != nil {
+		return rep, labFail(err)
+	}
+	return rep, nil
+}
+
+func (f benchFlags) print(cmd *cobra.Command, rep bench.Report) error {
+	write := rep.WriteTable
+	if f.out.json() {
+		write = rep.WriteJSON
+	}
+	if err := write(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if missed := rep.Missed(); f.check && len(missed) > 0 {
+		return failf(ExitUnmet, "", "%d of %d rows miss their aim: %s", len(missed), len(rep.Rows), strings.Join(missed, "; "))
+	}
+	return nil
+}
+
+func benchPath() *cobra.Command {
+	var pairs int
+	var d time.Duration
+	cmd := newBench("path", "What the host edge costs: streams, requests and connections beside plain IPv6",
+		func(ctx context.Context, r *bench.Rig) (bench.Report, error) {
+			return bench.Path(ctx, r, "bench", pairs, d)
+		})
+	cmd.Flags().IntVar(&pairs, "pairs", 10, "alternating pairs of each measurement")
+	cmd.Flags().DurationVar(&d, "duration", time.Second, "length of one measurement")
+	return cmd
+}
+
+func benchChurn() *cobra.Command {
+	var n int
+	cmd := newBench("churn", "How fast an instance is found when it listens, and left when it dies",
+		func(ctx context.Context, r *bench.Rig) (bench.Report, error) {
+			return bench.Churn(ctx, r, "bench", n)
+		})
+	cmd.Flags().IntVarP(&n, "times", "n", 200, "starts and kills")
+	return cmd
+}
+
+func benchCut() *cobra.Command {
+	var n int
+	cmd := newBench("cut", "How long a host that was cut off is still asked",
+		func(ctx context.Context, r *bench.Rig) (bench.Report, error) {
+			return bench.CutOff(ctx, r, "bench", n)
+		})
+	cmd.Flags().IntVarP(&n, "times", "n", 50, "cuts")
+	return cmd
+}
+
+func benchSplit() *cobra.Command {
+	var flows int
+	cmd := newBench("split", "How well flows follow the weights",
+		func(ctx context.Context, r *bench.Rig) (bench.Report, error) {
+			return bench.Split(ctx, r, "bench", flows)
+		})
+	cmd.Flags().IntVar(&flows, "flows", 10000, "flows of each kind")
+	return cmd
+}
+
+func benchHogs() *cobra.Command {
+	var d time.Duration
+	cmd := newBench("hogs", "Whether a busy machine makes hosts look dead",
+		func(ctx context.Context, r *bench.Rig) (bench.Report, error) {
+			if d < time.Second {
+				return bench.Report{}, fmt.Errorf("a run of %v shows nothing: give at least 1s", d)
+			}
+			return bench.Hogs(ctx, r, d)
+		})
+	cmd.Flags().DurationVar(&d, "duration", time.Minute, "how long")
+	return cmd
+}

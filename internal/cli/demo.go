@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/examples"
+	"scaffold.dev/scaffold/internal/bench"
+	"scaffold.dev/scaffold/internal/demo"
+	"scaffold.dev/scaffold/internal/lab"
+)
+
+// demoFile is the lab that the demo plays on.
+const demoFile = "web.yaml"
+
+func demoCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the main job: unmodified programs reach a replicated service by name",
+		Long: `Brings up examples/web.yaml in network namespaces, starts unmodified nginx behind the name "web", and
+shows with unmodified curl, wget and ab, under continuous load, that instances come, go, die, are drained
+and stop while no client is touched. Exit code 7: something did not hold.`,
+		Example: "  sudo bin/scaffold demo\n  sudo bin/scaffold demo --keep   # and look around afterwards",
+		Args:    cobra.NoArgs,
+	}
+	keep := cmd.Flags().Bool("keep", false, "leave the lab up at the end")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, *keep) }
+	return cmd
+}
+
+func runDemo(cmd *cobra.Command, keep bool) error {
+	f, err := exampleLab(demoFile)
+	if err != nil {
+		return err
+	}
+	for _, n := range f.Nodes {
+		for _, p := range n.Programs {
+			p.Manual = true // the demo starts them one by one
+		}
+	}
+	holds := false
+	use := func(ctx context.Context, l *lab.Lab) (err error) {
+		holds, err = play(ctx, cmd.OutOrStdout(), l)
+		return err
+	}
+	if keep {
+		err = keepLab(cmd, f, use)
+	} else {
+		err = lab.With(cmd.Context(), f, progress(cmd, false), use)
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return failf(ExitFailed, "", "demo: interrupted")
+	case err != nil:
+		return labFail(err)
+	case !holds:
+		return failf(ExitUnmet, "the table says what did not hold; KEEP=1 leaves the lab up to look around", "demo: not all of it holds")
+	}
+	return nil
+}
+
+func play(ctx context.Context, out io.Writer, l *lab.Lab) (bool, error) {
+	rig, err := bench.NewRig(l)
+	if err != nil {
+		return false, err
+	}
+	results, err := demo.Play(ctx, rig, out)
+	fmt.Fprintln(out)
+	return demo.Report(out, results) && err == nil, err
+}
+
+// keepLab leaves the lab up unless it was interrupted.
+func keepLab(cmd *cobra.Command, f *lab.File, use func(context.Context, *lab.Lab) error) error {
+	ctx := cmd.Context()
+	opt := progress(cmd, false)
+	l, err := lab.Up(ctx, f, opt)
+	if err != nil {
+		return err
+	}
+	err = use(ctx, l)
+	if ctx.Err() != nil {
+		return errors.Join(err, lab.Down(context.WithoutCancel(ctx), f.Name, opt))
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), `
+The lab is still up. Look around:
+  scaffold lab exec c1 -- curl http://web.svc/
+  scaffold --lab %[1]s service show web
+  scaffold --lab %[1]s events
+  scaffold lab status
+  scaffold lab down %[1]s
+`, f.Name)
+	return err
+}
+
+// exampleLab reads a lab file that ships inside the binary.
+func exampleLab(name string) (*lab.File, error) {
+	text, err := examples.Files.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("this binary holds no lab file %s: %w", name, err)
+	}
+	return lab.Parse("examples/"+name, text)
+}

@@ -1,0 +1,20 @@
+package lab
+
+import (
+	"context"
+	"errors"
+)
+
+// With brings a lab up, calls use and takes the lab down, whatever happens. As with [Run], others
+// cannot take it down meanwhile, and it goes when this process dies and the next lab command finds it.
+func With(ctx context.Context, f *File, opt Options, use func(context.Context, *Lab) error) (err error) {
+	l, err := up(ctx, f, opt, phaseRunning)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		opt.logf("lab %s: down", f.Name)
+		err = errors.Join(err, l.remove())
+	}()
+	return use(ctx, l)
+}
