@@ -1,0 +1,43 @@
+package programs
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The TFTP server answers each request from a new socket on another port: the flow of the first
+// datagram has to carry it.
+func TestTFTP(t *testing.T) {
+	blob := random(4<<20 + 17)
+	s := newService(t, "tftp")
+	one, two := tftpDir(t, blob), tftpDir(t, blob)
+	s.own("s1", one, "in.tftpd", "-L", "-v", "-c", "-p", "-u", "root", "-a", s.at(69), "-s", one)
+	s.wild("s2", two, "in.tftpd", "-6", "-L", "-v", "-c", "-p", "-u", "root", "-a", "[::]:69", "-s", two)
+	s.serving("udp", 69)
+
+	dir := place(t)
+	got := filepath.Join(dir, "got")
+	client(t, "tftp", "-6", "-m", "binary", s.host, "-c", "get", "blob", got)
+	sameFile(t, got, blob)
+
+	client(t, "tftp", "-6", "-m", "binary", s.host, "-c", "put", put(t, dir, "up", string(blob)), "up")
+	arrived := 0
+	for _, d := range []string{one, two} {
+		if b, err := os.ReadFile(filepath.Join(d, "up")); err == nil && bytes.Equal(b, blob) {
+			arrived++
+		}
+	}
+	if arrived != 1 {
+		t.Errorf("%d instances hold the file that was put, want 1", arrived)
+	}
+}
+
+// tftpDir is the directory of one server: it changes root into it.
+func tftpDir(t *testing.T, blob []byte) string {
+	t.Helper()
+	dir := place(t)
+	put(t, dir, "blob", string(blob))
+	return dir
+}
