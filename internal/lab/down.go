@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -124,13 +125,17 @@ func (p place) unmount() error {
 	return os.RemoveAll(p.bpf())
 }
 
-// removePins unpins everything, so that nothing stays attached even if the mount has other users.
+// removePins unpins everything, so that nothing stays attached even if the mount has other users. Names
+// with a dot are the kernel's own (its preloaded iterators) and cannot be removed.
 func removePins(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil // never made
 	}
 	for _, e := range entries {
+		if strings.Contains(e.Name(), ".") {
+			continue
+		}
 		if e := os.RemoveAll(dir + "/" + e.Name()); e != nil {
 			err = e
 		}
