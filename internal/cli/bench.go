@@ -17,7 +17,7 @@ const benchFile = "bench.yaml"
 
 func benchCommand() *cobra.Command {
 	return group("bench", "Measure Scaffold beside a peer",
-		benchPath(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchAgentCommand())
+		benchPath(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchAgentCommand())
 }
 
 // benchFlags are what every benchmark has.
@@ -130,5 +130,30 @@ func benchHogs() *cobra.Command {
 			return bench.Hogs(ctx, r, d)
 		})
 	cmd.Flags().DurationVar(&d, "duration", time.Minute, "how long")
+	return cmd
+}
+
+func benchTable() *cobra.Command {
+	var flags benchFlags
+	var services, instances, changes int
+	cmd := &cobra.Command{
+		Use: "table", Short: "What a service router's tables take, and what one change costs", Args: cobra.NoArgs,
+		Example: "  sudo scaffold bench table --services 10000 --instances 10",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if services < 1 || instances < 1 || changes < 1 {
+				return failf(ExitUsage, "", "bench table: services, instances and changes must be at least 1")
+			}
+			rep, err := bench.Table(services, instances, changes)
+			if err != nil {
+				return err
+			}
+			return flags.print(cmd, rep)
+		},
+	}
+	flags.out = addOutput(cmd.Flags())
+	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
+	cmd.Flags().IntVar(&services, "services", 10000, "services in the table")
+	cmd.Flags().IntVar(&instances, "instances", 10, "instances of each")
+	cmd.Flags().IntVar(&changes, "changes", 2000, "changes to measure")
 	return cmd
 }

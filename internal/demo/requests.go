@@ -112,7 +112,7 @@ func parseCurl(out io.Reader, add func(Request)) {
 // says when it ended.
 func curlRequest(status, body string, now time.Time) Request {
 	parts := strings.SplitN(status, " ", 3)
-	q := Request{Start: now, End: now, Server: body}
+	q := Request{Start: now, End: now, Server: strings.TrimPrefix(body, "hello from ")}
 	if len(parts) < 2 {
 		q.Err = "unreadable output of curl: " + status
 		return q

@@ -7,7 +7,7 @@ import (
 )
 
 func TestCurlOutputBecomesRequests(t *testing.T) {
-	out := "s1\n#200 0.001200 \n#000 0.020000 Connection reset by peer\ns2\n#200 0.5 transfer closed with 3 bytes remaining to read\nnot found\n#404 0.001 \n"
+	out := "hello from s1\n#200 0.001200 \n#000 0.020000 Connection reset by peer\ns2\n#200 0.5 transfer closed with 3 bytes remaining to read\nnot found\n#404 0.001 \n"
 	r := NewRequests()
 	parseCurl(strings.NewReader(out), r.Add)
 	r.Close()

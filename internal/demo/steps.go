@@ -45,7 +45,7 @@ func appear(ctx context.Context, s *show) (Result, error) {
 	begin := 0
 	for i, server := range servers {
 		mark, start := s.load.Mark(), time.Now()
-		if err := s.Act(ctx, "start "+server+"/nginx"); err != nil {
+		if err := s.Act(ctx, "start %s/nginx", server); err != nil {
 			return Result{}, err
 		}
 		q, ok := s.load.Await(mark, limit, answeredBy(server))
@@ -107,7 +107,7 @@ func weights(ctx context.Context, s *show) (Result, error) {
 // even gives all servers the same weight again.
 func (s *show) even(ctx context.Context) error {
 	for _, server := range servers {
-		if err := s.Act(ctx, "weight web "+server+" 100"); err != nil {
+		if err := s.Act(ctx, "weight web %s 100", server); err != nil {
 			return err
 		}
 	}
