@@ -35,7 +35,9 @@ func Parse(path string, text []byte) (*File, error) {
 	}
 	if root := r.tree(text); root != nil {
 		r.file(f, root)
-		f.check(r)
+		if len(f.Nodes) > 0 || len(r.errs) == 0 {
+			f.check(r) // without nodes all else would be an echo of one mistake
+		}
 	}
 	if err := r.err(); err != nil {
 		return nil, err
@@ -91,20 +93,29 @@ func (r *reader) labName(n *yaml.Node) string {
 func (r *reader) network(net *Network, n *yaml.Node) {
 	net.Line = n.Line
 	r.object(n, "network", fields{
-		"domain":     func(n *yaml.Node) { net.Domain = r.text(n, "domain") },
+		"domain":     func(n *yaml.Node) { net.Domain = r.domain(n) },
 		"services":   func(n *yaml.Node) { net.Space.Services = r.prefix(n, "services") },
 		"as":         func(n *yaml.Node) { net.Space.AS = r.prefix(n, "as") },
 		"identities": func(n *yaml.Node) { net.Space.Identities = r.prefix(n, "identities") },
 	})
+	s, broken := net.Space, netip.Prefix{}
+	if s.Services == broken || s.AS == broken || s.Identities == broken {
+		return // said already
+	}
 	if err := net.Space.Validate(); err != nil {
 		r.errorf(n.Line, "network: %v", err)
-	}
-	if !domainName.MatchString(net.Domain) {
-		r.errorf(n.Line, "network: domain %q: expected a DNS name such as svc or svc.example", net.Domain)
 	}
 }
 
 var domainName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+
+func (r *reader) domain(n *yaml.Node) string {
+	name := r.text(n, "domain")
+	if !domainName.MatchString(name) {
+		r.errorf(n.Line, "domain: expected a DNS name such as svc or svc.example, found %s", kindOf(n))
+	}
+	return name
+}
 
 func (r *reader) prefix(n *yaml.Node, what string) netip.Prefix {
 	p, err := netip.ParsePrefix(r.text(n, what))

@@ -1,0 +1,154 @@
+package lab
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// Each file in testdata/bad is wrong; the .golden file beside it holds what is said of it.
+func TestBadFilesGetOneClearLineEach(t *testing.T) {
+	files, _ := filepath.Glob("testdata/bad/*.yaml")
+	if len(files) < 20 {
+		t.Fatalf("only %d files in testdata/bad", len(files))
+	}
+	for _, path := range files {
+		_, err := Load(path)
+		if err == nil {
+			t.Errorf("%s: no error", path)
+			continue
+		}
+		got := strings.ReplaceAll(err.Error(), "testdata/bad/", "") + "\n"
+		golden := strings.TrimSuffix(path, ".yaml") + ".golden"
+		if *update {
+			os.WriteFile(golden, []byte(got), 0o644)
+		}
+		if want, _ := os.ReadFile(golden); got != string(want) {
+			t.Errorf("%s: said\n%s\nwant\n%s\n(go test -update writes the golden files)", path, got, want)
+		}
+	}
+}
+
+func TestExamplesAreGood(t *testing.T) {
+	files, _ := filepath.Glob("../../examples/*.yaml")
+	if len(files) < 2 {
+		t.Fatal("no examples")
+	}
+	for _, path := range files {
+		if _, err := Load(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	f, err := Load("testdata/full.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.Node("s1").Program("nginx")
+	checks := map[string]bool{
+		"name":        f.Name == "full",
+		"domain":      f.Network.Domain == "example",
+		"as":          f.Network.Space.AS.String() == "fd00:1:2::/48",
+		"service":     f.Services[0].Ready == "http:/" && f.Services[0].Weight == 7 && f.Services[0].DSCP == 10,
+		"datagrams":   f.Services[1].Datagrams == "unbound",
+		"argv":        strings.Join(p.Argv, "|") == "nginx|-g|a b",
+		"program":     p.Service == "web" && p.Manual,
+		"env":         len(p.Env) == 1 && p.Env[0] == Pair{"A", "${node}"},
+		"files":       len(p.Files) == 1 && p.Files[0].Key == "conf/x",
+		"router":      f.Node("r1").Service && f.Node("r1").Block == 9,
+		"rate":        f.Links[1].Rate == 1e9 && f.Links[1].MTU == 9000,
+		"steps":       len(f.Timeline) == 2 && f.Timeline[0].At == 500*time.Millisecond && f.Timeline[1].Action.Verb == "kill",
+		"measure":     f.Measure[0].End && f.Measure[1].At == time.Second,
+		"default mtu": f.Links[0].MTU == 1500,
+	}
+	for what, ok := range checks {
+		if !ok {
+			t.Errorf("%s was not read as written", what)
+		}
+	}
+}
+
+func TestRates(t *testing.T) {
+	for in, want := range map[string]uint64{
+		"1Gbit": 1e9, "10mbit": 1e7, "2.5Mbit": 2.5e6, "64kbit": 64e3, "8000bit": 8000, "100Gbit/s": 1e11,
+		"": 0, "1": 0, "fast": 0, "0Mbit": 0, "-1Mbit": 0, "1Tbit": 0, "101Gbit": 0, "NaNMbit": 0, "1e9Gbit": 0, "InfMbit": 0,
+	} {
+		got, err := ParseRate(in)
+		if got != want || (err == nil) != (want > 0) {
+			t.Errorf("ParseRate(%q) = %d, %v; want %d", in, got, err, want)
+		}
+	}
+}
+
+func TestCommandLinesSplitLikeAShell(t *testing.T) {
+	for in, want := range map[string]string{
+		`a b  c`: "a|b|c", `sh -c 'echo "x y"'`: `sh|-c|echo "x y"`, `a "b 'c'" d\ e`: "a|b 'c'|d e", `a ""`: "a|",
+		`a"b"c`: "abc", `'a`: "", `a\`: "", "": "", "  ": "", `'\'`: `\`,
+	} {
+		got, err := SplitArgv(in)
+		if strings.Join(got, "|") != want || (err == nil) != (want != "") {
+			t.Errorf("SplitArgv(%q) = %q, %v; want %q", in, got, err, want)
+		}
+	}
+}
+
+func TestActionsAreWrittenAsTheyAreRead(t *testing.T) {
+	for _, in := range []string{
+		"start s1/nginx", "kill s1/nginx", "kill s1/nginx TERM", "kill s1", "stop s1/nginx", "cont s1/nginx", "restart ctl",
+		"cut s1", "cut r1 p", "unplug s1", "heal s1", "weight web s1 3", "drain web s1", "undrain web s1", "exec c1: curl -s http://web.svc/",
+	} {
+		a, err := ParseAction(in)
+		if err != nil || a.String() != in {
+			t.Errorf("%q became %q, %v", in, a, err)
+		}
+	}
+	for _, in := range []string{
+		"", "fly s1", "start", "start a b", "kill s1/x NOSUCH", "kill s1 TERM x", "weight web s1", "weight web s1 -1",
+		"weight web s1 70000", "drain web", "exec c1", "exec c1:", "exec : x", "cut a b c", "exec c1: 'x",
+	} {
+		if a, err := ParseAction(in); err == nil {
+			t.Errorf("%q became %q, want an error", in, a)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"testdata/bad/*.yaml", "testdata/*.yaml", "../../examples/*.yaml"} {
+		files, _ := filepath.Glob(pattern)
+		for _, path := range files {
+			text, _ := os.ReadFile(path)
+			f.Add(text)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file, err := Parse("f.yaml", text)
+		if err == nil {
+			MakePlan(file)
+			return
+		}
+		for _, e := range err.(Errors) {
+			if e.Line < 1 || e.Text == "" {
+				t.Errorf("error without a place or text: %+v", e)
+			}
+		}
+	})
+}
+
+func FuzzAction(f *testing.F) {
+	f.Add("kill s1/nginx TERM")
+	f.Add("exec c1: sh -c 'x y'")
+	f.Fuzz(func(t *testing.T, text string) {
+		if a, err := ParseAction(text); err == nil && a.Verb != "exec" {
+			if again, err := ParseAction(a.String()); err != nil || again.String() != a.String() {
+				t.Errorf("%q became %q and then %q, %v", text, a, again, err)
+			}
+		}
+	})
+}
