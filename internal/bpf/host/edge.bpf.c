@@ -1,9 +1,12 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* edge.bpf.c: the host's edge on one uplink. docs/protocol.md §2-4. */
-#include "maps.h"
-#include "drop.h"
+/*
+ * edge.bpf.c: the host's edge on one uplink, docs/protocol.md §2-4. TC_ACT_UNSPEC lets other programs and the
+ * kernel go on with the packet.
+ */
+#include "egress.h"
+#include "ingress.h"
 
 /* Types that only Go needs by name. */
 const struct event *unused_event __attribute__((unused));
@@ -12,21 +15,13 @@ const enum host_reason *unused_reason __attribute__((unused));
 SEC("tcx/egress")
 int edge_egress(struct __sk_buff *skb)
 {
-	struct packet p;
-
-	if (parse_network(skb, l2_len, &p))
-		return TC_ACT_UNSPEC;
-	return p.src.hi == identities ? drop(HOST_LEAK) : TC_ACT_UNSPEC;
+	return egress(skb);
 }
 
 SEC("tcx/ingress")
 int edge_ingress(struct __sk_buff *skb)
 {
-	struct packet p;
-
-	if (parse_network(skb, l2_len, &p))
-		return TC_ACT_UNSPEC;
-	return p.dst.hi == identities ? drop(HOST_NOT_RESOLVED) : TC_ACT_UNSPEC;
+	return ingress(skb);
 }
 
 char __license[] SEC("license") = "Dual BSD/GPL";

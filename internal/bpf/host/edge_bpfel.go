@@ -150,7 +150,9 @@ const (
 	edgeMapIngressHalf    = "ingress_half"
 	edgeMapInstances      = "instances"
 	edgeMapLocators       = "locators"
+	edgeMapNewborns       = "newborns"
 	edgeMapPolicies       = "policies"
+	edgeMapScratch        = "scratch"
 	edgeMapServices       = "services"
 	edgeMapUplinks        = "uplinks"
 	edgeProgEdgeEgress    = "edge_egress"
@@ -224,7 +226,9 @@ type edgeMapSpecs struct {
 	IngressHalf  *ebpf.MapSpec `ebpf:"ingress_half"`
 	Instances    *ebpf.MapSpec `ebpf:"instances"`
 	Locators     *ebpf.MapSpec `ebpf:"locators"`
+	Newborns     *ebpf.MapSpec `ebpf:"newborns"`
 	Policies     *ebpf.MapSpec `ebpf:"policies"`
+	Scratch      *ebpf.MapSpec `ebpf:"scratch"`
 	Services     *ebpf.MapSpec `ebpf:"services"`
 	Uplinks      *ebpf.MapSpec `ebpf:"uplinks"`
 }
@@ -272,7 +276,9 @@ type edgeMaps struct {
 	IngressHalf  *ebpf.Map `ebpf:"ingress_half"`
 	Instances    *ebpf.Map `ebpf:"instances"`
 	Locators     *ebpf.Map `ebpf:"locators"`
+	Newborns     *ebpf.Map `ebpf:"newborns"`
 	Policies     *ebpf.Map `ebpf:"policies"`
+	Scratch      *ebpf.Map `ebpf:"scratch"`
 	Services     *ebpf.Map `ebpf:"services"`
 	Uplinks      *ebpf.Map `ebpf:"uplinks"`
 }
@@ -290,7 +296,9 @@ func (m *edgeMaps) Close() error {
 		m.IngressHalf,
 		m.Instances,
 		m.Locators,
+		m.Newborns,
 		m.Policies,
+		m.Scratch,
 		m.Services,
 		m.Uplinks,
 	)

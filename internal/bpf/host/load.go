@@ -143,7 +143,7 @@ func (e *Edge) begin() error {
 var sharedMaps = []string{
 	edgeMapConfig, edgeMapIds, edgeMapUplinks, edgeMapLocators, edgeMapEgressFlows, edgeMapIngressFlows,
 	edgeMapEgressHalf, edgeMapIngressHalf, edgeMapServices, edgeMapInstances, edgeMapPolicies,
-	edgeMapFragments, edgeMapEvents, edgeMapDrops,
+	edgeMapFragments, edgeMapScratch, edgeMapNewborns, edgeMapEvents, edgeMapDrops,
 }
 
 func (e *Edge) shared() map[string]*ebpf.Map {
@@ -153,7 +153,7 @@ func (e *Edge) shared() map[string]*ebpf.Map {
 		edgeMapEgressFlows: m.EgressFlows, edgeMapIngressFlows: m.IngressFlows,
 		edgeMapEgressHalf: m.EgressHalf, edgeMapIngressHalf: m.IngressHalf,
 		edgeMapServices: m.Services, edgeMapInstances: m.Instances, edgeMapPolicies: m.Policies,
-		edgeMapFragments: m.Fragments, edgeMapEvents: m.Events, edgeMapDrops: m.Drops,
+		edgeMapFragments: m.Fragments, edgeMapScratch: m.Scratch, edgeMapNewborns: m.Newborns, edgeMapEvents: m.Events, edgeMapDrops: m.Drops,
 	}
 }
 

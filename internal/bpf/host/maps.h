@@ -38,6 +38,20 @@ MAP(instances, BPF_MAP_TYPE_HASH, struct instance_key, __u32, 1 << 14, BPF_F_NO_
 MAP(policies, BPF_MAP_TYPE_HASH, struct addr, struct policy, 1 << 16, BPF_F_NO_PREALLOC);
 MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 1 << 10, 0);
 
+/* An event under construction: too big for the stack. */
+struct event_buffer {
+	struct event head;
+	__u8 data[EVENT_DATA];
+};
+MAP(scratch, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct event_buffer, 1, 0);
+
+/* The two entries of a flow under construction, for the same reason. */
+struct newborn {
+	struct ingress_flow in;
+	struct egress_flow out;
+};
+MAP(newborns, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct newborn, 1, 0);
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);

@@ -1,0 +1,41 @@
+package host
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// TestABI compares Go's layout with the _Static_asserts of abi.h, and the constants that both sides know.
+func TestABI(t *testing.T) {
+	sizes := []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"host_config", unsafe.Sizeof(edgeHostConfig{}), 32},
+		{"uplink", unsafe.Sizeof(edgeUplink{}), 16},
+		{"flow_key", unsafe.Sizeof(edgeFlowKey{}), 40},
+		{"egress_flow", unsafe.Sizeof(edgeEgressFlow{}), 48},
+		{"ingress_flow", unsafe.Sizeof(edgeIngressFlow{}), 80},
+		{"service", unsafe.Sizeof(edgeService{}), 16},
+		{"instance_key", unsafe.Sizeof(edgeInstanceKey{}), 16},
+		{"policy", unsafe.Sizeof(edgePolicy{}), 4},
+		{"event", unsafe.Sizeof(edgeEvent{}), 72},
+	}
+	for _, s := range sizes {
+		if s.got != s.want {
+			t.Errorf("struct %s: Go has %d bytes, abi.h %d", s.name, s.got, s.want)
+		}
+	}
+	if int(edgeHostReasonHOST_REASONS) != len(reasons) {
+		t.Errorf("drop.h has %d reasons, Go names %d", edgeHostReasonHOST_REASONS, len(reasons))
+	}
+	for i, name := range reasons {
+		if i > 0 && name == "" {
+			t.Errorf("reason %d of drop.h has no name", i)
+		}
+	}
+}
+
+func TestOpenLoads(t *testing.T) {
+	newEdge(t, Config{})
+}

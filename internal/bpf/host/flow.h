@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* flow.h: making, finding and ending flows. */
+#ifndef SCAFFOLD_HOST_FLOW_H
+#define SCAFFOLD_HOST_FLOW_H
+
+#include "drop.h"
+#include "maps.h"
+#include "siphash.h"
+
+#define ADDR(bytes) (*(struct addr *)(bytes))
+#define PORT(bytes) (*(__u16 *)(bytes))
+#define AS_MASK bpf_cpu_to_be64(~0xffffULL)
+
+static __always_inline int is_service(const struct addr *a)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return (__u32)a->hi == services_prefix;
+#else
+	return (__u32)(a->hi >> 32) == services_prefix;
+#endif
+}
+
+static __always_inline int in_as(const struct addr *a)
+{
+	return (a->hi & AS_MASK) == as_prefix;
+}
+
+static __always_inline int is_identity(const struct addr *a)
+{
+	return a->hi == identities;
+}
+
+/* A peer's wire address: what a flow may be bound to. */
+static __always_inline int is_peer(const struct addr *a)
+{
+	return in_as(a) && is_socket(a);
+}
+
+static __always_inline int is_echo(const struct packet *p, __u8 type)
+{
+	return p->proto == PROTO_ICMPV6 && p->type == type;
+}
+
+/* Keys of the flow that a packet from a local socket belongs to; the caller has zeroed them. */
+static __always_inline void client_key(struct flow_key *k, const struct packet *p)
+{
+	ADDR(k->local) = p->src;
+	ADDR(k->remote) = p->dst;
+	PORT(k->lport) = p->sport;
+	PORT(k->rport) = p->proto == PROTO_TCP ? p->dport : 0;
+	k->proto = p->proto;
+}
+
+static __always_inline void server_key(struct flow_key *k, const struct packet *p)
+{
+	ADDR(k->local) = p->src;
+	ADDR(k->remote) = p->dst;
+	PORT(k->lport) = p->proto == PROTO_TCP ? p->sport : 0;
+	PORT(k->rport) = p->dport;
+	k->proto = p->proto;
+}
+
+/*
+ * new_socket gives 63 bits that nobody without the secret can predict, in network order: a keyed hash over
+ * numbers that never repeat. bpf_get_prandom_u32 is a linear generator; five of its outputs betray the rest.
+ */
+static __always_inline __u64 new_socket(void)
+{
+	__u32 zero = 0;
+	struct host_config *c = bpf_map_lookup_elem(&config, &zero);
+	__u64 *n = bpf_map_lookup_elem(&ids, &zero);
+
+	if (!c || !n)
+		return 0;
+	*n += 1;
+	return bpf_cpu_to_be64(siphash(c->secret[0], c->secret[1],
+				       (__u64)bpf_get_smp_processor_id() << 48 | *n)) | SOCKET_BIT;
+}
+
+/* What make needs to know beside the key. */
+struct birth {
+	struct addr peer;
+	__u64 socket; /* result */
+	__u32 state;
+	__u32 isn;
+	__u16 lport;
+	__u8  role;
+	__u8  datagrams;
+	__u8  dscp;
+};
+
+static __always_inline void policy_of(const struct addr *service, struct birth *b)
+{
+	struct policy *policy = bpf_map_lookup_elem(&policies, service);
+
+	b->datagrams = policy ? policy->datagrams : DATAGRAMS_BOUND;
+	b->dscp = policy ? policy->dscp : 0;
+}
+
+/* make enters a flow into both maps and sets b->socket. Ingress first: its answer may be quick. */
+static __noinline int make(struct flow_key *key, struct birth *b)
+{
+	__u32 zero = 0;
+	struct newborn *n = bpf_map_lookup_elem(&newborns, &zero);
+	__u64 id = new_socket();
+
+	if (!id || !n)
+		return -1;
+	__builtin_memset(n, 0, sizeof(*n));
+	n->in.key = *key;
+	n->in.seen = n->out.seen = bpf_ktime_get_ns();
+	n->in.state = n->out.state = b->state;
+	n->in.role = n->out.role = b->role;
+	n->in.datagrams = n->out.datagrams = b->datagrams;
+	n->out.proto = key->proto;
+	n->out.dscp = b->dscp;
+	*(__u32 *)n->in.isn = *(__u32 *)n->out.isn = b->isn;
+	PORT(n->in.lport) = PORT(n->in.alt_port) = PORT(n->out.alt_port) = b->lport;
+	ADDR(n->out.peer) = b->peer;
+	if (b->state != STATE_CONNECTING)
+		ADDR(n->in.peer) = b->peer;
+	*(__u64 *)n->out.socket = b->socket = id;
+	if (b->state == STATE_HALF_OPEN) {
+		if (bpf_map_update_elem(&ingress_half, &id, &n->in, BPF_NOEXIST))
+			return -1;
+		return bpf_map_update_elem(&egress_half, key, &n->out, BPF_ANY) ? -1 : 0;
+	}
+	if (bpf_map_update_elem(&ingress_flows, &id, &n->in, BPF_NOEXIST))
+		return -1;
+	if (!bpf_map_update_elem(&egress_flows, key, &n->out, BPF_ANY))
+		return 0;
+	bpf_map_delete_elem(&ingress_flows, &id);
+	return -1;
+}
+
+/* forget ends a flow whose tuple has come back as another one. */
+static __always_inline void forget(struct flow_key *key, struct egress_flow *f)
+{
+	__u64 id = *(__u64 *)f->socket;
+
+	bpf_map_delete_elem(&ingress_flows, &id);
+	bpf_map_delete_elem(&egress_flows, key);
+}
+
+/*
+ * promote moves a server's flow out of the LRU once the client has spoken. Where the big map is full the flow
+ * stays where it is, and works.
+ */
+static __noinline void promote(__u64 id, struct ingress_flow *half)
+{
+	__u32 zero = 0;
+	struct egress_flow *waiting = bpf_map_lookup_elem(&egress_half, &half->key);
+	struct newborn *n = bpf_map_lookup_elem(&newborns, &zero);
+
+	if (!n || !waiting || *(__u64 *)waiting->socket != id)
+		return;
+	n->in = *half;
+	n->out = *waiting;
+	n->in.state = n->out.state = STATE_BOUND;
+	if (bpf_map_update_elem(&ingress_flows, &id, &n->in, BPF_ANY)) {
+		count(HOST_FULL);
+		return;
+	}
+	if (bpf_map_update_elem(&egress_flows, &n->in.key, &n->out, BPF_ANY)) {
+		bpf_map_delete_elem(&ingress_flows, &id);
+		count(HOST_FULL);
+		return;
+	}
+	bpf_map_delete_elem(&egress_half, &n->in.key);
+	bpf_map_delete_elem(&ingress_half, &id);
+}
+
+/* mark_end notes FINs and RSTs where Sweep looks: in the ingress entry. */
+static __noinline void mark_end(__u64 id, __u8 bits)
+{
+	struct ingress_flow *in = bpf_map_lookup_elem(&ingress_flows, &id);
+
+	if (in)
+		in->end |= bits;
+}
+
+static __always_inline int admitted(__u64 suffix, __u8 proto, __u16 port)
+{
+	struct instance_key k __attribute__((aligned(8))) = { .proto = proto };
+
+	*(__u64 *)k.suffix = suffix;
+	PORT(k.port) = port;
+	return bpf_map_lookup_elem(&instances, &k) != 0;
+}
+
+#endif

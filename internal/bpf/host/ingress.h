@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* ingress.h: what arrives for one of this host's locators. */
+#ifndef SCAFFOLD_HOST_INGRESS_H
+#define SCAFFOLD_HOST_INGRESS_H
+
+#include "icmp.h"
+
+/* arrive writes the addresses that the socket knows. */
+static __always_inline int arrive(struct __sk_buff *skb, struct packet *p, const struct addr *src,
+				  const struct addr *dst)
+{
+	return rewrite(skb, l2_len, p, src, dst) ? drop(HOST_REWRITE) : TC_ACT_UNSPEC;
+}
+
+/* ports_fit: who knows a socketID may use its flow, not every port of the host. */
+static __always_inline int ports_fit(const struct packet *p, const struct ingress_flow *f)
+{
+	if (p->fragment == LATER_FRAGMENT)
+		return 1;
+	if (p->proto == PROTO_TCP)
+		return p->dport == PORT(f->key.lport) && p->sport == PORT(f->key.rport);
+	if (f->role == ROLE_CLIENT)
+		return p->dport == PORT(f->key.lport) && (p->proto == PROTO_UDP || p->type == ICMP6_ECHO_REPLY);
+	if (p->sport != PORT(f->key.rport))
+		return 0;
+	if (p->proto == PROTO_ICMPV6)
+		return p->type == ICMP6_ECHO;
+	return p->dport == PORT(f->lport) || p->dport == PORT(f->alt_port) ||
+	       admitted(ADDR(f->key.local).lo, p->proto, p->dport);
+}
+
+/* bind_to makes the sender the peer, on one CPU only. */
+static __noinline int bind_to(struct ingress_flow *f, const struct addr *peer)
+{
+	struct egress_flow *out;
+
+	if (__sync_val_compare_and_swap(&f->state, STATE_CONNECTING, STATE_BINDING) != STATE_CONNECTING)
+		return 0;
+	ADDR(f->peer) = *peer;
+	out = bpf_map_lookup_elem(&egress_flows, &f->key);
+	if (out) {
+		ADDR(out->peer) = *peer;
+		out->state = STATE_BOUND;
+	}
+	f->state = STATE_BOUND;
+	return 0;
+}
+
+/* refused_by: an RST to a SYN is a refusal like code 4, and is held like one. */
+static __noinline int refused_by(struct __sk_buff *skb, struct packet *p, struct ingress_flow *f)
+{
+	struct addr remote = ADDR(f->key.remote), local = ADDR(f->key.local);
+	__u64 id = p->dst.lo;
+
+	if (p->src.lo != remote.lo || !in_as(&p->src))
+		return drop(HOST_BAD_SOURCE);
+	if (rewrite(skb, l2_len, p, &remote, &local))
+		return drop(HOST_REWRITE);
+	return hold(skb, f, id, 4);
+}
+
+/* answered: the first answer to a connecting flow. 0: deliver; else drop for that reason. */
+static __always_inline int answered(struct packet *p, struct ingress_flow *f)
+{
+	if (p->proto == PROTO_TCP &&
+	    (!is_syn_ack(p) || bpf_ntohl(p->ack) != bpf_ntohl(*(__u32 *)f->isn) + 1))
+		return HOST_CONNECTING;
+	if (!is_peer(&p->src))
+		return HOST_BAD_SOURCE;
+	if (f->datagrams == DATAGRAMS_UNBOUND && p->proto == PROTO_UDP)
+		return 0;
+	if (p->fragment == LATER_FRAGMENT)
+		return HOST_CONNECTING;
+	bind_to(f, &p->src);
+	return same(&ADDR(f->peer), &p->src) ? 0 : HOST_SECOND_ANSWER;
+}
+
+static __always_inline int second_answer(struct __sk_buff *skb, struct packet *p)
+{
+	if (is_syn_ack(p))
+		return reset(skb, p, HOST_SECOND_ANSWER);
+	return drop(HOST_BAD_SOURCE);
+}
+
+/* to_flow: the low half is a socketID. */
+static __always_inline int to_flow(struct __sk_buff *skb, struct packet *p)
+{
+	__u64 id = p->dst.lo;
+	struct ingress_flow *f = bpf_map_lookup_elem(&ingress_flows, &id);
+	int half = 0, reason;
+
+	if (!f) {
+		f = bpf_map_lookup_elem(&ingress_half, &id);
+		half = 1;
+	}
+	if (!f)
+		return reset(skb, p, HOST_NO_FLOW_IN);
+	if (is_icmp_error(p))
+		return error_in(skb, p, f);
+	if (p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT))
+		return message(skb, p);
+	if (p->proto != f->key.proto || !ports_fit(p, f))
+		return drop(HOST_BAD_PORT);
+	if (f->state == STATE_CONNECTING) {
+		if (p->proto == PROTO_TCP && p->flags & TCP_RST)
+			return refused_by(skb, p, f);
+		reason = answered(p, f);
+		if (reason == HOST_SECOND_ANSWER)
+			return second_answer(skb, p);
+		if (reason)
+			return drop(reason);
+	} else if (!same(&ADDR(f->peer), &p->src)) {
+		return second_answer(skb, p);
+	}
+	f->seen = bpf_ktime_get_ns();
+	if (p->proto == PROTO_TCP && p->flags & (TCP_FIN | TCP_RST))
+		f->end |= (p->flags & TCP_RST ? END_RST : 0) | (p->flags & TCP_FIN ? END_FIN_IN : 0);
+
+	struct addr src = ADDR(f->key.remote), dst = ADDR(f->key.local);
+
+	if (half && !(p->flags & (TCP_SYN | TCP_RST)))
+		promote(id, f);
+	return arrive(skb, p, &src, &dst);
+}
+
+/* restore_source: a source left unset goes by its service's name where that is known. */
+static __always_inline int restore_source(struct addr *src)
+{
+	struct service *s = bpf_map_lookup_elem(&services, &src->lo);
+
+	if (!s || !in_as(src))
+		return -1;
+	src->hi = *(__u64 *)s->upper;
+	return 0;
+}
+
+/* may_enter: only what is registered here gets in; a wildcard listener answers to no name. */
+static __always_inline int may_enter(const struct packet *p, const struct service *s)
+{
+	if (p->fragment == LATER_FRAGMENT || is_echo(p, ICMP6_ECHO))
+		return s->live != 0;
+	return admitted(p->dst.lo, p->proto, p->dport);
+}
+
+/* to_service_here: the low half is a suffix, the packet is a flow's first. */
+static __always_inline int to_service_here(struct __sk_buff *skb, struct packet *p)
+{
+	struct service *s = bpf_map_lookup_elem(&services, &p->dst.lo);
+	struct addr src = p->src, dst = { 0, p->dst.lo };
+
+	if (!is_syn(p) && p->proto != PROTO_UDP && !is_echo(p, ICMP6_ECHO) && p->fragment != LATER_FRAGMENT)
+		return drop(HOST_NOT_ADMITTED);
+	if (!is_peer(&src) && (p->proto != PROTO_UDP || restore_source(&src)))
+		return drop(HOST_BAD_SOURCE);
+	if (!s || !may_enter(p, s)) {
+		if (p->fragment == LATER_FRAGMENT)
+			return drop(HOST_NOT_ADMITTED);
+		if (s && retry_of(p) < 3)
+			return bounce(skb, p, *(__u64 *)s->upper);
+		return refuse_port(skb, p);
+	}
+	dst.hi = *(__u64 *)s->upper;
+	return arrive(skb, p, &src, &dst);
+}
+
+/* to_host: the host's own address. Only the message port is ours. */
+static __always_inline int to_host(struct __sk_buff *skb, struct packet *p)
+{
+	if (p->proto != PROTO_UDP || parse_udp(skb, p) || p->dport != bpf_htons(MESSAGE_PORT))
+		return TC_ACT_UNSPEC;
+	return message(skb, p);
+}
+
+static __always_inline int ingress(struct __sk_buff *skb)
+{
+	struct packet p;
+
+	if (parse_network(skb, l2_len, &p))
+		return TC_ACT_UNSPEC;
+	if (!in_as(&p.dst)) {
+		/* Service addresses are local to what arrives here: only the edge may write one. */
+		if (is_service(&p.dst) || is_identity(&p.dst))
+			return drop(HOST_NOT_RESOLVED);
+		return TC_ACT_UNSPEC;
+	}
+	if (!bpf_map_lookup_elem(&locators, &p.dst.hi))
+		return TC_ACT_UNSPEC;
+	if (p.dst.lo == HOST_LOW)
+		return to_host(skb, &p);
+	if (parse_transport(skb, &p))
+		return drop(HOST_MALFORMED);
+	return is_socket(&p.dst) ? to_flow(skb, &p) : to_service_here(skb, &p);
+}
+
+#endif
