@@ -1,0 +1,112 @@
+package flow
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// A Role is the end at which this host stands.
+type Role uint8
+
+// The two ends.
+const (
+	Client Role = iota + 1
+	Server
+)
+
+// A State is how far a flow has come, docs/protocol.md §3.
+type State uint8
+
+// The states.
+const (
+	Connecting State = iota // a client's, nobody has answered
+	HalfOpen                // a TCP server's, the client has not spoken since the SYN-ACK
+	Bound                   // both ends know each other's socketID
+	Closed                  // its socketID is nobody's
+)
+
+func (s State) String() string { return [...]string{"connecting", "half-open", "bound", "closed"}[s] }
+
+// next lists the legal moves.
+var next = map[State][]State{
+	Connecting: {Bound, Closed},
+	HalfOpen:   {Bound, Closed},
+	Bound:      {Closed},
+}
+
+// tuple is a flow as its socket sees it; what a datagram flow must ignore is zero: the remote port at a client,
+// the local one at a server, because either may answer from another port.
+type tuple struct {
+	local, remote netip.Addr
+	lport, rport  uint16
+	proto         sid.Proto
+}
+
+// A Conn is one flow.
+type Conn struct {
+	ID    sid.SocketID
+	Role  Role
+	state State
+	tuple
+	peer   netip.Addr // on the wire; the service address until bound
+	isn    uint32
+	ports  [2]uint16 // the first and the last local port of a datagram server's answers
+	policy Policy
+	finOut bool
+	finIn  bool
+	rst    bool
+	seen   time.Time
+}
+
+// become changes the state; an illegal move is our bug, never the peer's.
+func (c *Conn) become(s State) {
+	if !slices.Contains(next[c.state], s) {
+		panic(fmt.Sprintf("flow: %v -> %v", c.state, s))
+	}
+	c.state = s
+}
+
+func clientTuple(p *packet) tuple {
+	t := tuple{p.src, p.dst, p.sport, p.dport, p.proto}
+	if p.proto != sid.TCP {
+		t.rport = 0
+	}
+	return t
+}
+
+func serverTuple(p *packet) tuple {
+	t := tuple{p.src, p.dst, p.sport, p.dport, p.proto}
+	if p.proto != sid.TCP {
+		t.lport = 0
+	}
+	return t
+}
+
+// begin enters a new flow.
+func (m *Machine) begin(now time.Time, p *packet, t tuple, c Conn) *Conn {
+	c.ID, c.tuple, c.seen = m.cfg.NewID(), t, now
+	c.isn, c.peer, c.ports = p.seq, p.dst, [2]uint16{p.sport, p.sport}
+	m.bySocket[c.ID], m.byTuple[t] = &c, &c
+	return &c
+}
+
+func (m *Machine) end(c *Conn) {
+	c.become(Closed)
+	delete(m.bySocket, c.ID)
+	if m.byTuple[c.tuple] == c {
+		delete(m.byTuple, c.tuple)
+	}
+}
+
+// Flows calls f for each flow until it returns false.
+func (m *Machine) Flows(f func(*Conn, State) bool) {
+	for _, c := range m.bySocket {
+		if !f(c, c.state) {
+			return
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package flow
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// quoted reads the packet that an error quotes: addresses, and ports as far as they are there.
+func (p *packet) quoted() (packet, bool) {
+	b := p.b[p.l4+icmpLen:]
+	if len(b) < ip6Len {
+		return packet{}, false
+	}
+	q := packet{b: b, proto: sid.Proto(b[6])}
+	q.src, q.dst = addrs(b)
+	if len(b) < ip6Len+8 {
+		return q, true
+	}
+	q.sport, q.dport = binary.BigEndian.Uint16(b[ip6Len:]), binary.BigEndian.Uint16(b[ip6Len+2:])
+	if q.proto == sid.ICMPv6 {
+		q.sport = binary.BigEndian.Uint16(b[ip6Len+4:])
+		q.dport = q.sport
+	}
+	return q, true
+}
+
+// rewriteError replaces the addresses of the error and of the packet in it.
+func (p *packet) rewriteError(src, dst, innerSrc, innerDst netip.Addr) {
+	s, d := innerSrc.As16(), innerDst.As16()
+	p.replace(p.l4+icmpLen+8, append(s[:], d[:]...), p.sumAt())
+	p.rewrite(src, dst)
+}
+
+// errorIn: what the flow sent did not arrive.
+func (m *Machine) errorIn(p *packet, c *Conn) {
+	q, ok := p.quoted()
+	if !ok || q.src != p.dst || q.proto != c.proto {
+		m.drop("drop_unusable_error")
+		return
+	}
+	from := p.src
+	if from == q.dst || sid.Low(from) == sid.Low(c.remote) {
+		from = c.remote // the peer itself goes by the name that the socket knows
+	}
+	p.rewriteError(from, c.local, c.local, c.remote)
+	if p.typ == unreachable && c.Role == Client && c.proto == sid.TCP && c.state == Connecting {
+		m.tell("held", p.b, Pass)
+		return
+	}
+	m.pass(p.b)
+}
+
+// errorOut: a local socket is gone, or this host cannot take what came.
+func (m *Machine) errorOut(p *packet, up Uplink) {
+	q, ok := p.quoted()
+	if !ok {
+		m.drop("drop_unusable_error")
+		return
+	}
+	seen := packet{src: q.dst, dst: q.src, sport: q.dport, dport: q.sport, proto: q.proto}
+	t := serverTuple(&seen)
+	if m.isService(q.src) {
+		t = clientTuple(&seen)
+	}
+	c := m.byTuple[t]
+	if c != nil && c.state == HalfOpen {
+		c = nil // its entry is not where errors look
+	}
+	switch {
+	case c != nil && c.state == Bound:
+		self := up.Locator.Addr(uint64(c.ID))
+		p.rewriteError(self, c.peer, c.peer, self)
+		m.pass(p.b)
+	case c == nil && m.isService(q.dst) && m.isPeer(q.src):
+		self := up.Locator.Addr(sid.Low(q.dst)) // no flow yet: the instance itself answers
+		p.rewriteError(self, p.dst, q.src, self)
+		m.pass(p.b)
+	default:
+		m.drop("drop_leak")
+	}
+}

@@ -1,0 +1,53 @@
+package flow
+
+import (
+	"time"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// How long an idle flow is kept, docs/protocol.md §3.6.
+const (
+	EndedIdle      = 60 * time.Second
+	DatagramIdle   = 300 * time.Second
+	ConnectingIdle = 150 * time.Second
+	HalfClosedIdle = time.Hour
+	HalfOpenIdle   = 150 * time.Second
+)
+
+// limit is how long the flow may idle, 0 for ever: a TCP flow lives as long as its sockets.
+func (c *Conn) limit() time.Duration {
+	switch {
+	case c.proto != sid.TCP:
+		return DatagramIdle
+	case c.rst || c.finIn && c.finOut:
+		return EndedIdle
+	case c.finIn || c.finOut:
+		return HalfClosedIdle
+	case c.state == Connecting:
+		return ConnectingIdle
+	case c.state == HalfOpen:
+		return HalfOpenIdle
+	}
+	return 0
+}
+
+// Expire ends the flows that have idled too long.
+func (m *Machine) Expire(now time.Time) {
+	for _, c := range m.bySocket {
+		if l := c.limit(); l > 0 && !now.Before(c.seen.Add(l)) {
+			m.end(c)
+		}
+	}
+}
+
+// Deadline is when Expire has something to do; zero when it has not.
+func (m *Machine) Deadline() (d time.Time) {
+	for _, c := range m.bySocket {
+		l := c.limit()
+		if t := c.seen.Add(l); l > 0 && (d.IsZero() || t.Before(d)) {
+			d = t
+		}
+	}
+	return d
+}

@@ -1,0 +1,166 @@
+package flow
+
+import (
+	"net/netip"
+	"time"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// A Direction is where a packet comes from.
+type Direction uint8
+
+// The two sides of the edge.
+const (
+	FromHost Direction = iota // a local socket sent it
+	FromWire                  // it arrived on an uplink
+)
+
+// A Packet is an IPv6 packet at the edge. Handle does not keep or change Data.
+type Packet struct {
+	From      Direction
+	Uplink    int
+	Forwarded bool // it only passes through this host
+	Data      []byte
+}
+
+// A Verdict is what becomes of a packet.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Pass     Verdict = iota // it goes on, perhaps changed
+	Drop                    // it ends here
+	SendBack                // it became an answer, on the link on which it came
+	Tell                    // it ends here, and the owner of the machine is to act on it
+)
+
+func (v Verdict) String() string { return [...]string{"pass", "drop", "send back", "tell"}[v] }
+
+// An Output is what became of one packet. Reason names the counter of the edge that moves; a packet that
+// passes has none.
+type Output struct {
+	Verdict Verdict
+	Reason  string
+	Data    []byte
+}
+
+// Datagrams says how a service's datagram flows bind.
+type Datagrams uint8
+
+// The ways datagrams bind.
+const (
+	BoundByReply Datagrams = iota
+	Unbound
+	Unset
+)
+
+// A Policy is what differs for a service.
+type Policy struct {
+	Datagrams Datagrams
+	DSCP      uint8
+}
+
+// An Uplink is what packets need to know of the link on which they leave.
+type Uplink struct {
+	Locator sid.Locator
+	MTU     uint16
+}
+
+// Config is what a machine cannot know by itself.
+type Config struct {
+	Space sid.Space
+	NewID func() sid.SocketID // unpredictable; see IDs
+}
+
+// A Machine is one host's flows. It belongs to one goroutine.
+type Machine struct {
+	cfg       Config
+	told      bool // somebody acts on what it tells
+	uplinks   map[int]Uplink
+	locators  map[sid.Locator]bool
+	admitted  map[instance]bool
+	services  map[sid.Suffix]*service
+	policies  map[netip.Addr]Policy
+	bySocket  map[sid.SocketID]*Conn
+	byTuple   map[tuple]*Conn
+	fragments map[fragment]rewritten
+	out       []Output
+}
+
+type instance struct {
+	suffix sid.Suffix
+	proto  sid.Proto
+	port   uint16
+}
+
+// service is what a suffix means on this host.
+type service struct {
+	upper sid.Locator // the upper half of the service address
+	live  int
+}
+
+type fragment struct {
+	src, dst netip.Addr
+	id       uint32
+}
+
+type rewritten struct {
+	src, dst netip.Addr
+	word     uint32
+}
+
+// New returns a machine without uplinks, services and flows.
+func New(cfg Config) *Machine {
+	return &Machine{
+		cfg:       cfg,
+		uplinks:   map[int]Uplink{},
+		locators:  map[sid.Locator]bool{},
+		admitted:  map[instance]bool{},
+		services:  map[sid.Suffix]*service{},
+		policies:  map[netip.Addr]Policy{},
+		bySocket:  map[sid.SocketID]*Conn{},
+		byTuple:   map[tuple]*Conn{},
+		fragments: map[fragment]rewritten{},
+	}
+}
+
+// Handle takes one packet; its Output is in the next Drain.
+func (m *Machine) Handle(now time.Time, in Packet) {
+	p, ok := parse(in.Data)
+	switch {
+	case !ok:
+		m.pass(in.Data)
+	case in.From == FromHost:
+		m.fromHost(now, &p, in)
+	default:
+		m.fromWire(now, &p)
+	}
+}
+
+// Drain returns the outputs since the last call, in order.
+func (m *Machine) Drain() []Output {
+	out := m.out
+	m.out = nil
+	return out
+}
+
+func (m *Machine) pass(data []byte) { m.out = append(m.out, Output{Verdict: Pass, Data: data}) }
+
+func (m *Machine) drop(reason string) { m.out = append(m.out, Output{Verdict: Drop, Reason: reason}) }
+
+func (m *Machine) sendBack(reason string, data []byte) {
+	m.out = append(m.out, Output{Verdict: SendBack, Reason: reason, Data: data})
+}
+
+// tell hands the packet to whoever owns the machine; where nobody acts, refusals pass and messages end.
+func (m *Machine) tell(reason string, data []byte, else_ Verdict) {
+	switch {
+	case m.told:
+		m.out = append(m.out, Output{Verdict: Tell, Reason: reason, Data: data})
+	case else_ == Pass:
+		m.out = append(m.out, Output{Verdict: Pass, Reason: "daemon_away", Data: data})
+	default:
+		m.drop("daemon_away")
+	}
+}
