@@ -4,6 +4,8 @@ import "github.com/spf13/cobra"
 
 // commands lists the constructors of the subcommands.
 var commands = []func() *cobra.Command{
+	hostdCommand,
+	runCommand,
 	demoCommand,
 	labCommand,
 	serviceCommand,
@@ -13,5 +15,6 @@ var commands = []func() *cobra.Command{
 	netCommand,
 	eventsCommand,
 	statusCommand,
+	doctorCommand,
 	benchCommand,
 }

@@ -9,8 +9,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// leaves calls do with every command that does something.
+// leaves calls do with every command that does something and is shown.
 func leaves(cmd *cobra.Command, do func(*cobra.Command)) {
+	if cmd.Hidden {
+		return
+	}
 	if !cmd.HasSubCommands() && cmd.RunE != nil {
 		do(cmd)
 	}
@@ -21,9 +24,6 @@ func leaves(cmd *cobra.Command, do func(*cobra.Command)) {
 
 func TestEveryCommandHasAnExample(t *testing.T) {
 	leaves(New(), func(cmd *cobra.Command) {
-		if cmd.Hidden {
-			return
-		}
 		if cmd.Short == "" || !strings.Contains(cmd.Example, cmd.CommandPath()) {
 			t.Errorf("%s: want a line in Short and its own path in Example, so that --help can be followed", cmd.CommandPath())
 		}

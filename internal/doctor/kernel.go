@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+// The capabilities that daemons need, by their bit in /proc/self/status.
+var capabilities = []struct {
+	bit   uint
+	name  string
+	needs string
+}{
+	{12, "CAP_NET_ADMIN", "interfaces, routes and programs at them"},
+	{21, "CAP_SYS_ADMIN", "namespaces, mounts and programs at the root cgroup"},
+	{39, "CAP_BPF", "loading programs"},
+}
+
+func permissions(m Machine) []Finding {
+	status, _ := m.Read("/proc/self/status")
+	var have uint64
+	for line := range strings.Lines(status) {
+		if text, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			have, _ = strconv.ParseUint(strings.TrimSpace(text), 16, 64)
+		}
+	}
+	var lack, cost []string
+	for _, c := range capabilities {
+		if have&(1<<c.bit) == 0 {
+			lack, cost = append(lack, c.name), append(cost, c.needs)
+		}
+	}
+	if lack == nil {
+		return []Finding{{Area: "permissions", Name: "capabilities", State: Good, Found: "all that daemons need"}}
+	}
+	return []Finding{{"permissions", "capabilities", Missing, "without " + strings.Join(lack, ", "),
+		"no " + strings.Join(cost, "; no "), "run as root (sudo scaffold doctor); in a container, grant them"}}
+}
+
+func kernel(m Machine) []Finding {
+	release, _ := m.Read("/proc/sys/kernel/osrelease")
+	findings := []Finding{{Area: "kernel", Name: "release", State: Good, Found: release}}
+	for _, f := range m.Features() {
+		found := Finding{Area: "kernel", Name: f.Name, State: Good, Found: "on"}
+		if f.Err != nil {
+			found.State, found.Found, found.Cost = Note, "off: "+oneLine(f.Err), f.Cost
+			found.Do = "Linux " + f.Since + " or later has it"
+			if f.Needed {
+				found.State = Missing
+			}
+			if errors.Is(f.Err, fs.ErrPermission) {
+				found.Found, found.Do = "not known: permission denied", "run as root"
+			}
+		}
+		findings = append(findings, found)
+	}
+	return findings
+}
+
+func oneLine(err error) string {
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	if len(first) > 120 {
+		first = first[:120] + "…"
+	}
+	return first
+}
+
+// cgroups finds where cgroup v2 is and whether this process sees the root of the machine's.
+func cgroups(m Machine) []Finding {
+	const area, name = "kernel", "cgroup v2"
+	table, _ := m.Read("/proc/self/mountinfo")
+	inner := ""
+	for line := range strings.Lines(table) {
+		head, tail, ok := strings.Cut(line, " - ")
+		left := strings.Fields(head)
+		if !ok || len(left) < 5 || !strings.HasPrefix(tail, "cgroup2 ") {
+			continue
+		}
+		if left[3] == "/" {
+			return []Finding{{Area: area, Name: name, State: Good, Found: "mounted at " + left[4]}}
+		}
+		inner = left[4]
+	}
+	if inner != "" {
+		return []Finding{{area, name, Note, fmt.Sprintf("%s shows a part of the tree", inner),
+			"programs outside that part are not seen to listen", "give the container the host's cgroup namespace"}}
+	}
+	return []Finding{{area, name, Note, "not mounted here", "scaffold mounts it for itself; scaffold lab cannot group its processes",
+		"mount -t cgroup2 none /sys/fs/cgroup/unified"}}
+}
