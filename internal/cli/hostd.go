@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/hostd"
+	"scaffold.dev/scaffold/internal/obs"
+)
+
+const aboutHostd = `Hostd makes this host part of a Scaffold network: it finds the router on its uplink, joins through it,
+and from then on every socket that a program of the host binds to a service's address serves that
+service, and every connection to one is taken by an instance that the network picks.
+
+It sets up addresses, routes and rules of its network namespace, and puts back what others remove.
+SIGTERM leaves the network and removes all of it. After kill -9 everything goes on without the daemon,
+and the next start adopts it; --keep makes SIGTERM behave so, for an upgrade.`
+
+func hostdCommand() *cobra.Command {
+	var cfg hostd.Config
+	var format, level string
+	cmd := &cobra.Command{
+		Use:   "hostd --name NAME --uplink DEVICE",
+		Short: "Run the host daemon: programs here can serve names and connect to them",
+		Long:  aboutHostd,
+		Example: `  scaffold hostd --name s1 --uplink eth0
+  scaffold hostd --name s1 --uplink eth0 --state /var/lib/scaffold/s1 --socket /run/scaffold/s1.sock
+  scaffold hostd --name s1 --uplink eth0 --controller http://[2001:db8::1]:23780`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := obs.NewLogger(cmd.ErrOrStderr(), format, level)
+			if err != nil {
+				return fail(ExitUsage, "", err)
+			}
+			return hostd.Run(cmd.Context(), cfg, log)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Name, "name", "", "name of this host in the network")
+	f.StringSliceVar(&cfg.Uplinks, "uplink", nil, "interface that leads to a router; repeat for more, the preferred one first")
+	f.StringVar(&cfg.Controller, "controller", "", "endpoint of the controller, http://host:port or unix:/path (default: through the first-hop router)")
+	f.StringVar(&cfg.Socket, "socket", hostd.DefaultSocket, "Unix socket of the host's API")
+	f.StringVar(&cfg.StateDir, "state", hostd.DefaultStateDir, "directory for the host's key, its last place and the names it knows")
+	f.StringVar(&cfg.BPFFS, "bpffs", "", "BPF file system for pins (default /run/scaffold/bpf, mounted if need be)")
+	f.BoolVar(&cfg.Keep, "keep", false, "leave the data path in place when stopped, for the next hostd to adopt")
+	f.StringVar(&cfg.ResolvConf, "resolv-conf", "", "resolv.conf whose servers answer for names of other domains (default: nobody does)")
+	f.StringSliceVar(&cfg.DNS, "dns", hostd.DefaultDNS, "addresses to answer DNS on")
+	f.StringVar(&format, "log-format", "text", "text or json")
+	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	cmd.MarkFlagRequired("name")
+	cmd.MarkFlagRequired("uplink")
+	return cmd
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/api"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/bpf/sockets"
+	"scaffold.dev/scaffold/internal/hostd"
+)
+
+const aboutRun = `Run starts a program that serves a service without being told its address: whatever it binds to the
+IPv6 wildcard, as "listen [::]:80" does, is bound to the service's address instead. Other addresses,
+IPv4 and ports that the kernel chooses are left alone.
+
+Signals go to the program, its exit code is run's own. It works by a cgroup that the program and its
+children are in and that ends with the program.`
+
+func runCommand() *cobra.Command {
+	var service, socket string
+	cmd := &cobra.Command{
+		Use:   "run --service NAME -- PROGRAM [ARGS]",
+		Short: "Run a program whose wildcard listeners serve a service",
+		Long:  aboutRun,
+		Example: `  scaffold run --service web -- nginx -g 'daemon off;'
+  scaffold run --service shell -- /usr/sbin/sshd -D`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := exec.LookPath(args[0])
+			if err != nil {
+				return fail(ExitNotFound, "", err)
+			}
+			to, err := serviceAddress(cmd.Context(), socket, service)
+			if err != nil {
+				return err
+			}
+			child := exec.Command(path, args[1:]...)
+			child.Args[0] = args[0]
+			child.Stdin, child.Stdout, child.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return runServing(child, service, to)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringVar(&service, "service", "", "name of the service")
+	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of this host's daemon (default: $"+hostSocketVariable+", else "+hostd.DefaultSocket+")")
+	cmd.MarkFlagRequired("service")
+	return cmd
+}
+
+// hostSocketVariable names the host daemon's socket for all programs of a host, as labs need it.
+const hostSocketVariable = "SCAFFOLD_HOSTD"
+
+// serviceAddress asks the host's daemon, which asks the network.
+func serviceAddress(ctx context.Context, socket, service string) (netip.Addr, error) {
+	endpoint := "unix:" + cmp.Or(socket, os.Getenv(hostSocketVariable), hostd.DefaultSocket)
+	client, base, err := api.Dial(endpoint)
+	if err != nil {
+		return netip.Addr{}, fail(ExitUsage, "", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	s, err := apiv1connect.NewAdminClient(client, base).GetService(ctx, connect.NewRequest(&apiv1.GetServiceRequest{Name: service}))
+	if connect.CodeOf(err) == connect.CodeNotFound {
+		return netip.Addr{}, failf(ExitNotFound, "scaffold service create "+service, "there is no service %q", service)
+	}
+	if err != nil {
+		return netip.Addr{}, fail(ExitUnreachable, "does hostd run here? `scaffold run --socket` names its socket", err)
+	}
+	addr, err := netip.ParseAddr(s.Msg.Address)
+	return addr, fail(ExitFailed, "", err)
+}
+
+// runServing runs the program to its end in a cgroup whose wildcard binds become those of the address.
+func runServing(child *exec.Cmd, service string, to netip.Addr) error {
+	group, err := sockets.NewCgroup("scaffold-run")
+	if err != nil {
+		return fail(ExitMissing, "scaffold run needs root and cgroup v2", err)
+	}
+	defer group.Remove()
+	hook, err := sockets.RewriteBind(group.Path(), to)
+	if err != nil {
+		return fail(ExitMissing, "scaffold run needs root", err)
+	}
+	defer hook.Close()
+	child.Env = append(os.Environ(), "SCAFFOLD_SERVICE="+service, "SCAFFOLD_SERVICE_ADDRESS="+to.String())
+	child.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: group.FD()}
+	return supervise(child)
+}
+
+// supervise passes signals on until the program ends.
+func supervise(child *exec.Cmd) error {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT)
+	defer signal.Stop(signals)
+	if err := child.Start(); err != nil {
+		return fail(ExitFailed, "", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- child.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			child.Process.Signal(s)
+		case err := <-done:
+			return programError(err)
+		}
+	}
+}
+
+// programError is the program's own end, as a shell would tell it.
+func programError(err error) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return programExit(128 + int(status.Signal()))
+	}
+	return programExit(exit.ExitCode())
+}

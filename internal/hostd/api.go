@@ -1,0 +1,93 @@
+package hostd
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httputil"
+
+	"connectrpc.com/connect"
+
+	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/obs"
+)
+
+// serveAPI opens the Unix socket: this host's own API, and the network's by way of the controller.
+func (d *daemon) serveAPI(ctx context.Context) error {
+	l, err := api.Listen("unix:" + d.cfg.Socket)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(apiv1connect.NewLocalHandler(&local{d}))
+	mux.Handle("/"+apiv1connect.AdminName+"/", d.adminProxy())
+	mux.Handle("/", obs.Handler(d.metrics(), d.health(), true))
+	go func() {
+		if err := api.Serve(d.ctx, mux, l); err != nil && d.ctx.Err() == nil {
+			d.log.Error("the host's API ended", "error", err)
+		}
+	}()
+	return nil
+}
+
+// adminProxy hands the Admin service to the controller, over the same way that this host joined by.
+func (d *daemon) adminProxy() http.Handler {
+	errs := connect.NewErrorWriter()
+	unavailable := func(w http.ResponseWriter, r *http.Request, err error) {
+		errs.Write(w, r, connect.NewError(connect.CodeUnavailable, err))
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", "scaffold"
+		},
+		Transport:     roundTripper(d.toController),
+		FlushInterval: -1,
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			_, _, endpoint, _ := d.control.state()
+			unavailable(w, r, errors.Join(errors.New("the controller at "+endpoint+" does not answer"), err))
+		},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, client, _ := d.control.current(); client == nil {
+			unavailable(w, r, errors.New("this host has found no way to the controller yet"))
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (d *daemon) toController(r *http.Request) (*http.Response, error) {
+	_, client, _ := d.control.current()
+	return client.Transport.RoundTrip(r)
+}
+
+// metrics are read when they are asked for.
+func (d *daemon) metrics() *obs.Metrics {
+	m := obs.NewMetrics("hostd")
+	m.CounterMap("edge_packets_total", "Packets that the edge dropped, answered or handed on, by reason.", "reason", d.counters)
+	m.GaugeFunc("flows", "Flows of this host at the last report.", func() (n float64) {
+		d.call(d.ctx, func() { n = float64(d.load.flows) })
+		return n
+	})
+	m.GaugeFunc("registrations", "Triples that this host serves.", func() (n float64) {
+		d.call(d.ctx, func() { n = float64(len(d.serving.instances)) })
+		return n
+	})
+	return m
+}
+
+func (d *daemon) counters() (c map[string]uint64, err error) {
+	d.call(d.ctx, func() {
+		if d.edge != nil {
+			c, err = d.edge.Counters()
+		}
+	})
+	return c, err
+}
+
+func (d *daemon) health() *obs.Health { return &obs.Health{} }

@@ -1,0 +1,60 @@
+package hostd
+
+import (
+	"fmt"
+	"strings"
+
+	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/bpf/bpffs"
+	"scaffold.dev/scaffold/wire"
+)
+
+// Config is what the daemon is told at start. Its network namespace is the one it runs in.
+type Config struct {
+	Name       string   // of the host in the network
+	Uplinks    []string // interfaces, the preferred one first
+	Controller string   // endpoint; empty: through the first-hop router
+	Socket     string   // path of the API's Unix socket
+	StateDir   string   // key, names and the last attachment
+	BPFFS      string   // where pins are
+	Keep       bool     // leave the data path in place at the end, for an upgrade
+	ResolvConf string   // whose servers answer for other domains; empty: nobody does
+	DNS        []string // addresses to answer DNS on
+}
+
+// Defaults for what a Config leaves empty.
+const (
+	DefaultSocket   = "/run/scaffold/hostd.sock"
+	DefaultStateDir = "/var/lib/scaffold/hostd"
+)
+
+// DefaultDNS is the loopback of the host, both families.
+var DefaultDNS = []string{"[::1]:53", "127.0.0.1:53"}
+
+// check fills in defaults and says what is wrong.
+func (c *Config) check() error {
+	orElse := func(s *string, value string) {
+		if *s == "" {
+			*s = value
+		}
+	}
+	orElse(&c.Socket, DefaultSocket)
+	orElse(&c.StateDir, DefaultStateDir)
+	orElse(&c.BPFFS, bpffs.Default)
+	c.Socket = strings.TrimPrefix(c.Socket, "unix:")
+	if c.DNS == nil {
+		c.DNS = DefaultDNS
+	}
+	if c.Name == "" || len(c.Name) > wire.MaxName {
+		return fmt.Errorf("host name %q: want 1 to %d characters", c.Name, wire.MaxName)
+	}
+	if len(c.Uplinks) == 0 {
+		return fmt.Errorf("no uplink: name at least one interface that leads to a router")
+	}
+	if c.Controller != "" {
+		if _, err := api.ParseEndpoint(c.Controller); err != nil {
+			return fmt.Errorf("controller: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package hostd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"scaffold.dev/scaffold/internal/api"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+)
+
+// How long between attempts to reach the controller, and how much may wait to be sent to it.
+const (
+	retryFirst = 25 * time.Millisecond
+	retryLast  = time.Second
+	dialLimit  = 3 * time.Second
+	outLimit   = 4096
+)
+
+// An attachment is how the controller is reached and what Join says of the host's place.
+type attachment struct {
+	*apiv1.Attachment
+	uplink   string
+	router   netip.Addr
+	endpoint string
+}
+
+// A control is the stream to the controller. Its goroutine dials, joins and receives; the loop sends
+// through out. What mu guards is read by API handlers as well.
+type control struct {
+	d   *daemon
+	out chan *apiv1.HostReport // of the session; nil while there is none; the loop's own
+
+	mu       sync.Mutex
+	attached *attachment
+	changed  chan struct{} // closed when attached is replaced
+	client   *http.Client  // to the controller of the attachment
+	reached  bool          // a session joined at least once
+	session  bool          // one is joined now
+	trouble  string        // why not
+	ended    chan struct{} // closed when the session ended
+	leaving  bool          // no session after this one
+}
+
+func newControl(d *daemon) *control { return &control{d: d, changed: make(chan struct{})} }
+
+// attach makes the next session, and the one that runs, go by the attachment.
+func (c *control) attach(a attachment) {
+	e, err := api.ParseEndpoint(a.endpoint)
+	if err != nil {
+		c.d.log.Error("controller", "error", err) // the configuration was checked: a bug
+		return
+	}
+	dialer := net.Dialer{Timeout: dialLimit}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attached = &a
+	c.client = api.DialWith(e, dialer.DialContext)
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (c *control) current() (*attachment, *http.Client, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.attached, c.client, c.changed
+}
+
+// run keeps a session until ctx ends.
+func (c *control) run(ctx context.Context) {
+	wait := retryFirst
+	for ctx.Err() == nil {
+		a, client, changed := c.current()
+		if c.isLeaving() {
+			return
+		}
+		if a == nil {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		joined, err := c.attempt(ctx, changed, a, client)
+		if ctx.Err() != nil {
+			return
+		}
+		if joined {
+			wait = retryFirst
+		}
+		c.report(a, err)
+		select {
+		case <-time.After(wait/2 + rand.N(wait)):
+		case <-changed:
+		case <-ctx.Done():
+		}
+		wait = min(2*wait, retryLast)
+	}
+}
+
+// report logs why there is no session, once per reason.
+func (c *control) report(a *attachment, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		err = errors.New("the controller closed the stream")
+	}
+	if c.trouble != err.Error() {
+		c.trouble = err.Error()
+		c.d.log.Warn("controller unreachable; flows go on, trying again", "controller", a.endpoint, "error", err)
+	}
+}
+
+// attempt is one session: join, then orders until it ends or the attachment changes.
+func (c *control) attempt(ctx context.Context, changed <-chan struct{}, a *attachment, client *http.Client) (joined bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-changed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	stream := apiv1connect.NewAgentClient(client, api.BaseURL()).Host(ctx)
+	defer stream.CloseResponse()
+	if err := stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Join{Join: c.d.join(ctx, a)}}); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	first, err := stream.Receive()
+	if err != nil {
+		return false, err
+	}
+	if r := first.GetRefused(); r != nil {
+		return false, fmt.Errorf("the controller refused this host: %s", r.Reason)
+	}
+	j := first.GetJoined()
+	if j == nil {
+		return false, errors.New("the controller's first order is not Joined: another version?")
+	}
+	return true, c.converse(ctx, cancel, stream, a, j)
+}
+
+// converse runs a session that has joined.
+func (c *control) converse(ctx context.Context, cancel context.CancelFunc, stream *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder], a *attachment, j *apiv1.Joined) error {
+	out, ended := make(chan *apiv1.HostReport, outLimit), make(chan struct{})
+	c.mu.Lock()
+	c.reached, c.session, c.trouble, c.ended = true, true, "", ended
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.session = false
+		c.mu.Unlock()
+		close(ended)
+		c.d.post(func() { c.end(out) })
+	}()
+	go func() {
+		defer cancel()
+		send(ctx, stream, out)
+	}()
+	c.d.post(func() { c.d.joined(j, a, out) })
+	for {
+		order, err := stream.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if r := order.GetRefused(); r != nil {
+			return fmt.Errorf("the controller ended the session: %s", r.Reason)
+		}
+		c.d.post(func() { c.d.order(order) })
+	}
+}
+
+// send writes reports until the session ends; closing out ends the sending half.
+func send(ctx context.Context, stream *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder], out <-chan *apiv1.HostReport) {
+	for {
+		select {
+		case r, ok := <-out:
+			if !ok {
+				stream.CloseRequest()
+				<-ctx.Done()
+				return
+			}
+			if err := stream.Send(r); err != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end forgets a session; runs in the loop.
+func (c *control) end(out chan *apiv1.HostReport) {
+	if c.out == out {
+		c.out = nil
+	}
+}
+
+// send queues a report for the controller. One that does not read is given up: the next session begins
+// with a snapshot.
+func (c *control) send(r *apiv1.HostReport) bool {
+	if c.out == nil {
+		return false
+	}
+	select {
+	case c.out <- r:
+		return true
+	default:
+		c.d.log.Warn("the controller does not read; reconnecting")
+		close(c.out)
+		c.out = nil
+		return false
+	}
+}
+
+// leave says goodbye and waits until the controller has ended the stream, which it does when no router
+// sends anything here any more.
+func (c *control) leave(limit time.Duration, inbox <-chan func()) {
+	c.mu.Lock()
+	c.leaving = true
+	ended := c.ended
+	c.mu.Unlock()
+	if !c.send(&apiv1.HostReport{Report: &apiv1.HostReport_Leave{Leave: &apiv1.Leave{Reason: "host daemon stopped"}}}) {
+		return
+	}
+	close(c.out)
+	c.out = nil
+	timeout := time.After(limit)
+	for {
+		select {
+		case <-ended:
+			return
+		case <-inbox: // nobody else reads it now
+		case <-timeout:
+			c.d.log.Warn("the controller did not confirm that this host left")
+			return
+		}
+	}
+}
+
+func (c *control) isLeaving() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leaving
+}
+
+// state is what Status says of the controller.
+func (c *control) state() (joined, reached bool, endpoint, trouble string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.attached != nil {
+		endpoint = c.attached.endpoint
+	}
+	return c.session, c.reached, endpoint, c.trouble
+}

@@ -1,0 +1,280 @@
+package hostd
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/bpf/bpffs"
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/sockets"
+)
+
+// How often the loop does what nothing triggers.
+const (
+	loadEvery  = time.Second
+	sweepEvery = 5 * time.Second
+	leaveWait  = 2 * time.Second // for the controller to withdraw us
+)
+
+// A daemon is the state of the loop. Fields are the loop's own unless they say otherwise.
+type daemon struct {
+	cfg      Config
+	log      *slog.Logger
+	store    store
+	key      ed25519.PrivateKey
+	bootID   string
+	netns    uint64
+	features []*apiv1.Feature
+	inbox    chan func() // what other goroutines want done
+
+	ctx      context.Context // of everything but the farewell
+	uplinks  []*uplink
+	place    *place // nil until the host was told where it is
+	kernel   kernel
+	nonlocal string // what the sysctl was before us
+
+	edge  *host.Edge
+	hooks *sockets.Hooks
+	socks *sockets.Host
+	diag  *sockets.Diag
+
+	control  *control
+	names    *names
+	serving  *registry
+	refusals *host.Refusals
+	load     loadMeter
+	readers  chan struct{} // closed when the goroutine that reads the hooks has ended
+}
+
+// Run is the daemon. It returns when ctx ends, after the host has left the network in good order, or
+// with an error when it cannot begin.
+func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	d := &daemon{cfg: cfg, log: log, inbox: make(chan func(), 1024), refusals: host.NewRefusals(), kernel: kernel{log: log}}
+	inner, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	d.ctx = inner
+	if err := d.start(ctx); err != nil {
+		d.stop(true)
+		return err
+	}
+	d.loop(ctx)
+	return d.farewell()
+}
+
+// start sets up all that needs no network.
+func (d *daemon) start(ctx context.Context) (err error) {
+	if d.store, err = openStore(d.cfg.StateDir); err != nil {
+		return err
+	}
+	if d.key, err = d.store.key(); err != nil {
+		return err
+	}
+	if d.netns, err = netnsInode(); err != nil {
+		return err
+	}
+	d.bootID = bootID()
+	if d.features, err = probeFeatures(d.log); err != nil {
+		return err
+	}
+	if err := d.setUpNamespace(); err != nil {
+		return err
+	}
+	d.serving = newRegistry(d)
+	d.names = newNames(d)
+	d.control = newControl(d)
+	if err := d.serveAPI(ctx); err != nil {
+		return err
+	}
+	for _, name := range d.cfg.Uplinks {
+		d.uplinks = append(d.uplinks, &uplink{name: name})
+	}
+	if err := watchKernel(d.ctx, func() { d.post(d.kernelChanged) }); err != nil {
+		return err
+	}
+	go d.control.run(d.ctx)
+	d.resume()
+	d.kernelChanged()
+	d.names.serve()
+	return nil
+}
+
+// setUpNamespace makes the host's namespace fit for service addresses, and opens what is pinned.
+func (d *daemon) setUpNamespace() (err error) {
+	lo, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.LinkSetUp(lo)
+	}
+	if err != nil {
+		return fmt.Errorf("bring up lo: %w (the host daemon needs root)", err)
+	}
+	if d.nonlocal, err = allowNonlocalBind(); err != nil {
+		return err
+	}
+	if err := bpffs.Mount(d.cfg.BPFFS); err != nil {
+		return err
+	}
+	if d.diag, err = sockets.OpenDiag(); err != nil {
+		return err
+	}
+	d.hooks, err = sockets.Open(d.cfg.BPFFS)
+	return err
+}
+
+// resume goes on where a daemon that was killed left: same locator, same edge, before anyone is asked.
+func (d *daemon) resume() {
+	p := d.store.place(d.bootID, d.netns)
+	if p == nil {
+		return
+	}
+	d.nonlocal = p.Nonlocal
+	if u := d.uplink(p.Uplink); u == nil || !u.look() {
+		return
+	}
+	if err := d.settle(p); err != nil {
+		d.log.Warn("cannot take up the last place; asking for a new one", "error", err)
+		return
+	}
+	d.log.Info("took up the host's last place", "locator", p.Locator, "adopted", d.edge.Adopted())
+}
+
+// pin is where the edge of this namespace is pinned.
+func (d *daemon) pin() string { return filepath.Join(d.cfg.BPFFS, fmt.Sprintf("host-%d", d.netns)) }
+
+// post hands f to the loop.
+func (d *daemon) post(f func()) {
+	select {
+	case d.inbox <- f:
+	case <-d.ctx.Done():
+	}
+}
+
+// call runs f in the loop and waits for it; false means that the daemon is leaving.
+func (d *daemon) call(ctx context.Context, f func()) bool {
+	done := make(chan struct{})
+	d.post(func() { f(); close(done) })
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+	case <-d.ctx.Done():
+	}
+	return false
+}
+
+// loop does what is posted and what is due until ctx ends.
+func (d *daemon) loop(ctx context.Context) {
+	load, sweep := time.NewTicker(loadEvery), time.NewTicker(sweepEvery)
+	defer load.Stop()
+	defer sweep.Stop()
+	queues, refusals := time.NewTimer(queueIdle), time.NewTimer(time.Hour)
+	defer queues.Stop()
+	defer refusals.Stop()
+	for {
+		d.serving.flush()
+		if at := d.refusals.Deadline(); !at.IsZero() {
+			refusals.Reset(time.Until(at))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case f := <-d.inbox:
+			f()
+			d.more()
+		case <-queues.C:
+			queues.Reset(d.lookAtQueues())
+		case <-refusals.C:
+			d.refusals.Expire(time.Now())
+			d.answerRefusals()
+		case <-load.C:
+			d.reportLoad()
+		case <-sweep.C:
+			d.sweep()
+		}
+	}
+}
+
+// more does what else is posted already, so that a burst of events makes one report.
+func (d *daemon) more() {
+	for range cap(d.inbox) {
+		select {
+		case f := <-d.inbox:
+			f()
+		default:
+			return
+		}
+	}
+}
+
+func (d *daemon) sweep() {
+	if d.edge == nil {
+		return
+	}
+	if _, err := d.edge.Sweep(); err != nil {
+		d.log.Warn("cannot sweep idle flows", "error", err)
+	}
+}
+
+// farewell leaves the network: first nothing new comes in, then the network is told, then what is here
+// is removed. With Keep all stays for the next daemon.
+func (d *daemon) farewell() error {
+	if d.cfg.Keep {
+		d.log.Info("ending; the data path stays")
+		d.stop(true)
+		return nil
+	}
+	d.log.Info("leaving the network")
+	d.serving.withdrawAll()
+	d.control.leave(leaveWait, d.inbox)
+	d.kernel.remove()
+	if d.nonlocal != "" {
+		os.WriteFile(nonlocalBind, []byte(d.nonlocal), 0)
+	}
+	d.store.forgetPlace()
+	return d.stop(false)
+}
+
+// stop ends all goroutines and closes what is open.
+func (d *daemon) stop(keep bool) error {
+	var errs []error
+	if d.edge != nil {
+		errs = append(errs, d.edge.Close(keep))
+	}
+	if d.socks != nil {
+		d.socks.Interrupt()
+		d.drainUntil(d.readers)
+		errs = append(errs, d.socks.Close(keep))
+	}
+	if d.hooks != nil {
+		errs = append(errs, d.hooks.Close())
+	}
+	if !keep {
+		errs = append(errs, bpffs.Release(d.cfg.BPFFS))
+	}
+	if d.names != nil {
+		d.names.close()
+	}
+	return errors.Join(errs...)
+}
+
+// drainUntil lets goroutines that post get rid of it.
+func (d *daemon) drainUntil(done <-chan struct{}) {
+	for {
+		select {
+		case <-d.inbox:
+		case <-done:
+			return
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package hostd
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// table holds what is local for packets that arrive, and is never asked for packets that leave:
+	// a host that serves a name reaches it through the network like anyone else.
+	table = 23727
+	// LocalMark marks the daemon's own packets to local sockets; they never leave the host.
+	LocalMark = 0x5caf
+	// routeProtocol is shown by `ip route` beside our routes.
+	routeProtocol = 0x5c
+	// rtoMin in ms, just above the 40 ms of a delayed ACK: below, retransmissions would be spurious.
+	rtoMin = 45
+
+	nonlocalBind = "/proc/sys/net/ipv6/ip_nonlocal_bind"
+)
+
+// An item is one thing in the kernel that must be there: an address, a route or a rule.
+type item struct {
+	name    string
+	present func() (bool, error)
+	add     func() error
+	remove  func() error
+}
+
+// A kernel keeps the items of the host's network namespace in place.
+type kernel struct {
+	log   *slog.Logger
+	items []item
+}
+
+// want replaces the items: those that are not wanted any more are removed, the others put in place.
+func (k *kernel) want(items []item) error {
+	for _, old := range k.items {
+		if !slices.ContainsFunc(items, func(i item) bool { return i.name == old.name }) {
+			old.remove()
+		}
+	}
+	k.items = items
+	_, err := k.restore()
+	return err
+}
+
+// restore puts back what is missing and names it.
+func (k *kernel) restore() (missing []string, err error) {
+	for _, i := range k.items {
+		ok, e := i.present()
+		if e == nil && !ok {
+			missing = append(missing, i.name)
+			e = i.add()
+		}
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", i.name, e))
+		}
+	}
+	return missing, err
+}
+
+// remove takes all items back, the last first.
+func (k *kernel) remove() {
+	for _, i := range slices.Backward(k.items) {
+		i.remove()
+	}
+	k.items = nil
+}
+
+// itemsFor is the set-up of docs/architecture.md for a host at that place.
+func itemsFor(p *place, identity netip.Addr, uplink int) []item {
+	const lo = 1
+	host := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, 128) }
+	via := func(dst netip.Prefix, src netip.Addr) item {
+		return route(netlink.Route{
+			LinkIndex: uplink, Dst: ipNet(dst), Gw: p.Router.AsSlice(), Src: src.AsSlice(),
+			RtoMin: rtoMin, QuickACK: 1, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST,
+		}, fmt.Sprintf("route %v via %v dev %s src %v", dst, p.Router, p.Uplink, src))
+	}
+	local := func(dst netip.Prefix) item {
+		return route(netlink.Route{LinkIndex: lo, Dst: ipNet(dst), Table: table, Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST},
+			fmt.Sprintf("route local %v dev lo table %d", dst, table))
+	}
+	return []item{
+		address(lo, identity, "lo"),
+		address(uplink, p.Locator.Host(), p.Uplink),
+		local(p.Space.Services),
+		local(host(identity)),
+		rule(netlink.Rule{Mark: LocalMark, Priority: table - 1}, fmt.Sprintf("rule fwmark %#x lookup %d", LocalMark, table)),
+		rule(netlink.Rule{IifName: p.Uplink, Priority: table}, fmt.Sprintf("rule iif %s lookup %d", p.Uplink, table)),
+		via(p.Space.AS, p.Locator.Host()),
+		via(p.Space.Services, identity),
+	}
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 128)}
+}
+
+// address is one /128 without duplicate address detection: a tentative address cannot be a source.
+func address(link int, a netip.Addr, dev string) item {
+	dummy := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: link}}
+	addr := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, 128)), Flags: unix.IFA_F_NODAD}
+	return item{
+		name: fmt.Sprintf("address %v dev %s", a, dev),
+		present: func() (bool, error) {
+			all, err := netlink.AddrList(dummy, netlink.FAMILY_V6)
+			return slices.ContainsFunc(all, func(o netlink.Addr) bool { return o.IP.Equal(addr.IP) }), err
+		},
+		add:    func() error { return netlink.AddrReplace(dummy, addr) },
+		remove: func() error { return netlink.AddrDel(dummy, addr) },
+	}
+}
+
+func route(r netlink.Route, name string) item {
+	r.Protocol = routeProtocol
+	r.Family = netlink.FAMILY_V6
+	return item{
+		name: name,
+		present: func() (bool, error) {
+			filter := &netlink.Route{Table: r.Table, Dst: r.Dst}
+			all, err := netlink.RouteListFiltered(netlink.FAMILY_V6, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_DST)
+			return slices.ContainsFunc(all, func(o netlink.Route) bool { return sameRoute(o, r) }), err
+		},
+		add:    func() error { return netlink.RouteReplace(&r) },
+		remove: func() error { return netlink.RouteDel(&r) },
+	}
+}
+
+func sameRoute(a, b netlink.Route) bool {
+	return a.LinkIndex == b.LinkIndex && a.Gw.Equal(b.Gw) && (b.Src == nil || a.Src.Equal(b.Src)) &&
+		a.RtoMin == b.RtoMin && a.QuickACK == b.QuickACK && a.Type == b.Type
+}
+
+func rule(want netlink.Rule, name string) item {
+	r := netlink.NewRule()
+	r.Family, r.Table, r.Priority, r.Mark, r.IifName = netlink.FAMILY_V6, table, want.Priority, want.Mark, want.IifName
+	return item{
+		name: name,
+		present: func() (bool, error) {
+			all, err := netlink.RuleList(netlink.FAMILY_V6)
+			return slices.ContainsFunc(all, func(o netlink.Rule) bool {
+				return o.Table == table && o.Mark == r.Mark && o.IifName == r.IifName
+			}), err
+		},
+		add:    func() error { return netlink.RuleAdd(r) },
+		remove: func() error { return netlink.RuleDel(r) },
+	}
+}
+
+// allowNonlocalBind lets programs bind service addresses, which are on no interface, and returns what
+// the switch was before.
+func allowNonlocalBind() (before string, err error) {
+	b, err := os.ReadFile(nonlocalBind)
+	if err != nil {
+		return "", fmt.Errorf("IPv6 is off in this network namespace: %w", err)
+	}
+	if err := os.WriteFile(nonlocalBind, []byte("1"), 0); err != nil {
+		return "", fmt.Errorf("let programs bind service addresses: %w", err)
+	}
+	return string(b[:1]), nil
+}

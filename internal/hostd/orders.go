@@ -1,0 +1,75 @@
+package hostd
+
+import (
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/sid"
+)
+
+// order does what the controller says.
+func (d *daemon) order(o *apiv1.HostOrder) {
+	switch o := o.Order.(type) {
+	case *apiv1.HostOrder_Services:
+		for _, p := range o.Services.Entries {
+			d.serving.policy(p)
+		}
+	case *apiv1.HostOrder_RegistrationRefused:
+		d.serving.refuse(o.RegistrationRefused)
+	case *apiv1.HostOrder_Gone:
+		for _, l := range o.Gone.Locators {
+			d.log.Info("a host is gone", "locator", sid.Locator(l))
+		}
+	}
+}
+
+// policy takes the policy of a service that this host registered.
+func (r *registry) policy(p *apiv1.ServicePolicy) {
+	id := sid.ServiceID{SS: p.Ss, Suffix: sid.Suffix(p.Suffix)}
+	r.dirty = true
+	if p.Gone {
+		delete(r.policies, id)
+		return
+	}
+	if p.Policy == nil {
+		p.Policy = &apiv1.Policy{}
+	}
+	r.policies[id] = p
+	if err := r.d.edge.SetService(id, edgePolicy(p.Policy)); err != nil {
+		r.d.log.Error("policy of a service", "service", p.Name, "error", err)
+	}
+	for t, i := range r.instances {
+		if t.Service == id {
+			r.startCheck(t, i)
+		}
+	}
+}
+
+func edgePolicy(p *apiv1.Policy) host.Policy {
+	e := host.Policy{DSCP: uint8(min(p.Dscp, 63))}
+	switch p.Datagrams {
+	case "unbound":
+		e.Datagrams = host.Unbound
+	case "unset":
+		e.Datagrams = host.Unset
+	}
+	return e
+}
+
+// refuse notes that the controller does not take a registration: its first packets are not let in.
+func (r *registry) refuse(o *apiv1.RegistrationRefused) {
+	g := o.Registration
+	if g == nil {
+		return
+	}
+	t := sid.Triple{Service: sid.ServiceID{SS: g.Ss, Suffix: sid.Suffix(g.Suffix)}, Proto: sid.Proto(g.Proto), Port: uint16(g.Port)}
+	i := r.instances[t]
+	if i == nil {
+		return
+	}
+	r.d.log.Warn("the controller refuses to let this host serve", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "reason", o.Reason)
+	i.refused = o.Reason
+	if i.refused == "" {
+		i.refused = "refused by the controller"
+	}
+	r.told[t] = i.refused // it knows
+}

@@ -1,0 +1,112 @@
+package hostd
+
+import (
+	"net/netip"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/sockets"
+	"scaffold.dev/scaffold/internal/core/serving"
+	"scaffold.dev/scaffold/sid"
+)
+
+// How often accept queues are looked at: while connections wait, and while none does.
+const (
+	queueBusy = 50 * time.Millisecond
+	queueIdle = 100 * time.Millisecond
+)
+
+// missingLimit is how many looks a listener may be absent from before its end is taken for missed. The
+// hooks tell of every end but the shutdown() of a listener from before them.
+const missingLimit = 3
+
+// lookAtQueues judges by their accept queues whether programs answer, and says when to look again.
+func (d *daemon) lookAtQueues() time.Duration {
+	r := d.serving
+	if !r.listens() {
+		return queueIdle
+	}
+	looks, err := r.look()
+	if err != nil {
+		d.log.Error("cannot look at accept queues", "error", err)
+		return time.Second
+	}
+	next := queueIdle
+	for t, i := range r.instances {
+		if t.Proto != sid.TCP {
+			continue
+		}
+		l := looks[t]
+		i.waiting, i.backlog = l.Queue, l.Backlog
+		if l.Queue > 0 {
+			next = queueBusy
+			if i.queue.Curious() {
+				l.Waiting = d.waiting(t)
+			}
+		}
+		if stuck := i.queue.Look(l); stuck != i.stuck {
+			i.stuck, r.dirty = stuck, true
+		}
+	}
+	return next
+}
+
+// listens reports whether any TCP port is served.
+func (r *registry) listens() bool {
+	for t := range r.instances {
+		if t.Proto == sid.TCP {
+			return true
+		}
+	}
+	return false
+}
+
+// look sums up the queues of each triple's listeners.
+func (r *registry) look() (map[sid.Triple]serving.Look, error) {
+	looks, seen := map[sid.Triple]serving.Look{}, map[uint64]bool{}
+	err := r.d.diag.Each(sid.TCP, sockets.StateListen, 0, func(s sockets.DiagSocket) {
+		if t, ok := r.sockets.Triple(s.Cookie); ok {
+			l := looks[t]
+			l.Queue, l.Backlog = l.Queue+s.Queue, l.Backlog+s.Backlog
+			looks[t] = l
+			seen[s.Cookie] = true
+		}
+	})
+	if err == nil {
+		r.forgetMissing(seen)
+	}
+	return looks, err
+}
+
+func (r *registry) forgetMissing(seen map[uint64]bool) {
+	var ended []uint64
+	for t := range r.instances {
+		if t.Proto != sid.TCP {
+			continue
+		}
+		r.sockets.Cookies(t, func(cookie uint64, _ serving.Owner) {
+			if seen[cookie] {
+				delete(r.missing, cookie)
+			} else if r.missing[cookie]++; r.missing[cookie] >= missingLimit {
+				ended = append(ended, cookie)
+			}
+		})
+	}
+	for _, cookie := range ended {
+		r.event(sockets.Event{Kind: sockets.Unregister, Cookie: cookie, Why: sockets.Shutdown})
+	}
+}
+
+// waiting names the connections that nobody has accepted: they belong to no file yet.
+func (d *daemon) waiting(t sid.Triple) map[uint64]bool {
+	local := netip.AddrPortFrom(d.place.Space.ServiceAddr(t.Service), t.Port)
+	waiting := map[uint64]bool{}
+	err := d.diag.Each(sid.TCP, sockets.StateEstablished|sockets.StateCloseWait, t.Port, func(s sockets.DiagSocket) {
+		if s.Inode == 0 && s.Local == local {
+			waiting[s.Cookie] = true
+		}
+	})
+	if err != nil {
+		return nil
+	}
+	return waiting
+}

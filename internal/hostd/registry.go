@@ -1,0 +1,265 @@
+package hostd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/sockets"
+	"scaffold.dev/scaffold/internal/core/serving"
+	"scaffold.dev/scaffold/sid"
+)
+
+// An instance is one triple that this host's sockets serve.
+type instance struct {
+	refused string             // why the edge or the controller does not take it
+	check   string             // why its ready check fails
+	queue   serving.Queue      // of accepted connections
+	stuck   string             // why its program does not accept
+	cancel  context.CancelFunc // of the ready check
+	spec    string             // of the ready check that runs
+	waiting uint32             // connections in the accept queue
+	backlog uint32
+	flows   uint32
+}
+
+// verdict is what is reported: ready, or why not.
+func (i *instance) verdict(known bool) string {
+	switch {
+	case i.refused != "":
+		return i.refused
+	case !known:
+		return "asking for its policy"
+	case i.check != "":
+		return i.check
+	}
+	return i.stuck
+}
+
+// A registry knows what this host serves and what of it the controller was told. The loop owns it.
+type registry struct {
+	d         *daemon
+	sockets   *serving.Sockets
+	instances map[sid.Triple]*instance
+	policies  map[sid.ServiceID]*apiv1.ServicePolicy
+	told      map[sid.Triple]string // the verdict that the controller has
+	missing   map[uint64]int        // looks at which a listener was not there
+	seq       uint64
+	dirty     bool
+}
+
+func newRegistry(d *daemon) *registry {
+	return &registry{
+		d: d, sockets: serving.NewSockets(), instances: map[sid.Triple]*instance{},
+		policies: map[sid.ServiceID]*apiv1.ServicePolicy{}, told: map[sid.Triple]string{}, missing: map[uint64]int{},
+	}
+}
+
+// watchSockets begins to watch the namespace's sockets, those that are there first.
+func (d *daemon) watchSockets(space sid.Space) error {
+	if d.socks != nil {
+		return nil
+	}
+	socks, err := d.hooks.Join(space.Services)
+	if err != nil {
+		return err
+	}
+	d.socks, d.readers = socks, make(chan struct{})
+	go d.readSockets(socks)
+	return nil
+}
+
+// readSockets brings dumps and events to the loop, in order, until the hooks are closed.
+func (d *daemon) readSockets(socks *sockets.Host) {
+	defer close(d.readers)
+	d.dump(socks)
+	for {
+		e, err := socks.Read()
+		switch {
+		case errors.Is(err, os.ErrClosed):
+			return
+		case err != nil:
+			d.log.Error("socket events", "error", err)
+			return
+		case e.Kind == sockets.Lost:
+			d.log.Warn("socket events came faster than they were read; looking at all sockets")
+			d.dump(socks)
+		default:
+			d.post(func() { d.serving.event(e) })
+		}
+	}
+}
+
+func (d *daemon) dump(socks *sockets.Host) {
+	events, err := socks.Dump()
+	if err != nil {
+		d.log.Error("cannot list the sockets that serve", "error", err)
+		return
+	}
+	d.post(func() { d.serving.replace(events) })
+}
+
+// event counts one socket in or out.
+func (r *registry) event(e sockets.Event) {
+	if e.Kind == sockets.Unregister {
+		delete(r.missing, e.Cookie)
+		if t, last := r.sockets.Unregister(e.Cookie); last {
+			r.down(t, fmt.Sprintf("%v by %s", e.Why, process(e.PID, e.Comm)))
+		}
+		return
+	}
+	if t, ok := r.triple(e); ok && r.sockets.Register(e.Cookie, t, owner(e)) {
+		r.up(t, "by "+process(e.PID, e.Comm))
+	}
+}
+
+func owner(e sockets.Event) serving.Owner { return serving.Owner{PID: e.PID, Comm: e.Comm} }
+
+func process(pid uint32, comm string) string {
+	if pid == 0 {
+		return "a process"
+	}
+	return fmt.Sprintf("%s[%d]", comm, pid)
+}
+
+// triple reads a service address.
+func (r *registry) triple(e sockets.Event) (sid.Triple, bool) {
+	id, ok := r.d.place.Space.ServiceOf(e.Addr)
+	if !ok {
+		r.d.log.Warn("a program binds an address that no service can have", "address", e.Addr, "process", process(e.PID, e.Comm))
+		return sid.Triple{}, false
+	}
+	return sid.Triple{Service: id, Proto: e.Proto, Port: e.Port}, true
+}
+
+// replace makes a dump the truth.
+func (r *registry) replace(events []sockets.Event) {
+	dump, owners := map[uint64]sid.Triple{}, map[uint64]serving.Owner{}
+	for _, e := range events {
+		if t, ok := r.triple(e); ok {
+			dump[e.Cookie], owners[e.Cookie] = t, owner(e)
+		}
+	}
+	up, down := r.sockets.Replace(dump, owners)
+	for _, t := range down {
+		r.down(t, "no socket any more")
+	}
+	for _, t := range up {
+		r.up(t, "found")
+	}
+}
+
+// up admits a triple's first packets; flush tells the controller.
+func (r *registry) up(t sid.Triple, why string) {
+	i := &instance{}
+	r.instances[t] = i
+	r.dirty = true
+	if err := r.d.edge.Admit(t); err != nil {
+		i.refused = err.Error()
+		if errors.Is(err, host.ErrSuffix) {
+			i.refused = host.ErrSuffix.Error()
+		}
+		r.d.log.Warn("cannot serve", "triple", t, "error", err)
+	}
+	r.d.log.Info("serving", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "why", why)
+	r.startCheck(t, i)
+}
+
+// down makes late first packets bounce at once; flush tells the controller.
+func (r *registry) down(t sid.Triple, why string) {
+	i := r.instances[t]
+	if i == nil {
+		return
+	}
+	if err := r.d.edge.Withdraw(t); err != nil {
+		r.d.log.Error("cannot withdraw", "triple", t, "error", err)
+	}
+	if i.cancel != nil {
+		i.cancel()
+	}
+	delete(r.instances, t)
+	r.dirty = true
+	r.d.log.Info("no longer serving", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "why", why)
+}
+
+// withdrawAll is the host's own goodbye.
+func (r *registry) withdrawAll() {
+	for t := range r.instances {
+		r.down(t, "the host leaves")
+	}
+}
+
+// name of a service, as far as it was told.
+func (r *registry) name(id sid.ServiceID) string {
+	if p := r.policies[id]; p != nil && p.Name != "" {
+		return p.Name
+	}
+	return id.String()
+}
+
+// setVerdict notes that a verdict may have changed.
+func (r *registry) changed() { r.dirty = true }
+
+// snapshot tells a new session everything, and everything anew.
+func (r *registry) snapshot() {
+	clear(r.told)
+	var all []*apiv1.Registration
+	for t, i := range r.instances {
+		i.refused = stillRefused(i.refused)
+		all = append(all, r.registration(t, i))
+	}
+	r.seq++
+	r.d.control.send(&apiv1.HostReport{Report: &apiv1.HostReport_Snapshot{Snapshot: &apiv1.Registrations{Entries: all, Seq: r.seq}}})
+}
+
+// stillRefused keeps the edge's refusal; the controller may have changed its mind.
+func stillRefused(reason string) string {
+	if reason == host.ErrSuffix.Error() {
+		return reason
+	}
+	return ""
+}
+
+// flush reports what changed, withdrawals first.
+func (r *registry) flush() {
+	if !r.dirty || r.d.control.out == nil {
+		return
+	}
+	r.dirty = false
+	var gone, come []*apiv1.Registration
+	for t := range r.told {
+		if r.instances[t] == nil {
+			gone = append(gone, &apiv1.Registration{Ss: t.Service.SS, Suffix: uint64(t.Service.Suffix), Proto: uint32(t.Proto), Port: uint32(t.Port), Gone: true})
+			delete(r.told, t)
+		}
+	}
+	for t, i := range r.instances {
+		if told, ok := r.told[t]; !ok || told != i.verdict(r.known(t)) {
+			come = append(come, r.registration(t, i))
+		}
+	}
+	if len(gone)+len(come) == 0 {
+		return
+	}
+	r.seq++
+	r.d.control.send(&apiv1.HostReport{Report: &apiv1.HostReport_Delta{Delta: &apiv1.Registrations{Entries: append(gone, come...), Seq: r.seq}}})
+}
+
+// registration is what the controller is told of a triple; it is noted as told.
+func (r *registry) registration(t sid.Triple, i *instance) *apiv1.Registration {
+	reason := i.verdict(r.known(t))
+	if told, ok := r.told[t]; ok && told != reason {
+		r.d.log.Info("readiness changed", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "ready", reason == "", "reason", reason)
+	}
+	r.told[t] = reason
+	return &apiv1.Registration{
+		Ss: t.Service.SS, Suffix: uint64(t.Service.Suffix), Proto: uint32(t.Proto), Port: uint32(t.Port),
+		Ready: reason == "", Reason: reason,
+	}
+}
+
+// known reports whether the service's policy is known: until then nobody can say what ready means.
+func (r *registry) known(t sid.Triple) bool { return r.policies[t.Service] != nil }
