@@ -92,7 +92,8 @@ func ignoreGone(err error) error {
 // killTime bounds how long killed processes may take to be gone.
 const killTime = 10 * time.Second
 
-// kill ends everything in the cgroup and waits until it is gone.
+// kill ends everything in the cgroup, waits until it is gone and removes the cgroup: kernels up to
+// 6.18 at least kill whatever is cloned into a cgroup that was killed before.
 func (c cgroup) kill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
@@ -102,7 +103,7 @@ func (c cgroup) kill(ctx context.Context) error {
 		}
 		pids := c.pids()
 		if len(pids) == 0 {
-			return nil
+			return c.rmdir()
 		}
 		select {
 		case <-ctx.Done():
@@ -117,10 +118,10 @@ func (c cgroup) remove(ctx context.Context) error {
 	if !c.exists() {
 		return nil
 	}
-	if err := c.kill(ctx); err != nil {
-		return err
-	}
-	var failed error
+	return c.kill(ctx)
+}
+
+func (c cgroup) rmdir() (failed error) {
 	c.walk(func(c cgroup) {
 		if err := os.Remove(string(c)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = fmt.Errorf("remove %s: %w", c, err)

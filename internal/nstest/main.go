@@ -16,6 +16,10 @@ import (
 // childEnv marks the process that runs the tests; its parent only waits for it and cleans up.
 const childEnv = "SCAFFOLD_NSTEST_CHILD"
 
+// ready is the value of childEnv once the surroundings are made: a test that starts its own binary
+// again shares them.
+const ready = "ready"
+
 // BPFFS is where Main mounts the fresh bpffs: the product's own default place.
 const BPFFS = "/run/scaffold/bpf"
 
@@ -31,11 +35,14 @@ func MainAround(m *testing.M, around func(run func() int) int) {
 		os.Exit(around(m.Run))
 	case os.Getenv(childEnv) == "":
 		os.Exit(supervise())
+	case os.Getenv(childEnv) == ready: // started by a test, in its surroundings
+		os.Exit(m.Run())
 	}
 	if err := privateRun(); err != nil {
 		fmt.Fprintln(os.Stderr, "nstest:", err)
 		os.Exit(1)
 	}
+	os.Setenv(childEnv, ready)
 	os.Exit(around(m.Run))
 }
 
@@ -43,7 +50,7 @@ func MainAround(m *testing.M, around func(run func() int) int) {
 // a crash leaves running of it is killed.
 func LabName() string { return labName(os.Getppid()) }
 
-func labName(supervisor int) string { return "test-" + strconv.Itoa(supervisor) }
+func labName(supervisor int) string { return "test_" + strconv.Itoa(supervisor) }
 
 // supervise starts this binary again, passes signals on and kills what the tests left running.
 func supervise() int {

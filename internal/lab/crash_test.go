@@ -1,0 +1,104 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"scaffold.dev/scaffold/internal/nstest"
+)
+
+// crashEnv makes the test binary a process that brings a lab up and dies by SIGKILL before the step
+// that the variable names.
+const crashEnv = "SCAFFOLD_LAB_CRASH"
+
+func TestCrashHelper(t *testing.T) {
+	step := os.Getenv(crashEnv)
+	if step == "" {
+		t.Skip("only as a child of the crash tests")
+	}
+	f, opt := smallLab(t, "crash")
+	opt.Log = func(format string, args ...any) {
+		if strings.Contains(fmt.Sprintf(format, args...), step) {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+	}
+	Run(context.Background(), f, opt)
+	t.Fatalf("no step %q", step)
+}
+
+// crash brings a lab up to a step in a process that is killed there.
+func crash(t *testing.T, step string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCrashHelper$", "-test.v")
+	cmd.Env = append(os.Environ(), crashEnv+"="+step)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != -1 {
+		t.Fatalf("the helper was to be killed: %v\n%s", err, out)
+	}
+}
+
+func TestTheNextCommandRemovesWhatACrashLeft(t *testing.T) {
+	nstest.Root(t)
+	unique("") // the helper has to know
+	before := machine(t)
+	for _, step := range []string{"directories", "namespaces", "daemons", "network", "programs", "kill s1", "down"} {
+		crash(t, step)
+		if machine(t) == before {
+			t.Fatalf("the crash before %q left nothing: the test shows nothing", step)
+		}
+		if err := Sweep(t.Context(), Options{Log: t.Logf}); err != nil {
+			t.Errorf("crash before %q: %v", step, err)
+		}
+		if after := machine(t); after != before {
+			t.Fatalf("crash before %q, before:\n%s\nafter:\n%s", step, before, after)
+		}
+	}
+	crash(t, "programs")
+	l := upLab(t, "crash") // up itself clears the way
+	if err := Down(t.Context(), l.File.Name, l.opt); err != nil {
+		t.Error(err)
+	}
+	if after := machine(t); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+func TestALabInOtherHandsIsLeftAlone(t *testing.T) {
+	f, opt := smallLab(t, "held")
+	l, err := up(t.Context(), f, opt, phaseRunning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.remove()
+	var busy *BusyError
+	if err := Down(t.Context(), f.Name, opt); !errors.As(err, &busy) || busy.Owner != os.Getpid() {
+		t.Errorf("down of a lab in use: %v", err)
+	}
+	if err := Sweep(t.Context(), opt); err != nil || len(l.root.pids()) == 0 {
+		t.Errorf("sweep took a lab in use: %v", err)
+	}
+}
+
+// ask sends a datagram and returns what came back as an error.
+func ask(to netip.AddrPort) error {
+	c, err := net.DialUDP("udp6", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("x")); err != nil {
+		return err
+	}
+	c.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+	_, err = c.Read(make([]byte, 1))
+	return err
+}
