@@ -5,10 +5,23 @@ import (
 	"strings"
 )
 
-// A flow's first packet goes to one address of a host and its answer comes from another, so what
-// tracks connections by addresses on the way finds no sense in it. Rules on hosts see the addresses
-// on the wire outwards and inwards alike.
-const trackingCost = "a flow's answer comes from another address than its first packet went to: the filter takes it for a stray and drops it"
+// Filters on a host see the addresses that programs see, for the edge rewrites behind them: there a
+// flow looks like any other. On a router they see the wire: a flow's first packet goes to one address
+// of a host and its answer comes from another, and what tracks connections makes no sense of it.
+const (
+	trackingHere  = "none to hosts, whose filters see the addresses that programs see; a router with this rule drops flows"
+	trackingCost  = "this machine forwards, and on the wire a flow's answer comes from another address than its first packet went to: the filter takes it for a stray"
+	reversingHere = "none to a host with one uplink; with several, packets that come in at the other one are dropped"
+	reversingCost = "this machine forwards, and a service router beside the path sends packets on that came from elsewhere: they are dropped"
+)
+
+// judge gives the state and the cost of what hurts routers and spares hosts.
+func judge(m Machine, here, forwarding string) (State, string) {
+	if on, _ := m.Read("/proc/sys/net/ipv6/conf/all/forwarding"); on == "1" {
+		return InWay, forwarding
+	}
+	return Note, here
+}
 
 func filters(m Machine) []Finding {
 	findings := append(nftables(m), legacy(m)...)
@@ -21,7 +34,7 @@ func exempt(m Machine) string {
 	as := m.Space.AS
 	return fmt.Sprintf("let them pass untracked: nft 'add table inet untracked; add chain inet untracked in { type filter hook prerouting priority raw; }; "+
 		"add rule inet untracked in ip6 saddr %v notrack; add chain inet untracked out { type filter hook output priority raw; }; "+
-		"add rule inet untracked out ip6 daddr %v notrack', and accept both prefixes where packets are dropped", as, as)
+		"add rule inet untracked out ip6 daddr %v notrack'", as, as)
 }
 
 func nftables(m Machine) []Finding {

@@ -60,17 +60,18 @@ func (r *rules) rule(line string) {
 func (r rules) findings(m Machine, name string) []Finding {
 	var all []Finding
 	if len(r.tracked) > 0 {
-		all = append(all, Finding{"filters", name + " by connection state", InWay, r.tracked[0] + more(r.tracked), trackingCost, exempt(m)})
+		state, cost := judge(m, trackingHere, trackingCost)
+		all = append(all, Finding{"filters", name + " by connection state", state, r.tracked[0] + more(r.tracked), cost, exempt(m)})
 	}
 	if len(r.drops) > 0 {
 		all = append(all, Finding{"filters", name + " with policy drop", InWay, "chains " + strings.Join(r.drops, ", "),
-			"what no rule accepts is dropped: flows unless a rule lets their addresses in; " + trackingCost,
-			fmt.Sprintf("accept UDP port 23727 and packets from and to %v in these chains", m.Space.AS)})
+			"what no rule accepts is dropped: flows too, unless a rule lets their addresses pass",
+			fmt.Sprintf("accept in these chains: UDP port 23727, and IPv6 from or to %v and %v", m.Space.Services, m.Space.AS)})
 	}
 	if len(r.reversed) > 0 {
-		all = append(all, Finding{"filters", name + " reverse-path check", InWay, r.reversed[0] + more(r.reversed),
-			"packets of bound flows come from addresses that no route of this host leads to and are dropped",
-			fmt.Sprintf("let %v pass before that rule", m.Space.AS)})
+		state, cost := judge(m, reversingHere, reversingCost)
+		all = append(all, Finding{"filters", name + " reverse-path check", state, r.reversed[0] + more(r.reversed), cost,
+			fmt.Sprintf("accept IPv6 from %v before that rule", m.Space.AS)})
 	}
 	if all == nil {
 		all = []Finding{{Area: "filters", Name: name, State: Good, Found: fmt.Sprintf("%d chains, none in the way", r.chains)}}
