@@ -51,7 +51,7 @@ static __noinline int hand_over(struct __sk_buff *skb, const struct flow_key *ke
 	return 0;
 }
 
-/* hold gives a refusal of a connecting TCP flow to the daemon, or to the kernel at once. */
+/* hold gives a refusal of a connecting flow to the daemon, or to the kernel at once. */
 static __always_inline int hold(struct __sk_buff *skb, const struct ingress_flow *f, __u64 id, __u8 code)
 {
 	if (hand_over(skb, &f->key, (const __u32 *)f->isn, id, EVENT_REFUSED << 8 | code))

@@ -21,7 +21,7 @@ type Kind uint8
 
 // The kinds of abi.h.
 const (
-	Refused Kind = 1 // the network refused a connecting TCP flow; see Refusals
+	Refused Kind = 1 // the network refused a connecting flow: TCP, or UDP with code 4; see Refusals
 	Message Kind = 2 // a message between host stacks, docs/protocol.md §4
 )
 

@@ -60,8 +60,9 @@ static __noinline int error_in(struct __sk_buff *skb, struct packet *p, struct i
 	outer[0] = same(&p->src, &q.dst) || p->src.lo == inner[1].lo ? inner[1] : p->src;
 	if (rewrite_error(skb, p, &q, outer, inner))
 		return drop(HOST_REWRITE);
-	if (p->type == ICMP6_UNREACHABLE && f->role == ROLE_CLIENT && f->key.proto == PROTO_TCP &&
-	    f->state == STATE_CONNECTING)
+	/* A program that opens a socket for a datagram that it has announced elsewhere is often a moment late. */
+	if (p->type == ICMP6_UNREACHABLE && f->role == ROLE_CLIENT && f->state == STATE_CONNECTING &&
+	    (f->key.proto == PROTO_TCP || (f->key.proto == PROTO_UDP && p->code == 4)))
 		return hold(skb, f, id, p->code);
 	return TC_ACT_UNSPEC;
 }

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/sid"
 )
 
 // Mark is set on packets that the daemon makes for local sockets: a rule sends them to the table in which
@@ -51,12 +53,48 @@ func (e *Edge) InjectRefusal(ev Event) error {
 	return e.inject(&e.sockets.local, Mark, ev.Packet, ev.Local.Addr())
 }
 
-// Retry sends the SYN that was refused again, to be resolved anew.
+// Retry sends the SYN or datagram that was refused again, to be resolved anew.
 func (e *Edge) Retry(ev Event) error {
-	if ev.Kind != Refused {
-		return errors.New("host edge: retry: not a refusal")
+	if ev.Kind != Refused || !ev.repeatable() {
+		return errors.New("host edge: retry: not a refusal of what can be sent again")
 	}
-	return e.inject(&e.sockets.network, 0, originalSYN(ev), ev.Peer.Addr())
+	packet := quotedDatagram(ev)
+	if ev.Proto != sid.UDP {
+		packet = originalSYN(ev)
+	}
+	return e.inject(&e.sockets.network, 0, packet, ev.Peer.Addr())
+}
+
+// repeatable says whether what was refused is known well enough to be sent again.
+func (ev Event) repeatable() bool { return ev.Proto != sid.UDP || quotedDatagram(ev) != nil }
+
+// quotedDatagram is the datagram that an error quotes, nil unless it quotes all of it.
+func quotedDatagram(ev Event) []byte {
+	if len(ev.Packet) < 2*ip6Len+icmp6Len+udpLen || ev.Packet[6] != unix.IPPROTO_ICMPV6 {
+		return nil
+	}
+	quote := ev.Packet[ip6Len+icmp6Len:]
+	size := ip6Len + int(binary.BigEndian.Uint16(quote[4:]))
+	if quote[6] != unix.IPPROTO_UDP || size < ip6Len+udpLen || len(quote) < size {
+		return nil
+	}
+	d := append([]byte(nil), quote[:size]...)
+	seal(d, ev, ip6Len+6)
+	if sum := d[ip6Len+6:]; sum[0] == 0 && sum[1] == 0 { // zero would mean none
+		sum[0], sum[1] = 0xff, 0xff
+	}
+	return d
+}
+
+// seal writes the addresses that the program sees and the checksum, which stands at the offset at.
+func seal(packet []byte, ev Event, at int) {
+	binary.BigEndian.PutUint32(packet, 6<<28)
+	packet[7] = 64
+	local, peer := ev.Local.Addr().As16(), ev.Peer.Addr().As16()
+	copy(packet[8:], local[:])
+	copy(packet[24:], peer[:])
+	clear(packet[at : at+2])
+	binary.BigEndian.PutUint16(packet[at:], checksum(packet))
 }
 
 // inject sends a whole IPv6 packet to where the routing table of this namespace says.
@@ -80,6 +118,7 @@ const (
 	ip6Len   = 40
 	icmp6Len = 8
 	tcpLen   = 20
+	udpLen   = 8
 )
 
 // originalSYN is the SYN that an error quotes, if it quotes all of it; otherwise one without options, which
@@ -89,14 +128,9 @@ func originalSYN(ev Event) []byte {
 	if syn == nil {
 		syn = plainSYN(ev)
 	}
-	binary.BigEndian.PutUint32(syn, 6<<28)
 	binary.BigEndian.PutUint16(syn[4:], uint16(len(syn)-ip6Len))
-	syn[6], syn[7] = unix.IPPROTO_TCP, 64
-	local, peer := ev.Local.Addr().As16(), ev.Peer.Addr().As16()
-	copy(syn[8:], local[:])
-	copy(syn[24:], peer[:])
-	clear(syn[ip6Len+16 : ip6Len+18])
-	binary.BigEndian.PutUint16(syn[ip6Len+16:], checksum(syn))
+	syn[6] = unix.IPPROTO_TCP
+	seal(syn, ev, ip6Len+16)
 	return syn
 }
 

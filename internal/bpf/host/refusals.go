@@ -6,9 +6,10 @@ import (
 	"scaffold.dev/scaffold/sid"
 )
 
-// How a refusal of a connecting TCP flow is handled. An ICMPv6 error that arrives while connect() still holds
+// How a refusal of a connecting flow is handled. An ICMPv6 error that arrives while connect() still holds
 // its socket is lost and the program would wait for the next SYN; so it comes a moment later, and twice. "No
-// such port" (code 4) is held back: a restart in progress goes unseen, docs/protocol.md §3.5.
+// such port" (code 4) is held back: a restart in progress goes unseen, docs/protocol.md §3.5. So is that of a
+// datagram, which is sent again if the error quotes all of it; its socket is told once, as each error counts.
 const (
 	injectDelay = 300 * time.Microsecond
 	injectAgain = 5 * time.Millisecond
@@ -61,7 +62,7 @@ func (r *Refusals) Handle(now time.Time, ev Event) {
 		return // a late answer to an old question
 	}
 	h.event, h.answer = ev, true
-	if ev.Code == noSuchPort && now.Add(h.wait).Before(h.since.Add(holdLimit)) {
+	if ev.Code == noSuchPort && ev.repeatable() && now.Add(h.wait).Before(h.since.Add(holdLimit)) {
 		h.next = now.Add(h.wait)
 		return
 	}
@@ -92,7 +93,7 @@ func (r *Refusals) step(now time.Time, h *hold) bool {
 	r.out = append(r.out, Action{Event: h.event})
 	h.told++
 	h.next = now.Add(injectAgain)
-	return h.told < 2
+	return h.told < h.event.copies()
 }
 
 // Deadline is when Expire has something to do; zero when it has not.
@@ -103,6 +104,14 @@ func (r *Refusals) Deadline() (d time.Time) {
 		}
 	}
 	return d
+}
+
+// copies is how often the socket has to be told.
+func (ev Event) copies() int {
+	if ev.Proto == sid.UDP {
+		return 1
+	}
+	return 2
 }
 
 // Drain returns what is to be done now, in order.
