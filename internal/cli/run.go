@@ -53,18 +53,22 @@ func runCommand() *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&service, "service", "", "name of the service")
-	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of this host's daemon (default: $"+hostSocketVariable+", else "+hostd.DefaultSocket+")")
+	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of this host's daemon (default: $"+apiVariable+", else "+hostd.DefaultSocket+")")
 	cmd.MarkFlagRequired("service")
 	return cmd
 }
 
-// hostSocketVariable names the host daemon's socket for all programs of a host, as labs need it.
-const hostSocketVariable = "SCAFFOLD_HOSTD"
+// hostEndpoint is the API of this host's daemon. $SCAFFOLD_API names it for the programs of a lab's host.
+func hostEndpoint(socket string) string {
+	if socket != "" {
+		return "unix:" + socket
+	}
+	return cmp.Or(os.Getenv(apiVariable), "unix:"+hostd.DefaultSocket)
+}
 
 // serviceAddress asks the host's daemon, which asks the network.
 func serviceAddress(ctx context.Context, socket, service string) (netip.Addr, error) {
-	endpoint := "unix:" + cmp.Or(socket, os.Getenv(hostSocketVariable), hostd.DefaultSocket)
-	client, base, err := api.Dial(endpoint)
+	client, base, err := api.Dial(hostEndpoint(socket))
 	if err != nil {
 		return netip.Addr{}, fail(ExitUsage, "", err)
 	}
