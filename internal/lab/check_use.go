@@ -10,7 +10,7 @@ var daemons = map[Kind]string{Host: "hostd", Router: "routerd", Controller: "con
 func (f *File) checkPrograms(r *reader, n *Node) {
 	known := func(name string) bool { return f.service(name) != nil }
 	for i, p := range n.Programs {
-		if p.Name == "hostd" || p.Name == execGroup {
+		if p.Name == "hostd" || p.Name == execGroup || p.Name == "state" {
 			r.errorf(p.Line, "program %q of node %q: the lab itself uses that name; choose another", p.Name, n.Name)
 		}
 		for _, q := range n.Programs[:i] {

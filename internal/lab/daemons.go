@@ -30,7 +30,7 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 	case Router:
 		return append(argv, l.routerArgv(n)...)
 	}
-	argv = append(argv, "--bpffs", l.place.bpf())
+	argv = append(argv, "--bpffs", l.place.bpf(), "--state", l.ProgramDir(n.Name, "state"))
 	for _, p := range n.Ports {
 		argv = append(argv, "--uplink", p.Dev)
 	}
@@ -38,7 +38,7 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 }
 
 func (l *Lab) routerArgv(n *PlanNode) []string {
-	argv := []string{"--controller", l.controllerURL(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block)}
+	argv := []string{"--controller", l.controllerURL(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block), "--management", managementDev}
 	if n.Service {
 		argv = append(argv, "--service")
 	}

@@ -135,8 +135,10 @@ func (l *Lab) environ(n *PlanNode) (env []string) {
 	}
 	env = append(env, "PATH="+os.Getenv("PATH")+sbin, "SCAFFOLD_LAB="+l.File.Name, "SCAFFOLD_NODE="+n.Name)
 	switch n.Kind {
-	case Host, Controller:
-		env = append(env, "SCAFFOLD_API=unix:"+l.Socket(n.Name))
+	case Host:
+		return append(env, "SCAFFOLD_API=unix:"+l.Socket(n.Name), "SCAFFOLD_HOSTD="+l.Socket(n.Name))
+	case Controller:
+		return append(env, "SCAFFOLD_API=unix:"+l.Socket(n.Name))
 	}
 	return env
 }
