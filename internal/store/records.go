@@ -9,13 +9,20 @@ import (
 	"scaffold.dev/scaffold/sid"
 )
 
-// A Host is what the network remembers of a host: who it is and where it was.
+// A Host is what the network remembers of a host: who it is and where it was. With it the routes to
+// a host outlive the controller, also when its daemon is slow to come back.
 type Host struct {
-	Name     string      `json:"name"`
-	Key      []byte      `json:"key,omitempty"` // Ed25519 public key; empty in a network that trusts everybody
-	Locator  sid.Locator `json:"locator"`
-	Identity uint64      `json:"identity"` // low half of its identity address
-	Router   string      `json:"router"`   // first hop when it was last here
+	Name      string      `json:"name"`
+	Key       []byte      `json:"key,omitempty"` // Ed25519 public key; empty in a network that trusts everybody
+	Locator   sid.Locator `json:"locator"`
+	Identity  uint64      `json:"identity"` // low half of its identity address
+	Router    string      `json:"router"`   // first hop when it was last here
+	Port      string      `json:"port"`     // of that router
+	LinkLocal string      `json:"link_local,omitempty"`
+	MAC       []byte      `json:"mac,omitempty"`
+	BootID    string      `json:"boot_id,omitempty"`
+	Netns     string      `json:"netns,omitempty"` // with BootID: which host of the name it was
+	Here      bool        `json:"here"`            // it joined and has not left
 }
 
 // A Router owns a block of locators for life.
@@ -114,3 +121,6 @@ func decode[T any](list []T, value []byte) ([]T, error) {
 	err := json.Unmarshal(value, &x)
 	return append(list, x), err
 }
+
+// Key names the record: of several changes with one key the last counts.
+func (c Change) Key() string { return c.key }

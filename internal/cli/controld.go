@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/controld"
+	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/sid"
+)
+
+// controldFlags are controld's flags as they are typed.
+type controldFlags struct {
+	cfg                      controld.Config
+	services, as, identities string
+	create                   []string
+	logFormat, logLevel      string
+}
+
+func controldCommand() *cobra.Command {
+	f := &controldFlags{}
+	cmd := &cobra.Command{
+		Use:   "controld",
+		Short: "Run the controller of a network",
+		Long: `Controld is the controller: hosts and routers join it, operators create services and steer their
+flows through it, and it tells every router what follows. Its state is in an etcd inside the
+process (--data), or in one elsewhere (--etcd).
+
+While it is away nothing changes and every flow goes on: routers and hosts keep what they know,
+and reconcile when it is back. It needs no root, only its directory and its ports.
+
+It serves gRPC and JSON, /metrics and /healthz on every --listen address and on --socket.`,
+		Example: `  scaffold controld --listen [::]:23728 --data /var/lib/scaffold/controld --network lab
+  scaffold controld --network lab --service web:ready=http:/ --service db:weight=10,ready=tcp
+  curl --unix-socket /run/scaffold/controld.sock -H 'Content-Type: application/json' -d '{}' \
+      http://scaffold/scaffold.v1.Admin/GetStatus`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.network(cmd)
+	f.timing(cmd)
+	return cmd
+}
+
+func (f *controldFlags) network(cmd *cobra.Command) {
+	d, set := sid.DefaultSpace(), cmd.Flags()
+	set.StringVar(&f.cfg.Name, "name", "controller", "name of this controller")
+	set.StringVar(&f.cfg.Network, "network", controld.DefaultNetwork, "name of the network")
+	set.StringVar(&f.cfg.Domain, "domain", controld.DefaultDomain, "DNS domain of the service names")
+	set.StringSliceVar(&f.cfg.Listen, "listen", []string{controld.DefaultListen}, "where to serve the API besides the socket, host:port or http://host:port")
+	set.StringVar(&f.cfg.Socket, "socket", controld.DefaultSocket, "path of the API's Unix socket")
+	set.StringVar(&f.cfg.Data, "data", controld.DefaultData, "directory of the state")
+	set.StringSliceVar(&f.cfg.Etcd, "etcd", nil, "endpoints of an etcd to keep the state in, instead of --data")
+	set.StringArrayVar(&f.create, "service", nil, "a service to create where it does not exist, NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams and dscp")
+	set.StringVar(&f.services, "services", d.Services.String(), "prefix of service addresses, a /32")
+	set.StringVar(&f.as, "as", d.AS.String(), "prefix of locators, a /48")
+	set.StringVar(&f.identities, "identities", d.Identities.String(), "prefix of the hosts' identities, a /64")
+}
+
+func (f *controldFlags) timing(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.DurationVar(&f.cfg.ProbeInterval, "probe-interval", controld.DefaultProbeInterval, "time between two probes of a host")
+	set.Uint32Var(&f.cfg.SuspectAfter, "suspect-after", controld.DefaultSuspectAfter, "unanswered probes until a host gets no new flows")
+	set.DurationVar(&f.cfg.GoneAfter, "gone-after", controld.DefaultGoneAfter, "unanswered probes, as time, until a host is gone")
+	set.DurationVar(&f.cfg.Lease, "lease", controld.DefaultLease, "how long the silence of a host's daemon goes unremarked")
+	set.DurationVar(&f.cfg.Grace, "grace", controld.DefaultGrace, "how long rules wait after a restart for hosts and routers to report")
+	set.DurationVar(&f.cfg.Quarantine, "quarantine", controld.DefaultQuarantine, "how long a locator that was left is given to nobody else")
+	set.BoolVar(&f.cfg.Profiles, "pprof", false, "serve /debug/pprof/ too; it tells much of the process")
+	set.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	set.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+}
+
+func (f *controldFlags) run(cmd *cobra.Command) error {
+	log, err := obs.NewLogger(cmd.ErrOrStderr(), f.logFormat, f.logLevel)
+	if err == nil {
+		err = f.parse()
+	}
+	if err != nil {
+		return fail(ExitUsage, "scaffold controld --help has examples", err)
+	}
+	return controld.Run(cmd.Context(), f.cfg, log)
+}
+
+func (f *controldFlags) parse() error {
+	for _, p := range []struct {
+		flag, text string
+		to         *netip.Prefix
+	}{{"services", f.services, &f.cfg.Space.Services}, {"as", f.as, &f.cfg.Space.AS}, {"identities", f.identities, &f.cfg.Space.Identities}} {
+		prefix, err := netip.ParsePrefix(p.text)
+		if err != nil {
+			return fmt.Errorf("--%s %q: want a prefix such as fd5c::/32", p.flag, p.text)
+		}
+		*p.to = prefix
+	}
+	for _, text := range f.create {
+		spec, err := controld.ParseServiceSpec(text)
+		if err != nil {
+			return fmt.Errorf("--service: %w", err)
+		}
+		f.cfg.Services = append(f.cfg.Services, spec)
+	}
+	return f.cfg.Space.Validate()
+}

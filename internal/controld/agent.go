@@ -1,0 +1,98 @@
+package controld
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+)
+
+// agentAPI serves hosts and routers. Its methods run in the handlers' goroutines and only ask or
+// post to the loop.
+type agentAPI struct{ n *network }
+
+// Host is a host's stream from its Join to its end.
+func (a *agentAPI) Host(ctx context.Context, stream *connect.BidiStream[apiv1.HostReport, apiv1.HostOrder]) error {
+	first, err := stream.Receive()
+	if err != nil {
+		return err
+	}
+	join := first.GetJoin()
+	if join == nil {
+		return connect.NewError(connect.CodeInvalidArgument, errors.New("the first message of a host must be join"))
+	}
+	s := newSession[apiv1.HostOrder](ctx, a.n.cfg.QueueLength)
+	defer s.end(nil)
+	var refused *apiv1.Refused
+	if err := a.n.ask(ctx, func() { refused = a.n.joinHost(s, join) }); err != nil {
+		return err
+	}
+	if refused != nil {
+		a.n.log.Warn("host refused", "host", join.Name, "reason", refused.Reason)
+		return stream.Send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Refused{Refused: refused}})
+	}
+	err = s.serve(stream.Send, func() error {
+		return readAll(stream.Receive, func(m *apiv1.HostReport) error {
+			return a.n.tell(func() { a.n.hostReport(join.Name, s, m) })
+		})
+	})
+	a.n.loop.post(func() { a.n.lostHost(join.Name, s, err) })
+	return streamError(err)
+}
+
+// Router is a router's stream from its RouterJoin to its end.
+func (a *agentAPI) Router(ctx context.Context, stream *connect.BidiStream[apiv1.RouterReport, apiv1.RouterOrder]) error {
+	first, err := stream.Receive()
+	if err != nil {
+		return err
+	}
+	join := first.GetJoin()
+	if join == nil {
+		return connect.NewError(connect.CodeInvalidArgument, errors.New("the first message of a router must be join"))
+	}
+	s := newSession[apiv1.RouterOrder](ctx, a.n.cfg.QueueLength)
+	defer s.end(nil)
+	var refused *apiv1.Refused
+	if err := a.n.ask(ctx, func() { refused = a.n.joinRouter(s, join) }); err != nil {
+		return err
+	}
+	if refused != nil {
+		a.n.log.Warn("router refused", "router", join.Name, "reason", refused.Reason)
+		return stream.Send(&apiv1.RouterOrder{Order: &apiv1.RouterOrder_Refused{Refused: refused}})
+	}
+	err = s.serve(stream.Send, func() error {
+		return readAll(stream.Receive, func(m *apiv1.RouterReport) error {
+			return a.n.tell(func() { a.n.routerReport(join.Name, s, m) })
+		})
+	})
+	a.n.loop.post(func() { a.n.lostRouter(join.Name, s, err) })
+	return streamError(err)
+}
+
+// ask and tell are the loop's ask and post with the API's errors.
+func (n *network) ask(ctx context.Context, f func()) error {
+	if err := n.loop.ask(ctx, f); err != nil {
+		return connect.NewError(connect.CodeUnavailable, err)
+	}
+	return nil
+}
+
+func (n *network) tell(f func()) error {
+	if !n.loop.post(f) {
+		return connect.NewError(connect.CodeUnavailable, errStopping)
+	}
+	return nil
+}
+
+// streamError gives the peer of a stream that we ended the reason.
+func streamError(err error) error {
+	switch {
+	case errors.Is(err, errSlow):
+		return connect.NewError(connect.CodeResourceExhausted, err)
+	case errors.Is(err, errReplaced):
+		return connect.NewError(connect.CodeAborted, err)
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+package controld
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/sid"
+)
+
+// Config is what the controller is told at start. Zero values stand for the defaults.
+type Config struct {
+	Name          string // of this controller
+	Network       string // name of the network
+	Domain        string // DNS domain of the service names
+	Space         sid.Space
+	Data          string   // directory of the embedded store
+	Etcd          []string // or the endpoints of an etcd elsewhere
+	Listen        []string // endpoints of the API beside the socket
+	Socket        string   // path of the API's Unix socket; empty: none
+	Services      []ServiceSpec
+	ProbeInterval time.Duration // between PROBEs of a host
+	SuspectAfter  uint32        // unanswered probes
+	GoneAfter     time.Duration // of unanswered probes
+	Lease         time.Duration // how long a host's silent daemon is waited for
+	Grace         time.Duration // how long after a restart rules wait for reports
+	Quarantine    time.Duration // how long a locator is given to nobody else
+	QueueLength   int           // orders that a stream may lag behind
+	Profiles      bool          // serve /debug/pprof on the socket
+}
+
+// A ServiceSpec is a service to create at start where it does not exist yet.
+type ServiceSpec struct {
+	Name   string
+	Policy names.Policy
+}
+
+// Defaults for what a Config leaves empty; docs/protocol.md §5.3 has the reasons of the probes'.
+const (
+	DefaultSocket        = "/run/scaffold/controld.sock"
+	DefaultData          = "/var/lib/scaffold/controld"
+	DefaultListen        = "[::]:23728"
+	DefaultDomain        = "svc"
+	DefaultNetwork       = "scaffold"
+	DefaultProbeInterval = 25 * time.Millisecond
+	DefaultSuspectAfter  = 3
+	DefaultGoneAfter     = time.Second
+	DefaultLease         = 5 * time.Second
+	DefaultGrace         = 3 * time.Second
+	DefaultQuarantine    = 15 * time.Minute
+	DefaultQueueLength   = 4096
+)
+
+// check fills in defaults and says what is wrong.
+func (c *Config) check() error {
+	orElse(&c.Name, "controller")
+	orElse(&c.Network, DefaultNetwork)
+	orElse(&c.Domain, DefaultDomain)
+	orElse(&c.Data, DefaultData)
+	orElse(&c.Space, sid.DefaultSpace())
+	orElse(&c.ProbeInterval, DefaultProbeInterval)
+	orElse(&c.SuspectAfter, DefaultSuspectAfter)
+	orElse(&c.GoneAfter, DefaultGoneAfter)
+	orElse(&c.Lease, DefaultLease)
+	orElse(&c.Grace, DefaultGrace)
+	orElse(&c.Quarantine, DefaultQuarantine)
+	orElse(&c.QueueLength, DefaultQueueLength)
+	c.Domain = strings.Trim(strings.ToLower(c.Domain), ".")
+	if err := c.Space.Validate(); err != nil {
+		return err
+	}
+	if _, err := names.Clean(c.Domain, ""); err != nil {
+		return fmt.Errorf("domain: %w", err)
+	}
+	if _, err := names.Clean(c.Network, ""); err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	if len(c.Listen) == 0 && c.Socket == "" {
+		return fmt.Errorf("nowhere to listen: give --listen or --socket")
+	}
+	return nil
+}
+
+func orElse[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+// ParseServiceSpec reads NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams and dscp.
+func ParseServiceSpec(s string) (ServiceSpec, error) {
+	name, rest, _ := strings.Cut(s, ":")
+	spec := ServiceSpec{Name: name}
+	for rest != "" {
+		var field string
+		field, rest, _ = strings.Cut(rest, ",")
+		if err := spec.set(field); err != nil {
+			return spec, fmt.Errorf("service %q: %w", s, err)
+		}
+	}
+	return spec, spec.Policy.Check()
+}
+
+func (s *ServiceSpec) set(field string) error {
+	key, value, _ := strings.Cut(field, "=")
+	var err error
+	switch key {
+	case "ready":
+		s.Policy.Ready = value
+	case "datagrams":
+		s.Policy.Datagrams = value
+	case "weight":
+		_, err = fmt.Sscan(value, &s.Policy.Weight)
+	case "dscp":
+		_, err = fmt.Sscan(value, &s.Policy.DSCP)
+	default:
+		return fmt.Errorf("policy %q: want ready=, weight=, datagrams= or dscp=, joined by commas", field)
+	}
+	if err != nil {
+		return fmt.Errorf("policy %q: want a number", field)
+	}
+	return nil
+}

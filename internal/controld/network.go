@@ -1,0 +1,153 @@
+package controld
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/internal/core/plan"
+	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/store"
+	"scaffold.dev/scaffold/sid"
+)
+
+// A network is all that the controller knows. The loop owns it; fields of the first group are for
+// every goroutine.
+type network struct {
+	cfg     Config
+	log     *slog.Logger
+	loop    *loop
+	saver   *saver
+	health  *obs.Health
+	metrics metrics
+
+	epoch      uint64
+	generation uint64 // of the rules: epoch<<32 and a count, so that it grows over restarts too
+	started    time.Time
+	names      *names.Table
+	plan       *plan.Plan
+	hosts      map[string]*host
+	places     map[sid.Locator]*host // hosts that are in the plan
+	routers    map[string]*router
+	blocks     map[uint8]string     // router names
+	quarantine map[sid.Locator]held // only who had it may have it again
+	holds      uint64               // quarantines begun
+	overrides  map[overrideKey]store.Override
+	events     *history
+	grace      *grace // nil once rules are sent
+	notSaved   error  // what is wrong with the store
+}
+
+type overrideKey struct {
+	service sid.ServiceID
+	host    string
+}
+
+func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
+	return &network{
+		cfg: cfg, log: log, loop: newLoop(), saver: s, health: new(obs.Health), metrics: newMetrics(),
+		started:    time.Now(),
+		names:      names.NewTable(cfg.Domain),
+		plan:       plan.New(cfg.Space),
+		hosts:      make(map[string]*host),
+		places:     make(map[sid.Locator]*host),
+		routers:    make(map[string]*router),
+		blocks:     make(map[uint8]string),
+		quarantine: make(map[sid.Locator]held),
+		overrides:  make(map[overrideKey]store.Override),
+		events:     newHistory(),
+	}
+}
+
+// restore takes up what the store holds. It runs before the loop does.
+func (n *network) restore(ctx context.Context, state store.State) error {
+	n.epoch = state.Epoch
+	n.generation = state.Epoch << 32
+	for _, r := range state.Services {
+		if err := n.names.Add(r); err != nil {
+			return err
+		}
+		n.plan.SetService(r.ID, planPolicy(r.Policy))
+	}
+	for _, o := range state.Overrides {
+		n.setOverride(o)
+	}
+	for _, r := range state.Routers {
+		n.knowRouter(r)
+	}
+	for _, h := range state.Hosts {
+		n.remember(h)
+	}
+	for _, q := range state.Quarantines {
+		n.hold(q.Locator, q.Host)
+	}
+	if err := n.createAtStart(ctx); err != nil {
+		return err
+	}
+	n.event("controller.start", n.cfg.Name, "controller started", "epoch", uitoa(n.epoch))
+	n.beginGrace()
+	return nil
+}
+
+// flush sends what follows from the changes since the last time. The loop calls it after each batch.
+func (n *network) flush() {
+	if n.grace != nil && !n.grace.over(n) {
+		return
+	}
+	steps := n.plan.Drain()
+	if len(steps) > 0 {
+		n.generation++
+	}
+	n.push(steps)
+	for _, r := range n.routers {
+		if r.session != nil && !r.synced {
+			n.snapshot(r)
+		}
+	}
+	n.metrics.update(n)
+}
+
+// remember puts a host of before the restart back in its place; what it serves it tells itself.
+func (n *network) remember(stored store.Host) {
+	h := &host{Host: stored, state: plan.HostGone}
+	n.hosts[h.Name] = h
+	if h.Here {
+		n.settleHost(h)
+	}
+}
+
+func planPolicy(p names.Policy) plan.Policy { return plan.Policy{Weight: p.Weight} }
+
+func (n *network) setOverride(o store.Override) {
+	key := overrideKey{o.Service, o.Host}
+	n.overrides[key] = o
+	if !o.Set && !o.Drain {
+		delete(n.overrides, key)
+	}
+	n.plan.SetOverride(o.Service, o.Host, plan.Override{Weight: o.Weight, Set: o.Set, Drain: o.Drain})
+}
+
+// saved is told by the saver whether writing works. It runs outside the loop.
+func (n *network) saved(err error) {
+	n.health.Set("store", err)
+	n.loop.post(func() { n.noteSaved(err) })
+}
+
+func (n *network) noteSaved(err error) {
+	was := n.notSaved
+	n.notSaved = err
+	switch {
+	case err != nil && was == nil:
+		n.metrics.storeErrors.Inc()
+		n.event("store.failing", n.cfg.Name, "state is not saved, the network goes on from memory and saving is tried again: "+err.Error())
+	case err == nil && was != nil:
+		n.event("store.back", n.cfg.Name, "state is saved again")
+	}
+}
+
+func (n *network) space() *apiv1.Space {
+	s := n.cfg.Space
+	return &apiv1.Space{Services: s.Services.String(), As: s.AS.String(), Identities: s.Identities.String()}
+}

@@ -1,0 +1,244 @@
+package controld
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/internal/core/plan"
+	"scaffold.dev/scaffold/internal/store"
+	"scaffold.dev/scaffold/sid"
+)
+
+type routerSession = session[apiv1.RouterOrder]
+
+// A router is one that ever joined; its block is its for life.
+type router struct {
+	store.Router
+	session  *routerSession // nil while it is away: it forwards by what it knows
+	synced   bool           // the session has had its snapshot
+	reported bool           // the session has told its links
+	bootID   string
+	links    []*apiv1.Neighbour
+	states   map[sid.Locator]plan.HostState // of its hosts, as the session told
+	applied  uint64
+	counters *apiv1.RouterCounters
+}
+
+func (n *network) knowRouter(r store.Router) *router {
+	have := &router{Router: r, states: make(map[sid.Locator]plan.HostState)}
+	n.routers[r.Name] = have
+	n.blocks[r.Block] = r.Name
+	n.plan.SetRouter(n.planRouter(r))
+	return have
+}
+
+func (n *network) planRouter(r store.Router) plan.Router {
+	return plan.Router{Name: r.Name, Service: r.Service, Locator: n.blockLocator(r.Block)}
+}
+
+// blockLocator is a block's first locator: the router's own.
+func (n *network) blockLocator(block uint8) sid.Locator {
+	return n.cfg.Space.Locator(uint16(block) << 8)
+}
+
+// joinRouter admits a router or says why not.
+func (n *network) joinRouter(s *routerSession, j *apiv1.RouterJoin) *apiv1.Refused {
+	name, err := names.Clean(j.Name, "")
+	if err != nil || name != j.Name {
+		return &apiv1.Refused{Reason: fmt.Sprintf("router name %.80q: want letters, digits and hyphens, in lower case", j.Name)}
+	}
+	r, known := n.routers[name]
+	if known && r.session != nil && r.bootID != j.BootId {
+		return &apiv1.Refused{Retry: true, Reason: fmt.Sprintf("a router named %s is connected already: give this one another name", name)}
+	}
+	block, refused := n.blockFor(name, j.Block)
+	if refused != nil {
+		return refused
+	}
+	want := store.Router{Name: name, Block: block, Service: j.Service}
+	if known && r.session != nil {
+		r.session.end(errReplaced)
+	}
+	n.admitRouter(s, want, j)
+	return nil
+}
+
+func (n *network) admitRouter(s *routerSession, want store.Router, j *apiv1.RouterJoin) {
+	r, known := n.routers[want.Name]
+	switch {
+	case !known:
+		r = n.knowRouter(want)
+		n.saver.later(store.PutRouter(want))
+	case r.Router != want:
+		delete(n.blocks, r.Block)
+		r.Router = want
+		n.blocks[want.Block] = want.Name
+		n.plan.SetRouter(n.planRouter(want))
+		n.saver.later(store.PutRouter(want))
+	}
+	r.session, r.synced, r.reported, r.bootID = s, false, false, j.BootId
+	clear(r.states)
+	n.event("router.join", r.Name, "router joined", "block", uitoa(r.Block), "holds", uitoa(j.Generation), "version", j.Version)
+	s.send(&apiv1.RouterOrder{Order: &apiv1.RouterOrder_Joined{Joined: n.routerJoined(r)}})
+}
+
+func (n *network) routerJoined(r *router) *apiv1.RouterJoined {
+	return &apiv1.RouterJoined{
+		Network: n.cfg.Network, Space: n.space(), Locator: n.blockLocator(r.Block).String(),
+		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()),
+		SuspectAfter:    n.cfg.SuspectAfter, GoneAfterMs: uint32(n.cfg.GoneAfter.Milliseconds()),
+	}
+}
+
+// blockFor is the block that the router asks for, had, or the lowest free one.
+func (n *network) blockFor(name string, asked uint32) (uint8, *apiv1.Refused) {
+	if asked > 255 {
+		return 0, &apiv1.Refused{Reason: fmt.Sprintf("block %d: want 1 to 255, or 0 for any", asked)}
+	}
+	if owner, taken := n.blocks[uint8(asked)]; taken && owner != name {
+		return 0, &apiv1.Refused{Reason: fmt.Sprintf("block %d belongs to router %s: ask for another one", asked, owner)}
+	}
+	if asked != 0 {
+		return uint8(asked), nil
+	}
+	if r, ok := n.routers[name]; ok {
+		return r.Block, nil
+	}
+	for b := 1; b <= 255; b++ {
+		if _, taken := n.blocks[uint8(b)]; !taken {
+			return uint8(b), nil
+		}
+	}
+	return 0, &apiv1.Refused{Reason: "all 255 blocks of the network are taken"}
+}
+
+// lostRouter is told that a stream ended. The router stays in the plan: its kernel forwards on.
+func (n *network) lostRouter(name string, s *routerSession, err error) {
+	r, ok := n.routers[name]
+	if !ok || r.session != s {
+		return
+	}
+	r.session, r.synced, r.reported = nil, false, false
+	reason := "its stream ended"
+	if err != nil {
+		reason = err.Error()
+	}
+	if err == errSlow {
+		n.metrics.dropped.Inc()
+	}
+	n.event("router.gone", name, because("router is not connected; it goes on forwarding by what it knows", reason))
+	n.loop.after(n.cfg.Lease, func() { n.unreachableHosts(r) })
+}
+
+// unreachableHosts puts a limit to trusting a router that stays away: once all neighbours say that
+// it does not greet, its silent hosts are suspect, so that others are preferred where there are any.
+func (n *network) unreachableHosts(r *router) {
+	if r.session != nil || n.anyLinkTo(r.Name) {
+		return
+	}
+	for _, h := range n.places {
+		if h.Router == r.Name && h.session == nil && h.state == plan.HostUp {
+			n.hostState(h, plan.HostSuspect, "its first-hop router "+r.Name+" is silent")
+		}
+	}
+}
+
+func (n *network) anyLinkTo(name string) bool {
+	for _, r := range n.routers {
+		if slices.ContainsFunc(r.links, func(l *apiv1.Neighbour) bool { return l.Peer == name && l.Up }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *network) connectedRouters() (count int) {
+	for _, r := range n.routers {
+		if r.session != nil {
+			count++
+		}
+	}
+	return count
+}
+
+// routerReport works on one message of a router's stream.
+func (n *network) routerReport(name string, s *routerSession, m *apiv1.RouterReport) {
+	r, ok := n.routers[name]
+	if !ok || r.session != s {
+		return // of a stream that was replaced meanwhile
+	}
+	switch m := m.Report.(type) {
+	case *apiv1.RouterReport_Neighbours:
+		n.neighbours(r, m.Neighbours.GetLinks())
+	case *apiv1.RouterReport_Hosts:
+		n.hostStates(r, m.Hosts.GetHosts())
+	case *apiv1.RouterReport_Counters:
+		r.counters = m.Counters
+	case *apiv1.RouterReport_Applied:
+		n.applied(r, m.Applied)
+	}
+}
+
+func (n *network) applied(r *router, a *apiv1.Applied) {
+	r.applied = a.GetGeneration()
+	if a.GetError() != "" {
+		n.event("router.error", r.Name, because("router could not apply its rules", a.Error), "generation", uitoa(a.Generation))
+	}
+}
+
+func (n *network) neighbours(r *router, links []*apiv1.Neighbour) {
+	n.linkEvents(r, links)
+	r.links, r.reported = links, true
+	list := make([]plan.Link, 0, len(links))
+	for _, l := range links {
+		via, _ := netip.ParseAddr(l.Via)
+		list = append(list, plan.Link{
+			Port: l.Port, Peer: l.Peer, PeerPort: l.PeerPort, Via: via.WithZone(""), State: linkState(l), Cost: l.Cost,
+		})
+	}
+	n.plan.SetLinks(r.Name, list)
+}
+
+func linkState(l *apiv1.Neighbour) plan.LinkState {
+	switch {
+	case l.Up:
+		return plan.LinkUp
+	case strings.HasPrefix(l.Reason, "carrier"):
+		return plan.LinkDown
+	}
+	return plan.LinkSilent
+}
+
+type linkKey struct{ port, peer string }
+
+func (n *network) linkEvents(r *router, links []*apiv1.Neighbour) {
+	old := make(map[linkKey]*apiv1.Neighbour)
+	for _, l := range r.links {
+		old[linkKey{l.Port, l.Peer}] = l
+	}
+	for _, l := range links {
+		key := linkKey{l.Port, l.Peer}
+		was := old[key].GetUp()
+		delete(old, key)
+		if l.Up != was {
+			n.linkEvent(r, l, l.Up, l.Reason)
+		}
+	}
+	for _, l := range old {
+		if l.Up {
+			n.linkEvent(r, l, false, "it is not reported any more")
+		}
+	}
+}
+
+func (n *network) linkEvent(r *router, l *apiv1.Neighbour, up bool, why string) {
+	kind, text := "link.down", because("link to "+l.Peer+" on "+l.Port+" is down", why)
+	if up {
+		kind, text = "link.up", "link to "+l.Peer+" on "+l.Port+" is up"
+	}
+	n.event(kind, r.Name, text, "port", l.Port, "peer", l.Peer, "peer_port", l.PeerPort)
+}

@@ -1,0 +1,116 @@
+package controld
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"connectrpc.com/connect"
+	"golang.org/x/sync/errgroup"
+
+	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/store"
+)
+
+// maxMessage bounds what one message of a host or router may take: far more than any snapshot.
+const maxMessage = 64 << 20
+
+// Run is the controller until ctx ends. It returns nil then, and an error where it cannot start or
+// its API fails. The store is closed in good order, but nothing depends on that.
+func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	listeners, err := listen(cfg)
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(store.Config{Dir: cfg.Data, Endpoints: cfg.Etcd, Network: cfg.Network, Log: log})
+	if err != nil {
+		return errors.Join(err, closeAll(listeners))
+	}
+	err = run(ctx, cfg, s, listeners, log)
+	return errors.Join(err, s.Close())
+}
+
+func run(ctx context.Context, cfg Config, s *store.Store, listeners []net.Listener, log *slog.Logger) error {
+	state, err := s.Begin(ctx)
+	if err != nil {
+		return errors.Join(err, closeAll(listeners))
+	}
+	n := newNetwork(cfg, newSaver(s), log)
+	if err := n.restore(ctx, state); err != nil {
+		return errors.Join(err, closeAll(listeners))
+	}
+	log.Info("controller started", "network", cfg.Network, "epoch", state.Epoch, "store", s.String(), "services", len(state.Services), "hosts", len(state.Hosts))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { n.loop.run(ctx, n.flush); return nil })
+	group.Go(func() error { n.saver.run(ctx, n.saved); return nil })
+	group.Go(func() error { return api.Serve(ctx, n.handler(), listeners...) })
+	return group.Wait()
+}
+
+func listen(cfg Config) ([]net.Listener, error) {
+	endpoints := cfg.Listen
+	if cfg.Socket != "" {
+		endpoints = append([]string{unixEndpoint(cfg.Socket)}, endpoints...)
+	}
+	var all []net.Listener
+	for _, endpoint := range endpoints {
+		l, err := api.Listen(endpoint)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(all))
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// unixEndpoint takes a path, or an endpoint that says so already.
+func unixEndpoint(path string) string {
+	if e, err := api.ParseEndpoint(path); err == nil && e.Network == "unix" {
+		return path
+	}
+	return "unix:" + path
+}
+
+func closeAll(listeners []net.Listener) error {
+	var err error
+	for _, l := range listeners {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
+
+// handler serves both services, metrics and health.
+func (n *network) handler() http.Handler {
+	mux := http.NewServeMux()
+	limit := connect.WithReadMaxBytes(maxMessage)
+	mux.Handle(apiv1connect.NewAdminHandler(&adminAPI{n: n}, limit))
+	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n: n}, limit))
+	mux.Handle("/", obs.Handler(n.metrics.registry, n.health, n.cfg.Profiles))
+	return withDeadlines(mux)
+}
+
+// createAtStart adds the services of the command line that do not exist.
+func (n *network) createAtStart(ctx context.Context) error {
+	for _, spec := range n.cfg.Services {
+		if _, err := n.names.Named(spec.Name); err == nil {
+			continue
+		}
+		r, err := n.newRecord(spec.Name, 0, "", spec.Policy)
+		if err != nil {
+			return err
+		}
+		if err := n.saver.now(ctx, store.PutService(r)); err != nil {
+			return fmt.Errorf("create service %s: %w", r.Name, err)
+		}
+		n.addService(r)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package controld
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// A session is one stream of a host or a router, seen from the loop. Out is the type of its orders.
+type session[Out any] struct {
+	queue chan *Out
+	ctx   context.Context
+	end   context.CancelCauseFunc
+}
+
+// Why the controller ends a stream. The peer comes back, if it should, and begins with a snapshot.
+var (
+	errSlow     = errors.New("it does not read its orders")
+	errReplaced = errors.New("a newer stream of the same daemon took its place")
+)
+
+func newSession[Out any](ctx context.Context, length int) *session[Out] {
+	ctx, end := context.WithCancelCause(ctx)
+	return &session[Out]{queue: make(chan *Out, length), ctx: ctx, end: end}
+}
+
+// send queues an order; a full queue ends the session. Only the loop calls it.
+func (s *session[Out]) send(o *Out) bool {
+	select {
+	case s.queue <- o:
+		return true
+	default:
+		s.end(errSlow)
+		return false
+	}
+}
+
+// serve writes orders beside read, which returns when the stream ends; it returns when both are
+// over, and why. Whatever ends the session ends both.
+func (s *session[Out]) serve(write func(*Out) error, read func() error) error {
+	keep := context.AfterFunc(s.ctx, func() { hangUp(s.ctx) })
+	wrote := make(chan struct{})
+	go func() { // ends with the session
+		defer close(wrote)
+		s.end(s.write(write))
+	}()
+	err := read()
+	if err == nil {
+		keep() // the peer said goodbye: so do we, instead of hanging up
+	}
+	s.end(err)
+	<-wrote
+	if cause := context.Cause(s.ctx); errors.Is(cause, errSlow) || errors.Is(cause, errReplaced) {
+		return cause
+	}
+	return err
+}
+
+func (s *session[Out]) write(send func(*Out) error) error {
+	for {
+		select {
+		case o := <-s.queue:
+			if err := send(o); err != nil {
+				return err
+			}
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		}
+	}
+}
+
+// readAll gives messages to handle until the peer ends the stream.
+func readAll[In any](receive func() (*In, error), handle func(*In) error) error {
+	for {
+		m, err := receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = handle(m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
