@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -114,4 +115,26 @@ func number(re *regexp.Regexp, text []byte) int {
 	}
 	n, _ := strconv.Atoi(string(m[1]))
 	return n
+}
+
+// runWget asks n times with one unmodified wget, a fresh connection each, and returns who answered.
+func runWget(rig *bench.Rig, node string, n int) (map[string]int, error) {
+	args := []string{"-q", "-O", "-", "--no-http-keep-alive", "--tries=1", "--timeout=" + patience}
+	for i := range n {
+		args = append(args, "http://web.svc/?"+strconv.Itoa(i))
+	}
+	cmd := exec.Command("wget", args...)
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := rig.Start(node, cmd); err != nil {
+		return nil, fmt.Errorf("start wget on %s: %w", node, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		return nil, fmt.Errorf("wget on %s: %w %s", node, err, complaints.Bytes())
+	}
+	counts := map[string]int{}
+	for line := range strings.Lines(out.String()) {
+		counts[serverOf(line)]++
+	}
+	return counts, nil
 }

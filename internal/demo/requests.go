@@ -112,7 +112,7 @@ func parseCurl(out io.Reader, add func(Request)) {
 // says when it ended.
 func curlRequest(status, body string, now time.Time) Request {
 	parts := strings.SplitN(status, " ", 3)
-	q := Request{Start: now, End: now, Server: strings.TrimPrefix(body, "hello from ")}
+	q := Request{Start: now, End: now, Server: serverOf(body)}
 	if len(parts) < 2 {
 		q.Err = "unreadable output of curl: " + status
 		return q
@@ -157,4 +157,9 @@ func (t Tally) LastFailedStart(event time.Time) time.Duration {
 		last = max(last, q.Start.Sub(event))
 	}
 	return last
+}
+
+// serverOf reads the page of examples/web.yaml.
+func serverOf(body string) string {
+	return strings.TrimPrefix(strings.TrimSpace(body), "hello from ")
 }

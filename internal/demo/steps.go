@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"scaffold.dev/scaffold/internal/bench"
@@ -59,14 +60,20 @@ func appear(ctx context.Context, s *show) (Result, error) {
 		first = append(first, fmt.Sprintf("%s after %s", server, ms(q.End.Sub(start))))
 		s.load.AwaitCount(s.load.Mark(), 200, limit)
 	}
+	const byWget = 60
+	got, err := runWget(s.Rig, "c2", byWget)
+	if err != nil {
+		return Result{}, err
+	}
 	mark := s.load.Mark()
 	s.load.AwaitCount(mark, 600, limit)
 	spread := Count(s.load.Since(mark))
 	all := Count(s.load.Since(begin))
 	p := chiSquare(spread.ByServer, 1, 1, 1)
 	r := s.result(begin, all)
-	r.Seen = fmt.Sprintf("first answers: %v; then %s (p = %.2g)", first, shares(spread.ByServer), p)
-	r.Holds = len(all.Failed) == 0 && p >= 0.001
+	r.Requests += byWget
+	r.Seen = fmt.Sprintf("first answers: %s; then %s (p = %.2g); wget met %d servers", strings.Join(first, ", "), shares(spread.ByServer), p, len(got))
+	r.Holds = len(all.Failed) == 0 && p >= 0.001 && len(got) == len(servers)
 	return r, nil
 }
 
