@@ -18,9 +18,9 @@ const abi = 1 // ROUTER_ABI
 
 // Config says what network the router serves and where its maps are pinned.
 type Config struct {
-	Space sid.Space
-	Pin   string // directory on a bpffs, made if need be; "" pins nothing
-	NoTCX bool   // attach by clsact filters, as kernels before 6.6 need it
+	Space sid.Space // zero: that of the pinned rules, or none until SetSpace
+	Pin   string    // directory on a bpffs, made if need be; "" pins nothing
+	NoTCX bool      // attach by clsact filters, as kernels before 6.6 need it
 }
 
 // A Resolver is the loaded program with its tables. It is not safe for concurrent use, except for
@@ -43,14 +43,18 @@ type Resolver struct {
 
 // Open loads the program. With maps pinned at cfg.Pin that an earlier process left, it takes them over
 // with all they hold, and puts the new program in the place of the old on the ports where that runs.
-// Pins of another network or of an unreadable version are thrown away. It must run in the router's
-// network namespace.
+// Pins in a form that it cannot read are thrown away, and so are those that a router left whose
+// interfaces are all gone. It must run in the router's network namespace.
 func Open(cfg Config) (*Resolver, error) {
 	r := &Resolver{cfg: cfg, links: map[int]link.Link{}, filters: map[int]bool{}}
 	if err := r.load(); err != nil {
 		return nil, fmt.Errorf("service router: %w", err)
 	}
-	if err := r.adopt(); err != nil {
+	err := r.adopt()
+	if err == nil && cfg.Space != (sid.Space{}) {
+		err = r.SetSpace(cfg.Space)
+	}
+	if err != nil {
 		r.Close(true)
 		return nil, fmt.Errorf("service router: adopt what is pinned at %s: %w", cfg.Pin, err)
 	}
@@ -59,8 +63,13 @@ func Open(cfg Config) (*Resolver, error) {
 
 // load loads the program with its maps, pinned ones where they fit.
 func (r *Resolver) load() error {
+	if r.cfg.Pin != "" && abandoned(r.cfg.Pin) {
+		if err := os.RemoveAll(r.cfg.Pin); err != nil {
+			return err
+		}
+	}
 	err := r.loadOnce()
-	if errors.Is(err, ebpf.ErrMapIncompatible) || err == nil && !r.fits() {
+	if errors.Is(err, ebpf.ErrMapIncompatible) || err == nil && r.config.Abi != 0 && r.config.Abi != abi {
 		r.objs.Close()
 		if err := os.RemoveAll(r.cfg.Pin); err != nil {
 			return err
@@ -72,8 +81,6 @@ func (r *Resolver) load() error {
 	}
 	r.adopted = r.config.Abi != 0
 	r.config.Abi = abi
-	r.config.As = uint64(r.cfg.Space.Locator(0))
-	r.config.Services = servicesWord(r.cfg.Space.Services)
 	return r.putConfig()
 }
 
@@ -100,11 +107,37 @@ func (r *Resolver) loadOnce() error {
 	return r.objs.Config.Lookup(uint32(0), &r.config)
 }
 
-// fits reports whether the maps are new or hold rules of this network in a layout that we read.
-func (r *Resolver) fits() bool {
-	c := r.config
-	return c == resolveRouterConfig{} ||
-		c.Abi == abi && c.As == uint64(r.cfg.Space.Locator(0)) && c.Services == servicesWord(r.cfg.Space.Services)
+// SetSpace says which prefixes the network has. Rules of another network are forgotten.
+func (r *Resolver) SetSpace(s sid.Space) error {
+	as, services := uint64(s.Locator(0)), servicesWord(s.Services)
+	if r.config.As == as && r.config.Services == services {
+		return nil
+	}
+	r.config = resolveRouterConfig{As: as, Services: services, Abi: abi}
+	return errors.Join(r.putConfig(), r.forget())
+}
+
+// forget removes all rules.
+func (r *Resolver) forget() error {
+	var errs []error
+	for t := range r.Triples() {
+		errs = append(errs, r.SetTable(t, nil))
+	}
+	for id := range r.Services() {
+		errs = append(errs, r.RemoveService(id))
+	}
+	for l := range r.Redirects() {
+		errs = append(errs, r.RemoveRedirect(l))
+	}
+	return errors.Join(errs...)
+}
+
+// AS is the prefix of the locators, invalid before SetSpace.
+func (r *Resolver) AS() netip.Prefix {
+	if r.config.As == 0 {
+		return netip.Prefix{}
+	}
+	return netip.PrefixFrom(sid.Locator(r.config.As).Addr(0), sid.ASBits)
 }
 
 func servicesWord(p netip.Prefix) uint32 { return uint32(sid.LocatorOf(p.Addr()) >> 32) }

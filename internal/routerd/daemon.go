@@ -1,0 +1,232 @@
+package routerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/net/ipv6"
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/api"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/bpf/bpffs"
+	"scaffold.dev/scaffold/internal/bpf/router"
+	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/sid"
+)
+
+// helloEvery is between HELLOs on a port, docs/protocol.md §4; counters are reported as often.
+const helloEvery = time.Second
+
+// A daemon is the state of the loop. Fields are the loop's own unless they say otherwise.
+type daemon struct {
+	cfg     Config // constant
+	log     *slog.Logger
+	health  *obs.Health
+	ctx     context.Context
+	inbox   chan func() // what other goroutines want done
+	failure chan error  // ends the daemon
+
+	links      *ipv6.PacketConn
+	ports      map[int]*port
+	neighbours *neighbours
+	told       *apiv1.Neighbours // reported last in this session
+	relay      *relay
+
+	routes   *routes
+	resolver *router.Resolver // nil where this is no service router
+	prober   *prober          // nil before the first Joined
+
+	session    *session // nil while there is none
+	space      sid.Space
+	locator    sid.Locator
+	bootID     string
+	generation uint64
+	naming     *naming // of the snapshot under way
+	hosts      map[sid.Locator]hostChange
+	probing    map[sid.Locator]string // port
+	probeRules probeRules
+}
+
+// Run is the daemon. It returns when ctx ends, after everything that it put into the kernel is gone
+// again, or with an error when it cannot begin.
+func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d := &daemon{cfg: cfg, log: log, health: &obs.Health{}, ctx: ctx, inbox: make(chan func(), 256), failure: make(chan error, 1),
+		ports: map[int]*port{}, neighbours: newNeighbours(cfg.Links), hosts: map[sid.Locator]hostChange{}, probing: map[sid.Locator]string{}}
+	d.health.Set("controller", errors.New("not reached yet"))
+	listener, err := api.Listen("unix:" + cfg.Socket)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if err := d.open(); err != nil {
+		return errors.Join(err, d.close())
+	}
+	log.Info("router", "name", cfg.Name, "service", cfg.Service, "controller", cfg.Controller, "socket", cfg.Socket)
+	served := make(chan error, 1)
+	go func() { served <- api.Serve(ctx, d.handler(), listener) }()
+	go d.hear()
+	go d.converse()
+	err = d.loop(served)
+	cancel()
+	return errors.Join(err, d.close())
+}
+
+// open sets up all that can fail at the start.
+func (d *daemon) open() (err error) {
+	d.bootID = bootID()
+	if err := forward(); err != nil {
+		return err
+	}
+	if d.routes, err = openRoutes(); err != nil {
+		return err
+	}
+	if d.links, err = openLinks(); err != nil {
+		return err
+	}
+	to, err := api.ParseEndpoint(d.cfg.Controller)
+	if err != nil {
+		return err
+	}
+	if d.relay, err = newRelay(d.ctx, to, d.log); err != nil {
+		return fmt.Errorf("relay of the control channel: %w", err)
+	}
+	if d.cfg.Service {
+		if err := d.openResolver(); err != nil {
+			return err
+		}
+	}
+	return d.watchLinks()
+}
+
+// openResolver loads the data plane, or adopts it.
+func (d *daemon) openResolver() (err error) {
+	if err := bpffs.Mount(d.cfg.BPFFS); err != nil {
+		return err
+	}
+	unlock, err := bpffs.Lock(d.cfg.BPFFS)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := router.Sweep(filepath.Join(d.cfg.BPFFS, "router-*")); err != nil {
+		d.log.Warn("remove what routers that are gone have left", "error", err)
+	}
+	pin, err := d.pinDir()
+	if err != nil {
+		return err
+	}
+	if d.resolver, err = router.Open(router.Config{Pin: pin, NoTCX: d.cfg.NoTCX}); err != nil {
+		return err
+	}
+	d.generation, d.locator, d.space.AS = d.resolver.Generation(), d.resolver.Locator(), d.resolver.AS()
+	if d.resolver.Adopted() {
+		u, _ := d.resolver.Usage()
+		d.log.Info("took over the rules of an earlier process", "generation", d.generation, "services", u.Services, "instances", u.Instances)
+	}
+	return nil
+}
+
+// pinDir is this network namespace's own place for pins.
+func (d *daemon) pinDir() (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/net", &st); err != nil {
+		return "", err
+	}
+	return filepath.Join(d.cfg.BPFFS, fmt.Sprintf("router-%d", st.Ino)), nil
+}
+
+// loop does what others post, and what is due each interval.
+func (d *daemon) loop(served <-chan error) error {
+	tick := time.NewTicker(helloEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case f := <-d.inbox:
+			f()
+		case <-tick.C:
+			d.tick()
+		case err := <-d.failure:
+			return err
+		case err := <-served:
+			if d.ctx.Err() == nil {
+				return fmt.Errorf("status API: %w", err)
+			}
+			return nil
+		case <-d.ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (d *daemon) tick() {
+	for _, p := range d.ports {
+		d.greet(p.name)
+	}
+	if d.neighbours.tick() {
+		d.tellNeighbours()
+	}
+	d.tellCounters()
+}
+
+// post hands f to the loop; after the end it is dropped.
+func (d *daemon) post(f func()) {
+	select {
+	case d.inbox <- f:
+	case <-d.ctx.Done():
+	}
+}
+
+// call is post, and waits until the loop has done it; false after the end.
+func (d *daemon) call(f func()) bool {
+	done := make(chan struct{})
+	d.post(func() { f(); close(done) })
+	select {
+	case <-done:
+		return true
+	case <-d.ctx.Done():
+		return false
+	}
+}
+
+// fail ends the daemon.
+func (d *daemon) fail(err error) {
+	select {
+	case d.failure <- err:
+	default:
+	}
+}
+
+// close gives everything back, and removes from the kernel what we put there.
+func (d *daemon) close() error {
+	var errs []error
+	if d.prober != nil {
+		d.prober.Close()
+	}
+	if d.links != nil {
+		errs = append(errs, d.links.Close())
+	}
+	if d.relay != nil {
+		d.relay.listener.Close()
+		d.relay.wg.Wait()
+	}
+	if d.routes != nil && !d.cfg.Keep {
+		errs = append(errs, d.routes.clear())
+		if d.space.AS.IsValid() {
+			errs = append(errs, setOwn(d.space, 0))
+		}
+	}
+	if d.resolver != nil {
+		errs = append(errs, d.resolver.Close(d.cfg.Keep), bpffs.Release(d.cfg.BPFFS))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,166 @@
+package routerd
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"golang.org/x/net/ipv6"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/plan"
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+var allNodes = net.ParseIP("ff02::1")
+
+// openLinks opens the protocol's port on all interfaces; the control message of each datagram says
+// which one it came by.
+func openLinks() (*ipv6.PacketConn, error) {
+	c, err := net.ListenPacket("udp6", fmt.Sprintf("[::]:%d", sid.Port))
+	if err != nil {
+		return nil, fmt.Errorf("open the port of Scaffold's messages: %w (is another routerd running here?)", err)
+	}
+	p := ipv6.NewPacketConn(c)
+	if err := p.SetControlMessage(ipv6.FlagInterface, true); err != nil {
+		return nil, err
+	}
+	p.SetMulticastLoopback(false)
+	p.SetMulticastHopLimit(255)
+	return p, nil
+}
+
+// hear posts messages until the socket is closed.
+func (d *daemon) hear() {
+	buf := make([]byte, wire.MaxLen+1)
+	for {
+		n, cm, from, err := d.links.ReadFrom(buf)
+		if err != nil {
+			if d.ctx.Err() == nil {
+				d.fail(fmt.Errorf("receive on the links: %w", err))
+			}
+			return
+		}
+		m, err := wire.Parse(buf[:n])
+		src, ok := netip.AddrFromSlice(from.(*net.UDPAddr).IP)
+		if err != nil || !ok || cm == nil {
+			d.log.Debug("message not understood", "from", from, "error", err)
+			continue
+		}
+		d.post(func() { d.message(cm.IfIndex, src, m) })
+	}
+}
+
+func (d *daemon) message(ifindex int, from netip.Addr, m wire.Message) {
+	p := d.ports[ifindex]
+	if p == nil {
+		return // not one of ours, the management network's
+	}
+	switch m := m.(type) {
+	case wire.Solicit:
+		d.greet(p.name)
+	case wire.Hello:
+		if m.Name == d.cfg.Name {
+			d.log.Warn("another router has our name, or the link is a loop", "port", p.name, "from", from)
+			return
+		}
+		if d.neighbours.heard(p.name, from, m) {
+			d.log.Info("neighbour", "port", p.name, "peer", m.Name, "peer_port", m.Port, "locator", m.Locator)
+			d.greet(p.name)
+			d.pinLinks()
+			d.tellNeighbours()
+		}
+	}
+}
+
+// greet sends HELLO to the link, or to the far end of a configured one.
+func (d *daemon) greet(portName string) {
+	p := d.portNamed(portName)
+	if p == nil || !p.up {
+		return
+	}
+	h := wire.Hello{Service: d.cfg.Service, Locator: d.locator, Name: d.cfg.Name, Port: p.name}
+	if d.relay != nil {
+		h.Relay, h.RelayPort = true, d.relay.Port()
+	}
+	b := h.Append(nil)
+	d.sendTo(p, allNodes, b)
+	for _, a := range d.farEnds(p.name) {
+		d.sendTo(p, a.AsSlice(), b)
+	}
+}
+
+// solicit asks for the HELLOs of the routers on the link.
+func (d *daemon) solicit(portName string) {
+	if p := d.portNamed(portName); p != nil && p.up {
+		d.sendTo(p, allNodes, wire.Solicit{Name: d.cfg.Name}.Append(nil))
+	}
+}
+
+// sendTo fails while the port's address is tentative; the next HELLO is due in a second.
+func (d *daemon) sendTo(p *port, to net.IP, b []byte) {
+	dst, cm := &net.UDPAddr{IP: to, Port: sid.Port}, &ipv6.ControlMessage{}
+	if to.IsMulticast() {
+		cm.IfIndex = p.ifindex
+	} else if d.locator != 0 {
+		cm.Src = net.IP(d.locator.Host().AsSlice())
+	}
+	if _, err := d.links.WriteTo(b, cm, dst); err != nil {
+		d.log.Debug("HELLO not sent", "port", p.name, "to", to, "error", err)
+	}
+}
+
+// farEnds are the addresses where the peers of configured links on the port may be. Until a peer was
+// heard any router that is routed by the link may be it.
+func (d *daemon) farEnds(port string) (to []netip.Addr) {
+	if d.locator == 0 {
+		return nil
+	}
+	for _, key := range d.neighbours.keys() {
+		nb := d.neighbours.all[key]
+		switch {
+		case key.port != port || !nb.configured:
+		case nb.locator != 0:
+			to = append(to, nb.locator.Host())
+		default:
+			to = append(to, d.routedBy(port, nb.via)...)
+		}
+	}
+	return to
+}
+
+// routedBy lists the routers whose blocks go by that next hop.
+func (d *daemon) routedBy(port string, via netip.Addr) (to []netip.Addr) {
+	for key, r := range d.routes.want {
+		if !key.guard && key.prefix.Bits() == plan.BlockBits && r.port == port && r.via == via {
+			to = append(to, sid.LocatorOf(key.prefix.Addr()).Host())
+		}
+	}
+	return to
+}
+
+// pinLinks routes the addresses of far ends by their own link, so that a HELLO that arrives tells of
+// that link and of no detour.
+func (d *daemon) pinLinks() {
+	for key, nb := range d.neighbours.all {
+		if !nb.configured || nb.locator == 0 {
+			continue
+		}
+		host := routeKey{prefix: netip.PrefixFrom(nb.locator.Host(), 128)}
+		if err := d.routes.set(host, route{via: nb.via, port: key.port}); err != nil {
+			d.log.Error("route to the far end of a link", "peer", key.peer, "error", err)
+		}
+	}
+}
+
+// tellNeighbours reports the links where they changed.
+func (d *daemon) tellNeighbours() {
+	now := d.neighbours.report(func(port string) bool { p := d.portNamed(port); return p != nil && p.up })
+	if d.session == nil || proto.Equal(now, d.told) {
+		return
+	}
+	d.told = now
+	d.session.send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: now}})
+}

@@ -1,0 +1,195 @@
+package routerd
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/sid"
+)
+
+// probeRules are how the controller wants hosts to be probed.
+type probeRules struct {
+	every  time.Duration
+	limits limits
+}
+
+func bootID() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
+}
+
+// join is the first report of a session.
+func (d *daemon) join() *apiv1.RouterJoin {
+	return &apiv1.RouterJoin{Name: d.cfg.Name, Service: d.cfg.Service, BootId: d.bootID, Version: obs.Version(),
+		Generation: d.generation, Block: d.cfg.Block}
+}
+
+// joined takes the router's place in the network, and tells the controller all that it may have missed.
+func (d *daemon) joined(s *session, j *apiv1.RouterJoined) error {
+	space, own, err := place(j)
+	if err != nil {
+		return fmt.Errorf("the controller's answer: %w", err)
+	}
+	moved := own != d.locator || d.prober == nil
+	d.space, d.locator = space, own
+	if err := d.settle(); err != nil {
+		return err
+	}
+	rules := rulesOf(j)
+	if moved || rules != d.probeRules {
+		d.probeRules = rules
+		if err := d.restartProber(); err != nil {
+			return err
+		}
+	}
+	d.session, d.told, d.naming = s, nil, nil
+	d.health.Set("controller", nil)
+	d.log.Info("joined", "network", j.Network, "locator", own)
+	d.tellNeighbours()
+	d.tellHosts(d.hosts)
+	for _, p := range d.ports {
+		d.greet(p.name) // with the locator, perhaps a new one
+	}
+	return nil
+}
+
+// parted ends a session.
+func (d *daemon) parted(s *session) {
+	if d.session == s {
+		d.session, d.naming = nil, nil
+	}
+}
+
+// place reads where the controller puts the router.
+func place(j *apiv1.RouterJoined) (space sid.Space, own sid.Locator, err error) {
+	var errs [4]error
+	space.Services, errs[0] = netip.ParsePrefix(j.GetSpace().GetServices())
+	space.AS, errs[1] = netip.ParsePrefix(j.GetSpace().GetAs())
+	space.Identities, errs[2] = netip.ParsePrefix(j.GetSpace().GetIdentities())
+	own, errs[3] = parseLocator(j.Locator)
+	if err := errors.Join(errs[:]...); err != nil {
+		return space, 0, err
+	}
+	if !space.Owns(own) {
+		return space, 0, fmt.Errorf("locator %v is not in %v", own, space.AS)
+	}
+	return space, own, space.Validate()
+}
+
+// parseLocator reads a prefix of 64 bits, or any address in it.
+func parseLocator(s string) (sid.Locator, error) {
+	if p, err := netip.ParsePrefix(s); err == nil && p.Bits() == sid.LocatorBits {
+		return sid.LocatorOf(p.Addr()), nil
+	}
+	a, err := netip.ParseAddr(s)
+	if err != nil || !a.Is6() {
+		return 0, fmt.Errorf("locator %q: want an IPv6 prefix of 64 bits", s)
+	}
+	return sid.LocatorOf(a), nil
+}
+
+// settle puts the router's own address and the guards of the network's prefixes into the kernel.
+func (d *daemon) settle() error {
+	errs := []error{setOwn(d.space, d.locator)}
+	for _, p := range []netip.Prefix{d.space.Services, d.space.AS, d.space.Identities} {
+		errs = append(errs, d.routes.set(routeKey{prefix: p, guard: true}, route{}))
+	}
+	if d.resolver != nil {
+		errs = append(errs, d.resolver.SetSpace(d.space), d.resolver.SetLocator(d.locator))
+	}
+	return errors.Join(errs...)
+}
+
+// rulesOf turns the times of the controller into numbers of probes.
+func rulesOf(j *apiv1.RouterJoined) probeRules {
+	every := max(1, j.ProbeIntervalMs)
+	r := probeRules{every: time.Duration(every) * time.Millisecond}
+	r.limits.suspect = max(1, j.SuspectAfter)
+	r.limits.gone = max(r.limits.suspect+1, j.GoneAfterMs/every)
+	return r
+}
+
+// restartProber begins to probe all hosts anew, from the address and at the pace that now hold.
+func (d *daemon) restartProber() (err error) {
+	if d.prober != nil {
+		d.prober.Close()
+		d.prober = nil
+	}
+	report := func(c []hostChange, quit <-chan struct{}) {
+		select {
+		case d.inbox <- func() { d.hostChanges(c) }:
+		case <-quit: // the loop waits for the prober's end, or has ended
+		}
+	}
+	d.prober, err = newProber(d.locator, d.probeRules.every, d.probeRules.limits, report, d.log)
+	if err != nil {
+		return err
+	}
+	clear(d.hosts)
+	for l, port := range d.probing {
+		d.probe(l, port)
+	}
+	return nil
+}
+
+func (d *daemon) probe(l sid.Locator, portName string) {
+	d.probing[l] = portName
+	if d.prober == nil {
+		return
+	}
+	d.prober.add(l, portName)
+	if p := d.portNamed(portName); p == nil || !p.up {
+		d.hostChanges(d.prober.carrier(portName, false))
+	}
+}
+
+func (d *daemon) unprobe(l sid.Locator) {
+	delete(d.probing, l)
+	delete(d.hosts, l)
+	if d.prober != nil {
+		d.prober.remove(l)
+	}
+}
+
+// hostChanges notes and reports what the prober found; hosts that were given up meanwhile are left out.
+func (d *daemon) hostChanges(changes []hostChange) {
+	fresh := map[sid.Locator]hostChange{}
+	for _, c := range changes {
+		if _, ok := d.probing[c.Locator]; ok {
+			d.hosts[c.Locator], fresh[c.Locator] = c, c
+			d.log.Info("host", "locator", c.Locator, "state", c.State, "missed", c.Missed, "by", c.Reason)
+		}
+	}
+	d.tellHosts(fresh)
+}
+
+func (d *daemon) tellHosts(hosts map[sid.Locator]hostChange) {
+	if d.session == nil || len(hosts) == 0 {
+		return
+	}
+	states := &apiv1.HostStates{}
+	for _, c := range hosts {
+		states.Hosts = append(states.Hosts, &apiv1.HostState{Locator: uint64(c.Locator), State: string(c.State), Missed: c.Missed, Reason: c.Reason})
+	}
+	d.session.send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: states}})
+}
+
+func (d *daemon) tellCounters() {
+	if d.session == nil || d.resolver == nil {
+		return
+	}
+	counters, err := d.resolver.Counters()
+	u, err2 := d.resolver.Usage()
+	if err := errors.Join(err, err2); err != nil {
+		d.log.Warn("counters", "error", err)
+		return
+	}
+	d.session.send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Counters{Counters: &apiv1.RouterCounters{
+		Counters: counters, TableBytes: u.Bytes, Services: uint32(u.Services), Instances: uint32(u.Instances)}}})
+}

@@ -1,0 +1,123 @@
+package routerd
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// A port is an interface that the router forwards on.
+type port struct {
+	name    string
+	ifindex int
+	up      bool // administratively, and with carrier
+}
+
+// isPort says whether the configuration makes the interface a port.
+func (c *Config) isPort(attrs *netlink.LinkAttrs) bool {
+	if len(c.Ports) > 0 {
+		return slices.Contains(c.Ports, attrs.Name)
+	}
+	return attrs.EncapType == "ether" && attrs.Name != c.Management
+}
+
+// link notes what became of an interface.
+func (d *daemon) link(update netlink.LinkUpdate) {
+	attrs := update.Attrs()
+	old := d.ports[attrs.Index]
+	if update.Header.Type == unix.RTM_DELLINK || !d.cfg.isPort(attrs) {
+		if old != nil {
+			d.losePort(old)
+		}
+		return
+	}
+	if old != nil && old.name != attrs.Name {
+		d.losePort(old)
+		old = nil
+	}
+	now := &port{name: attrs.Name, ifindex: attrs.Index, up: attrs.RawFlags&unix.IFF_LOWER_UP != 0 && attrs.RawFlags&unix.IFF_UP != 0}
+	if old != nil && *old == *now {
+		return
+	}
+	d.ports[now.ifindex] = now
+	if old == nil && d.resolver != nil {
+		d.attach(now)
+	}
+	d.log.Info("port", "name", now.name, "up", now.up)
+	d.carrier(now.name, now.up)
+}
+
+func (d *daemon) attach(p *port) {
+	if err := d.resolver.Attach(p.ifindex); err != nil {
+		d.log.Error("first packets that arrive at this port are not resolved", "port", p.name, "error", err)
+	}
+}
+
+func (d *daemon) losePort(p *port) {
+	delete(d.ports, p.ifindex)
+	if d.resolver != nil {
+		if err := d.resolver.Detach(p.ifindex); err != nil {
+			d.log.Warn("detach", "port", p.name, "error", err)
+		}
+	}
+	d.log.Info("port", "name", p.name, "up", false, "reason", "the interface is no longer there")
+	d.carrier(p.name, false)
+}
+
+// carrier tells all who go by a port's state. On the way up the kernel has forgotten the routes.
+func (d *daemon) carrier(name string, up bool) {
+	if d.prober != nil {
+		d.hostChanges(d.prober.carrier(name, up))
+	}
+	if up {
+		if err := d.routes.restore(name); err != nil {
+			d.log.Error("restore the routes of a port", "port", name, "error", err)
+		}
+		d.greet(name)
+		d.solicit(name)
+	}
+	d.tellNeighbours()
+}
+
+func (d *daemon) portNamed(name string) *port {
+	for _, p := range d.ports {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// watchLinks posts all interfaces that there are, then each change, until ctx ends.
+func (d *daemon) watchLinks() error {
+	updates := make(chan netlink.LinkUpdate, 64)
+	failed := func(err error) {
+		d.log.Warn("watch of the interfaces: some changes may have been missed", "error", err)
+	}
+	err := netlink.LinkSubscribeWithOptions(updates, d.ctx.Done(), netlink.LinkSubscribeOptions{ListExisting: true, ErrorCallback: failed})
+	if err != nil {
+		return fmt.Errorf("watch the interfaces: %w", err)
+	}
+	go func() { // ends when the subscription closes updates, after ctx has ended
+		for u := range updates {
+			d.post(func() { d.link(u) })
+		}
+		if d.ctx.Err() == nil {
+			d.fail(fmt.Errorf("the kernel no longer tells of changes of interfaces"))
+		}
+	}()
+	return nil
+}
+
+// forward makes the namespace a router.
+func forward() error {
+	for _, path := range []string{"all/forwarding", "default/forwarding"} {
+		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+path, []byte("1"), 0); err != nil {
+			return fmt.Errorf("switch IPv6 forwarding on: %w", err)
+		}
+	}
+	return nil
+}
