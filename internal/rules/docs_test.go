@@ -147,3 +147,19 @@ func TestNothingIsLeftForLater(t *testing.T) {
 		}
 	})
 }
+
+var eventKind = regexp.MustCompile(`"((?:controller|store|host|instance|service|router|link)\.[a-z]+)"`)
+
+func TestEventKindsAreInTheManual(t *testing.T) {
+	manual := read(t, "docs/operate.md")
+	files(t, []string{".go"}, func(name, text string) {
+		if !strings.HasPrefix(name, "internal/controld/") || strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		for _, m := range eventKind.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(manual, "`"+m[1]+"`") {
+				t.Errorf("%s: docs/operate.md does not list the event %s", name, m[1])
+			}
+		}
+	})
+}
