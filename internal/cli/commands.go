@@ -5,6 +5,7 @@ import "github.com/spf13/cobra"
 // commands lists the constructors of the subcommands.
 var commands = []func() *cobra.Command{
 	hostdCommand,
+	routerdCommand,
 	controldCommand,
 	runCommand,
 	demoCommand,
