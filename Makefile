@@ -27,8 +27,9 @@ demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves i
 	@scripts/build.sh
 	@scripts/as-root.sh bin/scaffold demo $(if $(KEEP),--keep) $(if $(NET),--net $(NET))
 
-bench: build ## measure this machine: bin/scaffold bench (BENCH names one)
-	@scripts/as-root.sh bin/scaffold bench $(BENCH)
+BENCH ?= path churn cut split hogs table
+bench: build ## measure this machine (BENCH=path names one of the benchmarks)
+	@for name in $(BENCH); do scripts/as-root.sh bin/scaffold bench $$name || exit; done
 
 generate: ## generate BPF objects and the API anew (clang-19, libbpf-dev, protobuf-compiler)
 	@scripts/as-root.sh scripts/packages.sh generate

@@ -57,7 +57,20 @@ forbid() {
 
 allow() { if ours; then rm -f "$POLICY"; fi; }
 
+# fetch speaks only when it fails.
 fetch() {
+	local log
+	log=$(mktemp)
+	if install "$@" >"$log" 2>&1; then
+		rm -f "$log"
+		return
+	fi
+	tail -n 20 "$log" >&2
+	rm -f "$log"
+	return 1
+}
+
+install() {
 	DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
 		-o Dpkg::Options::=--force-confold install --no-install-recommends "$@" </dev/null
 }
@@ -102,7 +115,7 @@ install_all() {
 	forbid
 	local before
 	before=$(installed)
-	if ! fetch "$@" && ! { echo "packages: once more with fresh lists" && apt-get -q update </dev/null && fetch "$@"; }; then
+	if ! fetch "$@" && ! { echo "packages: once more with fresh lists" && apt-get -q update </dev/null >/dev/null && fetch "$@"; }; then
 		echo "packages: could not install: $*" >&2
 		echo "hint: is there a network, and does /etc/apt/sources.list name a mirror?" >&2
 		return 1
