@@ -25,7 +25,7 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 		space := l.File.Network.Space
 		return append(argv,
 			"--listen", l.controllerURL(), "--data", l.ProgramDir(n.Name, "data"),
-			"--network", l.File.Name, "--domain", l.File.Network.Domain,
+			"--network", strings.ReplaceAll(l.File.Name, "_", "-"), "--domain", l.File.Network.Domain,
 			"--services", space.Services.String(), "--as", space.AS.String(), "--identities", space.Identities.String())
 	case Router:
 		return append(argv, l.routerArgv(n)...)

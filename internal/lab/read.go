@@ -60,7 +60,7 @@ func (r *reader) file(f *File, root *yaml.Node) {
 
 // A lab's name is part of names of namespaces, before a dash, so it has none itself. It is short
 // because paths of Unix sockets are.
-var labName = regexp.MustCompile(`^[a-z0-9_]{1,20}$`)
+var labName = regexp.MustCompile(`^[a-z0-9]([a-z0-9_]{0,18}[a-z0-9])?$`)
 
 // A node's name is part of names of interfaces, namespaces and files.
 var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
@@ -77,7 +77,7 @@ func nameFromPath(path string) string {
 // CheckName says what a lab may be called.
 func CheckName(name string) error {
 	if !labName.MatchString(name) {
-		return fmt.Errorf("lab name %q: expected 1 to 20 of a-z, 0-9 and _", name)
+		return fmt.Errorf("lab name %q: expected 1 to 20 of a-z, 0-9 and inner _", name)
 	}
 	return nil
 }
