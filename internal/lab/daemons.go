@@ -38,7 +38,7 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 }
 
 func (l *Lab) routerArgv(n *PlanNode) []string {
-	argv := []string{"--controller", l.controllerURL(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block), "--management", managementDev}
+	argv := []string{"--controller", l.controllerURL(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block), "--mgmt", managementDev}
 	if n.Service {
 		argv = append(argv, "--service")
 	}
