@@ -45,7 +45,9 @@ func (m *Machine) errorIn(p *packet, c *Conn) {
 		from = c.remote // the peer itself goes by the name that the socket knows
 	}
 	p.rewriteError(from, c.local, c.local, c.remote)
-	if p.typ == unreachable && c.Role == Client && c.proto == sid.TCP && c.state == Connecting {
+	// A program that opens a socket for a datagram that it has announced elsewhere is often a moment late.
+	holds := c.proto == sid.TCP || c.proto == sid.UDP && p.code == noSuchPort
+	if p.typ == unreachable && c.Role == Client && c.state == Connecting && holds {
 		m.tell("held", p.b, Pass)
 		return
 	}

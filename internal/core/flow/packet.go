@@ -18,6 +18,7 @@ const (
 	fin, syn, rst, ack = 0x01, 0x02, 0x04, 0x10
 
 	unreachable, parameterProblem = 1, 4
+	noSuchPort                    = 4
 	echoRequest, echoReply        = 128, 129
 )
 
@@ -66,7 +67,10 @@ func (p *packet) transport() bool {
 	if p.piece == laterPiece {
 		return true
 	}
-	need := map[sid.Proto]int{sid.TCP: tcpLen, sid.UDP: 8, sid.ICMPv6: icmpLen}[p.proto]
+	need, known := map[sid.Proto]int{sid.TCP: tcpLen, sid.UDP: 8, sid.ICMPv6: icmpLen}[p.proto]
+	if !known {
+		return true
+	}
 	if len(p.b) < p.l4+need {
 		return false
 	}

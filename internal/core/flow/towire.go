@@ -196,10 +196,13 @@ func (p *packet) clampMSS(limit uint16) {
 	}
 }
 
-// setMSS writes two bytes that need not be aligned with the words of the checksum.
+// setMSS writes two bytes; where they straddle two words of the checksum they count the other way round.
 func (p *packet) setMSS(off int, mss uint16) {
-	at := off &^ 1
-	to := append([]byte(nil), p.b[at:at+4]...)
-	binary.BigEndian.PutUint16(to[off-at:], mss)
-	p.replace(at, to, p.l4+16)
+	from, to := p.b[off:off+2], binary.BigEndian.AppendUint16(nil, mss)
+	if off%2 == 1 {
+		p.adjust([]byte{from[1], from[0]}, []byte{to[1], to[0]}, p.l4+16)
+	} else {
+		p.adjust(from, to, p.l4+16)
+	}
+	copy(from, to)
 }
