@@ -23,9 +23,13 @@ import (
 const (
 	retryFirst = 25 * time.Millisecond
 	retryLast  = time.Second
+	retryFinal = 10 * time.Second // what it said will not change by itself
 	dialLimit  = 3 * time.Second
 	outLimit   = 4096
 )
+
+// errFinal is a refusal that somebody must do something about.
+var errFinal = errors.New("the controller refused this host for good")
 
 // An attachment is how the controller is reached and what Join says of the host's place.
 type attachment struct {
@@ -99,12 +103,15 @@ func (c *control) run(ctx context.Context) {
 			wait = retryFirst
 		}
 		c.report(a, err)
+		if errors.Is(err, errFinal) {
+			wait = retryFinal
+		}
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
 		case <-changed:
 		case <-ctx.Done():
 		}
-		wait = min(2*wait, retryLast)
+		wait = min(2*wait, max(wait, retryLast))
 	}
 }
 
@@ -142,6 +149,9 @@ func (c *control) attempt(ctx context.Context, changed <-chan struct{}, a *attac
 		return false, err
 	}
 	if r := first.GetRefused(); r != nil {
+		if !r.Retry {
+			return false, fmt.Errorf("%w: %s", errFinal, r.Reason)
+		}
 		return false, fmt.Errorf("the controller refused this host: %s", r.Reason)
 	}
 	j := first.GetJoined()

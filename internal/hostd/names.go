@@ -137,6 +137,9 @@ func (n *names) ask(ctx context.Context, req *apiv1.ResolveRequest) (name, error
 	if ttl == 0 {
 		ttl = defaultTTL
 	}
+	if resp.Msg.Sid == "" { // a host: its name is apart from the services'
+		resp.Msg.Name += ".host"
+	}
 	return name{Name: resp.Msg.Name, Address: addr, TTL: ttl, Until: time.Now().Add(time.Duration(ttl) * time.Second)}, nil
 }
 

@@ -39,6 +39,7 @@ func (r *registry) policy(p *apiv1.ServicePolicy) {
 	}
 	for t, i := range r.instances {
 		if t.Service == id {
+			i.refused = stillRefused(i.refused) // as long as there was no such service
 			r.startCheck(t, i)
 		}
 	}
@@ -55,7 +56,7 @@ func edgePolicy(p *apiv1.Policy) host.Policy {
 	return e
 }
 
-// refuse notes that the controller does not take a registration: its first packets are not let in.
+// refuse notes that the controller does not take a registration: no router resolves to it.
 func (r *registry) refuse(o *apiv1.RegistrationRefused) {
 	g := o.Registration
 	if g == nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -38,6 +39,7 @@ type uplink struct {
 	router netip.Addr
 	hello  wire.Hello
 	heard  bool
+	seen   bool // its state was looked at
 }
 
 // look reads the state of the interface and reports whether it can be used.
@@ -115,9 +117,10 @@ func (d *daemon) kernelChanged() {
 
 // checkUplink notices that an uplink came, went or lost its carrier.
 func (d *daemon) checkUplink(u *uplink) {
-	index, up := u.index, u.up
+	index, up, first := u.index, u.up, !u.seen
 	u.look()
-	if u.up == up && u.index == index {
+	u.seen = true
+	if !first && u.up == up && u.index == index && u.up == (u.cancel != nil) {
 		return
 	}
 	if u.cancel != nil && (!u.up || u.index != index) {
@@ -210,7 +213,7 @@ func openLink(ctx context.Context, dev string) (*net.UDPConn, error) {
 
 // solicit asks until a router was heard, then waits for the periodic HELLOs.
 func (d *daemon) solicit(ctx context.Context, conn *net.UDPConn, u *uplink, index int) {
-	all := netip.AddrPortFrom(netip.MustParseAddr("ff02::1").WithZone(u.name), sid.Port)
+	all := netip.AddrPortFrom(netip.MustParseAddr("ff02::1").WithZone(strconv.Itoa(index)), sid.Port)
 	wait := solicitFirst
 	for tries := 0; ctx.Err() == nil; tries++ {
 		var known bool
@@ -272,10 +275,11 @@ func (d *daemon) active() *uplink {
 	return nil
 }
 
-// endpoint is where the controller is reached from the uplink.
+// endpoint is where the controller is reached from the uplink. The zone is the interface's number:
+// package net remembers names for a minute, also when another interface has the name by then.
 func (d *daemon) endpoint(u *uplink) string {
 	if d.cfg.Controller != "" {
 		return d.cfg.Controller
 	}
-	return fmt.Sprintf("http://[%s%%25%s]:%d", u.router, u.name, u.hello.RelayPort)
+	return fmt.Sprintf("http://[%s%%25%d]:%d", u.router, u.index, u.hello.RelayPort)
 }

@@ -49,14 +49,27 @@ func Release(dir string) error {
 		return err
 	}
 	defer unlock()
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) > 0 || !ours(dir) {
-		return nil
+	if pinned, err := anyPins(dir); err != nil || pinned || !ours(dir) {
+		return err
 	}
 	if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("unmount %s: %w", dir, err)
 	}
 	return os.Remove(dir)
+}
+
+// anyPins reports whether something is pinned. The kernel puts two files of its own into every mount.
+func anyPins(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	for _, e := range entries {
+		if e.Name() != "progs.debug" && e.Name() != "maps.debug" {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // Lock keeps other daemons of the machine out while pins below dir are made or removed. It locks the

@@ -1,0 +1,242 @@
+package hostd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"scaffold.dev/scaffold/internal/api"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+var (
+	space   = sid.DefaultSpace()
+	webID   = sid.ServiceID{SS: 1, Suffix: 0x00c0ffee00c0ffee}
+	webAddr = space.ServiceAddr(webID)
+)
+
+// A fakeController answers hosts: it gives each the same locator and tells what they report.
+type fakeController struct {
+	apiv1connect.UnimplementedAgentHandler
+	apiv1connect.UnimplementedAdminHandler
+	reports chan *apiv1.HostReport
+	orders  chan *apiv1.HostOrder // extra ones for the session
+
+	mu    sync.Mutex
+	ready string
+	stop  context.CancelFunc
+}
+
+func (f *fakeController) Host(ctx context.Context, s *connect.BidiStream[apiv1.HostReport, apiv1.HostOrder]) error {
+	for {
+		r, err := s.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if r.GetLoad() == nil {
+			f.reports <- r
+		}
+		if err := f.react(r, s); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *fakeController) react(r *apiv1.HostReport, s *connect.BidiStream[apiv1.HostReport, apiv1.HostOrder]) error {
+	if r.GetJoin() != nil {
+		return s.Send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Joined{Joined: &apiv1.Joined{
+			Network: "test", Locator: "fd5d:0:1:101::/64", Domain: "svc", Routers: []string{"fd5d:0:1:100::/64"},
+		}}})
+	}
+	entries := append(r.GetSnapshot().GetEntries(), r.GetDelta().GetEntries()...)
+	for _, e := range entries {
+		if e.Gone || sid.Suffix(e.Suffix) != webID.Suffix {
+			continue
+		}
+		f.mu.Lock()
+		ready := f.ready
+		f.mu.Unlock()
+		err := s.Send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Services{Services: &apiv1.ServicePolicies{Entries: []*apiv1.ServicePolicy{
+			{Name: "web", Ss: e.Ss, Suffix: e.Suffix, Policy: &apiv1.Policy{Ready: ready}},
+		}}}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fakeController) Resolve(_ context.Context, r *connect.Request[apiv1.ResolveRequest]) (*connect.Response[apiv1.ResolveResponse], error) {
+	if r.Msg.Name == "web" || r.Msg.Address == webAddr.String() {
+		return connect.NewResponse(&apiv1.ResolveResponse{Name: "web", Sid: webID.String(), Address: webAddr.String(), TtlSeconds: 7}), nil
+	}
+	return nil, connect.NewError(connect.CodeNotFound, errors.New("no such name"))
+}
+
+func (f *fakeController) GetService(context.Context, *connect.Request[apiv1.GetServiceRequest]) (*connect.Response[apiv1.Service], error) {
+	return connect.NewResponse(&apiv1.Service{Name: "web", Address: webAddr.String()}), nil
+}
+
+// serve answers on a listener until the test or stopped ends it.
+func (f *fakeController) serve(l net.Listener) {
+	mux := http.NewServeMux()
+	mux.Handle(apiv1connect.NewAgentHandler(f))
+	mux.Handle(apiv1connect.NewAdminHandler(f))
+	ctx, cancel := context.WithCancel(context.Background())
+	f.mu.Lock()
+	f.stop = cancel
+	f.mu.Unlock()
+	api.Serve(ctx, mux, l)
+}
+
+// next is the next report that is not about load.
+func (f *fakeController) next(t *testing.T, d *nstest.Proc) *apiv1.HostReport {
+	t.Helper()
+	return nstest.Receive(t, "what the daemon printed", f.reports)
+}
+
+// until skips reports until one is what is wanted.
+func (f *fakeController) until(t *testing.T, d *nstest.Proc, want string, ok func(*apiv1.HostReport) bool) *apiv1.HostReport {
+	t.Helper()
+	for {
+		r := nstest.Receive(t, want+"; what the daemon printed", f.reports)
+		if ok(r) {
+			return r
+		}
+	}
+}
+
+// A link is a host's namespace and, at the other end of its uplink, a router that answers SOLICIT and
+// is its own controller.
+type link struct {
+	host, router *nstest.NS
+	controller   *fakeController
+	dir          string
+	port         int
+}
+
+func newLink(t *testing.T) *link {
+	nstest.Root(t)
+	l := &link{host: nstest.New(t, "host"), router: nstest.New(t, "router"), dir: t.TempDir(),
+		controller: &fakeController{reports: make(chan *apiv1.HostReport, 256)}}
+	t.Cleanup(func() { syscall.Unmount(l.dir+"/run/bpf", syscall.MNT_DETACH) })
+	nstest.Veth(t, l.host, "up0", l.router, "down0")
+	l.listen(t)
+	l.hello(t)
+	return l
+}
+
+// listen starts the controller at the router's link-local address.
+func (l *link) listen(t *testing.T) {
+	addr := fmt.Sprintf("[%s%%%d]:%d", l.router.LinkLocal(t, "down0"), l.router.Index(t, "down0"), l.port)
+	var listener net.Listener
+	nstest.Wait(t, "duplicate address detection in the router's namespace", func() (err error) {
+		l.router.Do(func() { listener, err = net.Listen("tcp6", addr) })
+		return err
+	})
+	t.Cleanup(func() { listener.Close() })
+	l.port = listener.Addr().(*net.TCPAddr).Port
+	go l.controller.serve(listener)
+}
+
+// hello answers each SOLICIT.
+func (l *link) hello(t *testing.T) {
+	conn := l.router.ListenPacket(t, "udp6", fmt.Sprintf("[::]:%d", sid.Port))
+	go func() {
+		buf := make([]byte, 2048)
+		for {
+			n, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			m, _ := wire.Parse(buf[:n])
+			if s, ok := m.(wire.Solicit); ok {
+				h := wire.Hello{Header: s.Header, Relay: true, RelayPort: uint16(l.port), Name: "r1", Port: "down0"}
+				conn.WriteTo(h.Append(nil), from)
+			}
+		}
+	}()
+}
+
+// start runs the daemon in the host's namespace.
+func (l *link) start(t *testing.T, change func(*Config)) *nstest.Proc {
+	t.Helper()
+	cfg := Config{Name: "h1", Uplinks: []string{"up0"}, Socket: l.dir + "/hostd.sock", StateDir: l.dir + "/state", BPFFS: l.dir + "/run/bpf",
+		DNS: []string{"[::1]:5353"}}
+	if change != nil {
+		change(&cfg)
+	}
+	b, _ := json.Marshal(cfg)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), daemonEnv+"="+string(b))
+	d := l.host.StartCmd(t, cmd)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the daemon printed:\n%s", d.Output())
+		}
+	})
+	return d
+}
+
+// program runs one with a listener on the service's address.
+func (l *link) program(t *testing.T, port int) *nstest.Proc {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), listenEnv+"="+netip.AddrPortFrom(webAddr, uint16(port)).String())
+	nstest.Wait(t, "hostd's set-up", func() error { // a host without its daemon refuses the bind
+		var b []byte
+		var err error
+		l.host.Do(func() { b, err = os.ReadFile("/proc/sys/net/ipv6/ip_nonlocal_bind") })
+		if err == nil && b[0] != '1' {
+			err = errors.New("ip_nonlocal_bind is off")
+		}
+		return err
+	})
+	p := l.host.StartCmd(t, cmd)
+	p.WaitFor(t, "listening")
+	return p
+}
+
+// local is a client of the daemon's API.
+func (l *link) local(t *testing.T) apiv1connect.LocalClient {
+	t.Helper()
+	client, base, err := api.Dial("unix:" + l.dir + "/hostd.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return apiv1connect.NewLocalClient(client, base)
+}
+
+// kernelState is what a host's set-up shows in, one line each.
+func (l *link) kernelState(t *testing.T) string {
+	t.Helper()
+	var all []string
+	for _, cmd := range []string{"ip -6 rule", "ip -6 route show table all", "ip -o -6 addr", "sysctl net.ipv6.ip_nonlocal_bind", "tc filter show dev up0 ingress"} {
+		for _, line := range strings.Split(l.host.Run(t, strings.Fields(cmd)...), "\n") {
+			if !strings.Contains(line, "multicast") && !strings.Contains(line, "ff00::/8") {
+				all = append(all, strings.TrimSpace(line))
+			}
+		}
+	}
+	return strings.Join(all, "\n")
+}
