@@ -101,13 +101,13 @@ func (c cgroup) kill(ctx context.Context) error {
 		if err := c.signal(syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill %s: %w", c, err)
 		}
-		pids := c.pids()
-		if len(pids) == 0 {
-			return c.rmdir()
+		err := c.rmdir()
+		if err == nil || !errors.Is(err, syscall.EBUSY) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("kill %s: processes %v do not end: %w", c, pids, ctx.Err())
+			return fmt.Errorf("kill %s: processes %v do not end: %w", c, c.pids(), ctx.Err())
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -90,6 +90,7 @@ func (l *Lab) spawn(n *PlanNode, name string, cmd *exec.Cmd) error {
 	l.mu.Lock()
 	delete(l.exits, key)
 	l.mu.Unlock()
+	_ = l.cgroup(n.Name).child(name).rmdir() // it may have been killed by others; busy: the start tells
 	if err := l.start(n, name, cmd); err != nil {
 		return fmt.Errorf("start %s: %w", key, err)
 	}

@@ -55,6 +55,32 @@ func (l *Lab) settle(ctx context.Context) error {
 	if err := wait(func() error { return l.joined(ctx, admin) }); err != nil {
 		return l.unsettled(err)
 	}
+	for _, n := range l.plan.Nodes {
+		if n.Kind != Host {
+			continue
+		}
+		if err := wait(func() error { return l.hostReady(ctx, n) }); err != nil {
+			return l.unsettled(err)
+		}
+	}
+	return nil
+}
+
+// hostReady is an error until the host itself says that it has joined: the controller knows before
+// the host has set up its addresses.
+func (l *Lab) hostReady(ctx context.Context, n *PlanNode) error {
+	client, base, err := api.Dial("unix:" + l.Socket(n.Name))
+	if err != nil {
+		return &finalError{err}
+	}
+	defer client.CloseIdleConnections()
+	s, err := apiv1connect.NewLocalClient(client, base).GetHostStatus(ctx, connect.NewRequest(&apiv1.GetHostStatusRequest{}))
+	if err != nil {
+		return fmt.Errorf("%s (host) does not answer: %w", n.Name, err)
+	}
+	if s.Msg.State != "joined" {
+		return fmt.Errorf("%s (host) is not ready: %s %s", n.Name, s.Msg.State, s.Msg.Reason)
+	}
 	return nil
 }
 
