@@ -18,7 +18,21 @@ func withDeadlines(next http.Handler) http.Handler {
 	})
 }
 
-// hangUp makes Send and Receive of the stream with this context fail from now on.
+// hangUpAfter makes Send and Receive of the stream fail once ctx, which comes from the stream's, ends.
+// The handler calls stop before it returns: after that the response must not be touched.
+func hangUpAfter(ctx context.Context) (stop func()) {
+	done := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		defer close(done)
+		hangUp(ctx)
+	})
+	return func() {
+		if !cancel() {
+			<-done
+		}
+	}
+}
+
 func hangUp(ctx context.Context) {
 	if c, ok := ctx.Value(deadlinesKey{}).(*http.ResponseController); ok {
 		past := time.Unix(1, 0)

@@ -61,7 +61,11 @@ func (n *network) event(kind, subject, text string, attrs ...string) {
 	}
 	n.events.add(e)
 	n.metrics.events.Inc(kind)
-	n.log.Info(text, "kind", kind, "subject", subject)
+	args := []any{"kind", kind, "subject", subject}
+	for _, a := range attrs {
+		args = append(args, a)
+	}
+	n.log.Info(text, args...)
 }
 
 func uitoa[T ~uint8 | ~uint16 | ~uint32 | ~uint64](v T) string {

@@ -83,12 +83,10 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	for _, q := range state.Quarantines {
 		n.hold(q.Locator, q.Host)
 	}
-	if err := n.createAtStart(ctx); err != nil {
-		return err
-	}
-	n.event("controller.start", n.cfg.Name, "controller started", "epoch", uitoa(n.epoch))
+	n.event("controller.start", n.cfg.Name, "controller started", "epoch", uitoa(n.epoch),
+		"services", uitoa(uint64(len(state.Services))), "hosts", uitoa(uint64(len(state.Hosts))))
 	n.beginGrace()
-	return nil
+	return n.createAtStart(ctx)
 }
 
 // flush sends what follows from the changes since the last time. The loop calls it after each batch.

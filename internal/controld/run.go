@@ -17,6 +17,9 @@ import (
 	"scaffold.dev/scaffold/internal/store"
 )
 
+// compressFrom is the size from which compressing a message takes less time than it saves.
+const compressFrom = 64 << 10
+
 // maxMessage bounds what one message of a host or router may take: far more than any snapshot.
 const maxMessage = 64 << 20
 
@@ -47,7 +50,6 @@ func run(ctx context.Context, cfg Config, s *store.Store, listeners []net.Listen
 	if err := n.restore(ctx, state); err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
-	log.Info("controller started", "network", cfg.Network, "epoch", state.Epoch, "store", s.String(), "services", len(state.Services), "hosts", len(state.Hosts))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { n.loop.run(ctx, n.flush); return nil })
 	group.Go(func() error { n.saver.run(ctx, n.saved); return nil })
@@ -90,7 +92,7 @@ func closeAll(listeners []net.Listener) error {
 // handler serves both services, metrics and health.
 func (n *network) handler() http.Handler {
 	mux := http.NewServeMux()
-	limit := connect.WithReadMaxBytes(maxMessage)
+	limit := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom))
 	mux.Handle(apiv1connect.NewAdminHandler(&adminAPI{n: n}, limit))
 	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n: n}, limit))
 	mux.Handle("/", obs.Handler(n.metrics.registry, n.health, n.cfg.Profiles))

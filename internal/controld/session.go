@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 )
 
 // A session is one stream of a host or a router, seen from the loop. Out is the type of its orders.
@@ -38,7 +39,8 @@ func (s *session[Out]) send(o *Out) bool {
 // serve writes orders beside read, which returns when the stream ends; it returns when both are
 // over, and why. Whatever ends the session ends both.
 func (s *session[Out]) serve(write func(*Out) error, read func() error) error {
-	keep := context.AfterFunc(s.ctx, func() { hangUp(s.ctx) })
+	keep := sync.OnceFunc(hangUpAfter(s.ctx))
+	defer keep()
 	wrote := make(chan struct{})
 	go func() { // ends with the session
 		defer close(wrote)

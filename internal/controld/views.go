@@ -192,6 +192,6 @@ func (a *adminAPI) WatchEvents(ctx context.Context, req *connect.Request[apiv1.W
 		return nil
 	}
 	defer a.n.loop.post(func() { delete(a.n.events.watchers, s) })
-	defer context.AfterFunc(s.ctx, func() { hangUp(s.ctx) })()
+	defer hangUpAfter(s.ctx)()
 	return streamError(s.write(stream.Send))
 }

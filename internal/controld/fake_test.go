@@ -1,0 +1,280 @@
+package controld
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/sid"
+)
+
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// hangUpStream ends a stream at once. Ending its context alone tells the server nothing while the
+// request's body waits for more.
+func hangUpStream(s interface {
+	CloseRequest() error
+	CloseResponse() error
+}) {
+	_ = s.CloseRequest()
+	_ = s.CloseResponse()
+}
+
+// A fakeRouter applies what it is told as a router should: what a snapshot does not name is gone at
+// its commit, and not before.
+type fakeRouter struct {
+	t      *testing.T
+	stream *connect.BidiStreamForClient[apiv1.RouterReport, apiv1.RouterOrder]
+	cancel context.CancelFunc
+
+	mu        sync.Mutex
+	joined    *apiv1.RouterJoined
+	refused   *apiv1.Refused
+	held      routerTables
+	next      *routerTables // a snapshot on its way
+	snapshots int
+	messages  []*apiv1.Rules
+	ended     bool
+}
+
+type routerTables struct {
+	routes      map[string]*apiv1.Route
+	services    map[sid.ServiceID]*apiv1.ServiceRule
+	resolutions map[sid.Triple][]*apiv1.Target
+	probes      map[uint64]*apiv1.Probe
+}
+
+func newRouterTables() routerTables {
+	return routerTables{map[string]*apiv1.Route{}, map[sid.ServiceID]*apiv1.ServiceRule{}, map[sid.Triple][]*apiv1.Target{}, map[uint64]*apiv1.Probe{}}
+}
+
+// router joins a service router and waits for its first snapshot.
+func (c *controller) router(name string, links ...*apiv1.Neighbour) *fakeRouter {
+	c.t.Helper()
+	r := c.joinRouter(&apiv1.RouterJoin{Name: name, Service: true, BootId: "boot-" + name}, links...)
+	c.await(name+" has its snapshot", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.snapshots > 0 })
+	return r
+}
+
+func (c *controller) joinRouter(j *apiv1.RouterJoin, links ...*apiv1.Neighbour) *fakeRouter {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &fakeRouter{t: c.t, stream: c.agent.Router(ctx), cancel: cancel, held: newRouterTables()}
+	r.cancel = func() { cancel(); hangUpStream(r.stream) }
+	c.t.Cleanup(r.cancel)
+	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Join{Join: j}})
+	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: &apiv1.Neighbours{Links: links}}})
+	go r.read()
+	return r
+}
+
+func (r *fakeRouter) report(m *apiv1.RouterReport) {
+	r.t.Helper()
+	if err := r.stream.Send(m); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// state reports what probes of a host say.
+func (r *fakeRouter) state(l sid.Locator, state string) {
+	r.t.Helper()
+	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: &apiv1.HostStates{
+		Hosts: []*apiv1.HostState{{Locator: uint64(l), State: state, Missed: 3, Reason: "probes"}},
+	}}})
+}
+
+func (r *fakeRouter) read() {
+	for {
+		o, err := r.stream.Receive()
+		r.mu.Lock()
+		r.ended = err != nil
+		if err == nil {
+			r.take(o)
+		}
+		r.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (r *fakeRouter) take(o *apiv1.RouterOrder) {
+	switch o := o.Order.(type) {
+	case *apiv1.RouterOrder_Joined:
+		r.joined = o.Joined
+	case *apiv1.RouterOrder_Refused:
+		r.refused = o.Refused
+	case *apiv1.RouterOrder_Begin:
+		t := newRouterTables()
+		r.next = &t
+	case *apiv1.RouterOrder_Rules:
+		r.messages = append(r.messages, o.Rules)
+		if r.next != nil {
+			r.next.apply(o.Rules)
+		} else {
+			r.held.apply(o.Rules)
+		}
+	case *apiv1.RouterOrder_Commit:
+		r.held, r.next = *r.next, nil
+		r.snapshots++
+	}
+}
+
+func (t *routerTables) apply(m *apiv1.Rules) {
+	for _, x := range m.Routes {
+		set(t.routes, x.Prefix, x, x.Gone)
+	}
+	for _, x := range m.Services {
+		set(t.services, sid.ServiceID{SS: x.Ss, Suffix: sid.Suffix(x.Suffix)}, x, x.Gone)
+	}
+	for _, x := range m.Probes {
+		set(t.probes, x.Locator, x, x.Gone)
+	}
+	for _, x := range m.Resolutions {
+		triple := sid.Triple{Service: sid.ServiceID{SS: x.Ss, Suffix: sid.Suffix(x.Suffix)}, Proto: sid.Proto(x.Proto), Port: uint16(x.Port)}
+		set(t.resolutions, triple, x.Targets, len(x.Targets) == 0)
+	}
+}
+
+func set[K comparable, V any](m map[K]V, k K, v V, gone bool) {
+	m[k] = v
+	if gone {
+		delete(m, k)
+	}
+}
+
+// targets are the weights of a triple by locator, as the router has them now.
+func (r *fakeRouter) targets(t sid.Triple) map[sid.Locator]uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := make(map[sid.Locator]uint32)
+	for _, x := range r.held.resolutions[t] {
+		m[sid.Locator(x.Locator)] = x.Weight
+	}
+	return m
+}
+
+// has waits until the router resolves the triple so.
+func (r *fakeRouter) has(t sid.Triple, want map[sid.Locator]uint32) {
+	r.t.Helper()
+	await(r.t, fmt.Sprintf("%v resolves to %v", t, want), func() bool { return fmt.Sprint(r.targets(t)) == fmt.Sprint(want) })
+}
+
+// A fakeHost notes what it is told.
+type fakeHost struct {
+	t      *testing.T
+	name   string
+	stream *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder]
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	orders  []*apiv1.HostOrder
+	joined  *apiv1.Joined
+	refused *apiv1.Refused
+	ended   bool
+}
+
+// host joins a host and waits until it is admitted.
+func (c *controller) host(name, router string) *fakeHost {
+	c.t.Helper()
+	h := c.joinHost(join(name, router))
+	c.await(name+" has joined", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.joined != nil })
+	return h
+}
+
+func join(name, router string) *apiv1.Join {
+	return &apiv1.Join{
+		Name: name, BootId: "boot-" + name, Netns: "1",
+		Attachment: &apiv1.Attachment{Router: router, Port: "to-" + name, LinkLocal: "fe80::1", Mac: []byte{2, 0, 0, 0, 0, name[len(name)-1]}},
+	}
+}
+
+func (c *controller) joinHost(j *apiv1.Join) *fakeHost {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &fakeHost{t: c.t, name: j.Name, stream: c.agent.Host(ctx), cancel: cancel}
+	h.cancel = func() { cancel(); hangUpStream(h.stream) }
+	c.t.Cleanup(h.cancel)
+	h.report(&apiv1.HostReport{Report: &apiv1.HostReport_Join{Join: j}})
+	go h.read()
+	return h
+}
+
+func (h *fakeHost) report(m *apiv1.HostReport) {
+	h.t.Helper()
+	if err := h.stream.Send(m); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *fakeHost) read() {
+	for {
+		o, err := h.stream.Receive()
+		h.mu.Lock()
+		h.ended = err != nil
+		if err == nil {
+			h.orders = append(h.orders, o)
+			if o.GetJoined() != nil {
+				h.joined = o.GetJoined()
+			}
+			if o.GetRefused() != nil {
+				h.refused = o.GetRefused()
+			}
+		}
+		h.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (h *fakeHost) over() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.ended }
+
+// told waits for an order.
+func (h *fakeHost) told(what string, is func(*apiv1.HostOrder) bool) {
+	h.t.Helper()
+	await(h.t, h.name+" is told "+what, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, o := range h.orders {
+			if is(o) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (h *fakeHost) locator() sid.Locator {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return parseLocator(h.joined.Locator)
+}
+
+func web(id sid.ServiceID) sid.Triple { return sid.Triple{Service: id, Proto: sid.TCP, Port: 80} }
+
+func registration(t sid.Triple, ready bool) *apiv1.Registration {
+	return &apiv1.Registration{Ss: t.Service.SS, Suffix: uint64(t.Service.Suffix), Proto: uint32(t.Proto), Port: uint32(t.Port), Ready: ready}
+}
+
+// serves reports the full set of what the host serves.
+func (h *fakeHost) serves(triples ...sid.Triple) {
+	h.t.Helper()
+	m := &apiv1.Registrations{}
+	for _, t := range triples {
+		m.Entries = append(m.Entries, registration(t, true))
+	}
+	h.report(&apiv1.HostReport{Report: &apiv1.HostReport_Snapshot{Snapshot: m}})
+}
+
+func (h *fakeHost) delta(entries ...*apiv1.Registration) {
+	h.t.Helper()
+	h.report(&apiv1.HostReport{Report: &apiv1.HostReport_Delta{Delta: &apiv1.Registrations{Entries: entries}}})
+}
