@@ -85,7 +85,7 @@ func TestJoinRegisterLeave(t *testing.T) {
 func TestKilledDaemonIsAdopted(t *testing.T) {
 	l := newLink(t)
 	d := l.start(t, nil)
-	l.program(t, 80)
+	early := l.program(t, 80)
 	l.controller.until(t, d, "port 80 ready", ready(80, true))
 	running := l.kernelState(t)
 	d.Kill()
@@ -97,13 +97,16 @@ func TestKilledDaemonIsAdopted(t *testing.T) {
 		t.Error("no pins outlived the daemon")
 	}
 	late := l.program(t, 81) // while nobody looks
+	early.Kill()
 	d = l.start(t, nil)
 	j := l.controller.until(t, d, "join", func(r *apiv1.HostReport) bool { return r.GetJoin() != nil }).GetJoin()
 	if j.Locator != "fd5d:0:1:101::/64" {
 		t.Errorf("asks for locator %q, had fd5d:0:1:101::/64", j.Locator)
 	}
 	d.WaitFor(t, "adopted=true")
-	l.controller.until(t, d, "port 81 ready", ready(81, true))
+	if s := l.controller.next(t, d).GetSnapshot(); len(s.GetEntries()) != 1 || s.Entries[0].Port != 81 || !s.Entries[0].Ready {
+		t.Errorf("snapshot %v, want port 81, ready: it served before the daemon came", s)
+	}
 	late.Signal(syscall.SIGKILL)
 	l.controller.until(t, d, "port 81 gone", gone(81))
 }
@@ -177,5 +180,44 @@ func TestAdminGoesToTheController(t *testing.T) {
 	status, err := l.local(t).GetHostStatus(context.Background(), connect.NewRequest(&apiv1.GetHostStatusRequest{}))
 	if err != nil || status.Msg.State != "joined" || status.Msg.Network != "test" || len(status.Msg.Features) == 0 || status.Msg.Uplinks[0].Router != "r1" {
 		t.Errorf("%v %v", status, err)
+	}
+}
+
+// The interface is removed and another of its name comes: all is set up there.
+func TestUplinkReplaced(t *testing.T) {
+	l := newLink(t)
+	d := l.start(t, nil)
+	l.program(t, 80)
+	l.controller.until(t, d, "port 80 ready", ready(80, true))
+	l.host.Run(t, "ip", "link", "del", "up0")
+	d.WaitFor(t, "there is no such interface")
+	nstest.Veth(t, l.host, "other", l.router, "other") // takes the numbers
+	nstest.Veth(t, l.host, "up0", l.router, "down0")
+	l.listen(t)
+	j := l.controller.until(t, d, "join", func(r *apiv1.HostReport) bool { return r.GetJoin() != nil }).GetJoin()
+	if j.Locator != "fd5d:0:1:101::/64" || j.Attachment.LinkLocal != l.host.LinkLocal(t, "up0").String() {
+		t.Errorf("join at the new interface: %v", j)
+	}
+	l.controller.until(t, d, "port 80 ready", ready(80, true))
+	state := l.kernelState(t)
+	for _, want := range []string{"fd5c::/32 via", "fd5d:0:1:101::1/128", "fd5d:0:1::/48 via"} {
+		if !strings.Contains(state, want) {
+			t.Errorf("no %q after the uplink was replaced:\n%s", want, state)
+		}
+	}
+}
+
+// Nothing joins, nothing spins: one line says what is waited for.
+func TestNoUplinkAndNoRouter(t *testing.T) {
+	l := newLink(t)
+	d := l.start(t, func(c *Config) { c.Uplinks = []string{"nix0"} })
+	d.WaitFor(t, "there is no such interface")
+	status, err := l.local(t).GetHostStatus(context.Background(), connect.NewRequest(&apiv1.GetHostStatusRequest{}))
+	if err != nil || status.Msg.State != "waiting for a router" {
+		t.Errorf("%v %v", status, err)
+	}
+	d.Signal(syscall.SIGTERM)
+	if err := d.Wait(); err != nil {
+		t.Error(err)
 	}
 }

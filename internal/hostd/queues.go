@@ -9,7 +9,7 @@ import (
 	"scaffold.dev/scaffold/sid"
 )
 
-// How often accept queues are looked at: while connections wait, and while none does.
+// How often accept queues are looked at: while there is load, and while there is none.
 const (
 	queueBusy = 50 * time.Millisecond
 	queueIdle = 100 * time.Millisecond
@@ -37,8 +37,10 @@ func (d *daemon) lookAtQueues() time.Duration {
 		}
 		l := looks[t]
 		i.waiting, i.backlog = l.Queue, l.Backlog
-		if l.Queue > 0 {
+		if l.Queue > 0 || i.flows > 0 {
 			next = queueBusy
+		}
+		if l.Queue > 0 {
 			if i.queue.Curious() {
 				l.Waiting = d.waiting(t)
 			}

@@ -49,7 +49,9 @@ func (r *registry) startCheck(t sid.Triple, i *instance) {
 	if spec == "" {
 		return
 	}
-	i.check = "ready check has not passed yet"
+	if !i.trusted {
+		i.check = "ready check has not passed yet"
+	}
 	ctx, cancel := context.WithCancel(r.d.ctx)
 	i.cancel = cancel
 	c := readyCheck{spec: spec, to: netip.AddrPortFrom(r.d.place.Space.ServiceAddr(t.Service), t.Port),

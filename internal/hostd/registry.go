@@ -15,6 +15,7 @@ import (
 
 // An instance is one triple that this host's sockets serve.
 type instance struct {
+	trusted bool               // found in place by a new daemon: it serves until a check says otherwise
 	refused string             // why the edge or the controller does not take it
 	check   string             // why its ready check fails
 	queue   serving.Queue      // of accepted connections
@@ -31,7 +32,7 @@ func (i *instance) verdict(known bool) string {
 	switch {
 	case i.refused != "":
 		return i.refused
-	case !known:
+	case !known && !i.trusted:
 		return "asking for its policy"
 	case i.check != "":
 		return i.check
@@ -49,6 +50,8 @@ type registry struct {
 	missing   map[uint64]int        // looks at which a listener was not there
 	seq       uint64
 	dirty     bool
+	dumped    bool // the sockets from before are known
+	owed      bool // the session has not got its snapshot yet
 }
 
 func newRegistry(d *daemon) *registry {
@@ -97,7 +100,6 @@ func (d *daemon) dump(socks *sockets.Host) {
 	events, err := socks.Dump()
 	if err != nil {
 		d.log.Error("cannot list the sockets that serve", "error", err)
-		return
 	}
 	d.post(func() { d.serving.replace(events) })
 }
@@ -149,6 +151,25 @@ func (r *registry) replace(events []sockets.Event) {
 	}
 	for _, t := range up {
 		r.up(t, "found")
+		r.instances[t].trusted = !r.dumped && r.d.edge.Adopted()
+	}
+	if !r.dumped {
+		r.withdrawStale()
+	}
+	r.dumped = true
+}
+
+// withdrawStale takes back what the edge still lets in for programs that ended while no daemon was
+// there.
+func (r *registry) withdrawStale() {
+	admitted, err := r.d.edge.Admitted()
+	if err != nil {
+		r.d.log.Warn("cannot compare the edge with the sockets", "error", err)
+	}
+	for _, t := range admitted {
+		if r.instances[t] == nil {
+			r.d.edge.Withdraw(t)
+		}
 	}
 }
 
@@ -200,11 +221,12 @@ func (r *registry) name(id sid.ServiceID) string {
 	return id.String()
 }
 
-// setVerdict notes that a verdict may have changed.
-func (r *registry) changed() { r.dirty = true }
+// newSession makes the next flush tell everything.
+func (r *registry) newSession() { r.owed, r.dirty = true, true }
 
-// snapshot tells a new session everything, and everything anew.
+// snapshot tells everything, anew.
 func (r *registry) snapshot() {
+	r.owed = false
 	clear(r.told)
 	var all []*apiv1.Registration
 	for t, i := range r.instances {
@@ -223,12 +245,17 @@ func stillRefused(reason string) string {
 	return ""
 }
 
-// flush reports what changed, withdrawals first.
+// flush reports what changed, withdrawals first. A snapshot waits until the sockets from before are
+// known: without them it would withdraw what serves.
 func (r *registry) flush() {
-	if !r.dirty || r.d.control.out == nil {
+	if !r.dirty || r.d.control.out == nil || !r.dumped {
 		return
 	}
 	r.dirty = false
+	if r.owed {
+		r.snapshot()
+		return
+	}
 	var gone, come []*apiv1.Registration
 	for t := range r.told {
 		if r.instances[t] == nil {

@@ -46,7 +46,7 @@ func (d *daemon) joined(j *apiv1.Joined, a *attachment, out chan *apiv1.HostRepo
 	}
 	d.log.Info("joined the network", "network", j.Network, "locator", p.Locator, "router", a.Router, "port", a.Port)
 	d.control.out = out
-	d.serving.snapshot()
+	d.serving.newSession()
 }
 
 // placeOf reads Joined.

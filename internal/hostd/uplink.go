@@ -123,6 +123,9 @@ func (d *daemon) checkUplink(u *uplink) {
 	if !first && u.up == up && u.index == index && u.up == (u.cancel != nil) {
 		return
 	}
+	if d.edge != nil && index != 0 && u.index != index {
+		d.edge.Detach(index) // the interface is gone; what was pinned for it as well
+	}
 	if u.cancel != nil && (!u.up || u.index != index) {
 		u.cancel()
 		u.cancel, u.heard = nil, false

@@ -382,3 +382,19 @@ func TestWildcardBindIsRewritten(t *testing.T) {
 	}
 	w.quiet(t, p)
 }
+
+func TestCgroupEndsWithItsProcesses(t *testing.T) {
+	nstest.Root(t)
+	g, err := NewCgroup("scaffold-test-group")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, nstest.New(t, "group"), g.Path())
+	p.must(t, "tcp a")
+	if err := g.Remove(); err != nil {
+		t.Error(err)
+	}
+	if err := p.Wait(); err == nil {
+		t.Error("the process outlived its cgroup")
+	}
+}
