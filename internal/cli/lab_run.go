@@ -55,13 +55,22 @@ func printResult(w io.Writer, out *output, r *lab.Result) error {
 	if err != nil {
 		return err
 	}
+	for _, s := range r.Steps {
+		if s.Output != "" {
+			fmt.Fprintf(w, "\n%s\n%s\n", s.Do, indent(s.Output))
+		}
+	}
 	for _, m := range r.Measures {
 		fmt.Fprintf(w, "\n%s on %s, from %s, %s long, exit code %d %s\n", m.Name, m.Node, seconds(m.Began), seconds(m.Took), m.Exit, m.Error)
 		if m.Output != "" {
-			fmt.Fprintln(w, "  "+strings.ReplaceAll(strings.TrimRight(m.Output, "\n"), "\n", "\n  "))
+			fmt.Fprintln(w, indent(m.Output))
 		}
 	}
 	return nil
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }
 
 func seconds(s float64) string { return fmt.Sprintf("%.3fs", s) }

@@ -144,9 +144,19 @@ func (l *Lab) serviceAddr(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s, err := admin.GetService(ctx, connect.NewRequest(&apiv1.GetServiceRequest{Name: name}))
-	if err != nil {
-		return "", fmt.Errorf("address of service %s: %w", name, err)
-	}
-	return s.Msg.Address, nil
+	ctx, cancel := context.WithTimeout(ctx, registerTime)
+	defer cancel()
+	address := ""
+	err = poll(ctx, func() error {
+		s, err := admin.GetService(ctx, connect.NewRequest(&apiv1.GetServiceRequest{Name: name}))
+		switch {
+		case err == nil:
+			address = s.Msg.Address
+			return nil
+		case connect.CodeOf(err) == connect.CodeUnavailable: // perhaps it is being restarted
+			return fmt.Errorf("address of service %s: %w", name, err)
+		}
+		return &finalError{fmt.Errorf("address of service %s: %w", name, err)}
+	})
+	return address, err
 }

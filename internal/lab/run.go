@@ -2,10 +2,12 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,11 +22,12 @@ type Result struct {
 // A StepResult is one step of the timeline, when it was due and when it began, both from the moment
 // that the lab was up.
 type StepResult struct {
-	At    float64 `json:"at_s"`
-	Began float64 `json:"began_s"`
-	Took  float64 `json:"took_s"`
-	Do    string  `json:"do"`
-	Error string  `json:"error,omitempty"`
+	At     float64 `json:"at_s"`
+	Began  float64 `json:"began_s"`
+	Took   float64 `json:"took_s"`
+	Do     string  `json:"do"`
+	Output string  `json:"output,omitempty"` // of exec
+	Error  string  `json:"error,omitempty"`
 }
 
 // A MeasureResult is one command with its output.
@@ -109,8 +112,11 @@ func (r *runner) timeline(ctx context.Context) error {
 		r.step(ctx, s)
 	}
 	r.busy.Wait()
+	slices.SortFunc(r.result.Steps, func(a, b StepResult) int { return cmp.Compare(a.Began, b.Began) })
 	for _, m := range end {
-		r.measure(ctx, m)
+		if ctx.Err() == nil {
+			r.measure(ctx, m)
+		}
 	}
 	return ctx.Err()
 }
@@ -133,7 +139,8 @@ func (r *runner) later(ctx context.Context, m *Measure) {
 func (r *runner) step(ctx context.Context, s *Step) {
 	res := StepResult{At: s.At.Seconds(), Began: r.since(), Do: s.Action.String()}
 	r.lab.opt.logf("%7.3fs %s", res.Began, res.Do)
-	if err := r.lab.Do(ctx, s.Action); err != nil {
+	out, err := r.act(ctx, s.Action)
+	if res.Output = string(out); err != nil {
 		res.Error = err.Error()
 		r.lab.opt.logf("%7.3fs failed: %v", r.since(), err)
 	}
@@ -141,6 +148,14 @@ func (r *runner) step(ctx context.Context, s *Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result.Steps = append(r.result.Steps, res)
+}
+
+// act is Do that keeps the output of exec.
+func (r *runner) act(ctx context.Context, a Action) ([]byte, error) {
+	if a.Verb == "exec" {
+		return r.lab.Output(ctx, a.Node, a.Argv...)
+	}
+	return nil, r.lab.Do(ctx, a)
 }
 
 func (r *runner) measure(ctx context.Context, m *Measure) {

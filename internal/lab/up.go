@@ -125,10 +125,18 @@ func (l *Lab) makePlaces() error {
 // explain replaces the end of a context by what ended it.
 func (l *Lab) explain(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return fmt.Errorf("lab %s: interrupted; everything is removed again: %w", l.File.Name, context.Canceled)
+		return &interrupted{l.File.Name}
 	}
 	return fmt.Errorf("lab %s: %w", l.File.Name, err)
 }
+
+// interrupted is context.Canceled in words for people.
+type interrupted struct{ lab string }
+
+func (e *interrupted) Error() string {
+	return "lab " + e.lab + ": interrupted; everything is removed again"
+}
+func (e *interrupted) Unwrap() error { return context.Canceled }
 
 // List names the labs that are up.
 func List(opt Options) ([]string, error) {

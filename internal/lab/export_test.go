@@ -1,0 +1,7 @@
+package lab
+
+// For the tests that run the whole product, which cannot be in this package.
+var (
+	Machine = machine
+	Unique  = unique
+)
