@@ -49,6 +49,7 @@ type control struct {
 	attached *attachment
 	changed  chan struct{} // closed when attached is replaced
 	client   *http.Client  // to the controller of the attachment
+	conns    *connections  // of client
 	reached  bool          // a session joined at least once
 	session  bool          // one is joined now
 	trouble  string        // why not
@@ -65,13 +66,54 @@ func (c *control) attach(a attachment) {
 		c.d.log.Error("controller", "error", err) // the configuration was checked: a bug
 		return
 	}
-	dialer := net.Dialer{Timeout: dialLimit}
+	conns := &connections{dialer: net.Dialer{Timeout: dialLimit}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attached = &a
-	c.client = api.DialWith(e, dialer.DialContext)
+	c.conns.close()
+	c.attached, c.conns = &a, conns
+	c.client = api.DialWith(e, conns.dial)
 	close(c.changed)
 	c.changed = make(chan struct{})
+}
+
+// connections remembers what was dialled over one attachment: with the link gone, HTTP/2 would wait for
+// answers that cannot come.
+type connections struct {
+	dialer net.Dialer
+
+	mu     sync.Mutex
+	open   []net.Conn
+	closed bool
+}
+
+func (c *connections) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := c.dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		conn.Close()
+		return nil, net.ErrClosed
+	}
+	if len(c.open) > 8 { // the transport keeps one or two; the others ended
+		c.open = c.open[1:]
+	}
+	c.open = append(c.open, conn)
+	return conn, nil
+}
+
+func (c *connections) close() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, conn := range c.open {
+		conn.Close()
+	}
 }
 
 func (c *control) current() (*attachment, *http.Client, <-chan struct{}) {
