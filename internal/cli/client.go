@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -50,12 +51,12 @@ func explain(err error, endpoint, listing string) error {
 	said := errors.New(remote.Message())
 	switch remote.Code() {
 	case connect.CodeNotFound:
-		return fail(ExitNotFound, hintListing(listing), said)
+		return fail(ExitNotFound, hintFor(said, hintListing(listing)), said)
 	case connect.CodeInvalidArgument, connect.CodeOutOfRange:
 		return fail(ExitUsage, "", said)
 	case connect.CodeAlreadyExists, connect.CodeFailedPrecondition, connect.CodePermissionDenied,
 		connect.CodeAborted, connect.CodeResourceExhausted:
-		return fail(ExitRefused, "", said)
+		return fail(ExitRefused, hintForce(said), said)
 	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
 		return unreachable(err, endpoint, remote.Message())
 	case connect.CodeUnimplemented:
@@ -64,6 +65,22 @@ func explain(err error, endpoint, listing string) error {
 		return failf(ExitFailed, "", "interrupted")
 	}
 	return fail(ExitFailed, "", said)
+}
+
+// hintFor leaves the hint out where the controller gave one.
+func hintFor(said error, hint string) string {
+	if strings.Contains(said.Error(), "scaffold ") {
+		return ""
+	}
+	return hint
+}
+
+// hintForce names the flag for what the API calls force.
+func hintForce(said error) string {
+	if strings.Contains(said.Error(), "force") {
+		return "--force does it anyway"
+	}
+	return ""
 }
 
 func hintListing(listing string) string {

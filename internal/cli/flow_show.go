@@ -64,16 +64,33 @@ func flowShow(f *flows) *cobra.Command {
 	}
 }
 
+// drawFlow leaves out what is not known: who owns a host's own address has no flow.
 func drawFlow(t *table, f *apiv1.Flow) {
-	t.row("flow", f.Id)
-	t.row("host", f.Host)
-	t.row("role", f.Role+" of "+orElse(f.Service, "no service"))
-	t.row("protocol", f.Proto)
-	t.row("state", f.State)
-	t.row("program sees", f.Local+" -> "+f.Peer)
-	t.row("on the wire", f.WireLocal+" -> "+f.WirePeer)
-	t.row("process", process(f))
-	t.row("idle", idle(f))
+	for _, line := range [][2]string{
+		{"flow", f.Id},
+		{"host", f.Host},
+		{"role", f.Role},
+		{"service", f.Service},
+		{"protocol", f.Proto},
+		{"state", f.State},
+		{"program sees", arrow(f.Local, f.Peer)},
+		{"on the wire", arrow(f.WireLocal, f.WirePeer)},
+		{"process", process(f)},
+	} {
+		if line[1] != "" {
+			t.row(line[0], line[1])
+		}
+	}
+	if f.State != "" {
+		t.row("idle", idle(f))
+	}
+}
+
+func arrow(from, to string) string {
+	if from == "" || to == "" {
+		return from + to
+	}
+	return from + " -> " + to
 }
 
 func process(f *apiv1.Flow) string {

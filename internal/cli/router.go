@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -48,9 +49,13 @@ func sortRouters(routers []*apiv1.Router) {
 func drawRouters(t *table, routers []*apiv1.Router) {
 	t.row("NAME", "KIND", "STATE", "LOCATOR", "HOSTS", "LINKS", "RULES", "RESOLVED", "REFUSED")
 	for _, r := range routers {
-		t.row(r.Name, kind(r), r.State, r.Locator, r.Block, len(r.Links), r.Generation, r.Resolved, r.Refused)
+		t.row(r.Name, kind(r), r.State, r.Locator, r.Block, len(r.Links), generation(r.Generation), r.Resolved, r.Refused)
 	}
 }
+
+// generation prints the number of a set of rules: the controller's start that made it, and the change
+// since that start.
+func generation(g uint64) string { return fmt.Sprintf("%d.%d", g>>32, uint32(g)) }
 
 // kind says whether the router refines names or only forwards.
 func kind(r *apiv1.Router) string {

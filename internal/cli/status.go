@@ -41,7 +41,7 @@ func drawStatus(t *table, s *apiv1.Status, endpoint string) {
 	t.row("services in", s.GetSpace().GetServices())
 	t.row("locators in", s.GetSpace().GetAs())
 	t.row("identities in", s.GetSpace().GetIdentities())
-	t.row("rules", fmt.Sprintf("generation %d", s.Generation))
+	t.row("rules", "generation "+generation(s.Generation))
 	t.row("hosts", s.Hosts)
 	t.row("routers", s.Routers)
 	t.row("services", fmt.Sprintf("%d with %d instances", s.Services, s.Instances))

@@ -72,6 +72,8 @@ func TestEveryFindingIsMade(t *testing.T) {
 		{name: "large buffers", files: map[string]string{"/proc/sys/net/core/rmem_default": "8388608"}, want: Good, about: "rmem_default"},
 		{name: "state rule on a router", files: map[string]string{"/proc/sys/net/ipv6/conf/all/forwarding": "1"},
 			programs: map[string]string{"nft": nft + "accept;\n\t\tct state invalid drop\n\t}\n}"}, want: InWay, about: "nftables by connection state"},
+		{name: "state rule, exempt", files: map[string]string{"/proc/sys/net/ipv6/conf/all/forwarding": "1"},
+			programs: map[string]string{"nft": nft + "accept;\n\t\tip6 saddr fd5d:0:1::/48 notrack\n\t\tct state invalid drop\n\t}\n}"}, want: Good, about: "nftables"},
 		{name: "state rule", programs: map[string]string{"nft": nft + "accept;\n\t\tct state invalid drop\n\t}\n}"}, want: Note, about: "nftables by connection state"},
 		{name: "policy drop", programs: map[string]string{"nft": nft + "drop;\n\t}\n}"}, want: InWay, about: "nftables with policy drop"},
 		{name: "reverse path", programs: map[string]string{"nft": nft + "accept;\n\t\tmeta nfproto ipv6 fib saddr . mark . iif oif missing drop\n\t}\n}"}, want: Note, about: "nftables reverse-path"},

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,6 +12,7 @@ type rules struct {
 	drops    []string // base chains that drop what no rule accepts
 	tracked  []string // rules that judge by conntrack's state
 	reversed []string // rules that check the way back
+	exempt   []string // rules that let packets pass untracked
 }
 
 // readRules understands the text of nft list ruleset and of ip6tables-save: line by line, which is
@@ -49,6 +51,8 @@ func (r *rules) base(chain string, drops bool) {
 func (r *rules) rule(line string) {
 	dropping := strings.Contains(line, "drop") || strings.Contains(line, "reject") || strings.Contains(line, "DROP") || strings.Contains(line, "REJECT")
 	switch {
+	case strings.Contains(line, "notrack"), strings.Contains(line, "NOTRACK"), strings.Contains(line, "CT --notrack"):
+		r.exempt = append(r.exempt, line)
 	case strings.Contains(line, "fib saddr") && dropping, strings.Contains(line, "-m rpfilter"):
 		r.reversed = append(r.reversed, line)
 	case strings.Contains(line, "ct state") && strings.Contains(line, "invalid") && dropping,
@@ -59,7 +63,7 @@ func (r *rules) rule(line string) {
 
 func (r rules) findings(m Machine, name string) []Finding {
 	var all []Finding
-	if len(r.tracked) > 0 {
+	if len(r.tracked) > 0 && !r.untracked(m) {
 		state, cost := judge(m, trackingHere, trackingCost)
 		all = append(all, Finding{"filters", name + " by connection state", state, r.tracked[0] + more(r.tracked), cost, exempt(m)})
 	}
@@ -84,4 +88,9 @@ func more(rules []string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (and %d more)", len(rules)-1)
+}
+
+// untracked reports whether a rule keeps connection tracking off the network's packets.
+func (r rules) untracked(m Machine) bool {
+	return slices.ContainsFunc(r.exempt, func(line string) bool { return strings.Contains(line, m.Space.AS.String()) })
 }
