@@ -70,7 +70,7 @@ func (c *controller) joinRouter(j *apiv1.RouterJoin, links ...*apiv1.Neighbour) 
 	r.cancel = func() { cancel(); hangUpStream(r.stream) }
 	c.t.Cleanup(r.cancel)
 	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Join{Join: j}})
-	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: &apiv1.Neighbours{Links: links}}})
+	_ = r.stream.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: &apiv1.Neighbours{Links: links}}}) // fails where it is refused
 	go r.read()
 	return r
 }

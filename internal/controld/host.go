@@ -125,6 +125,7 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, l sid.Locator) {
 	}
 	h.place(j, l)
 	h.session, h.reported, h.told = s, false, make(map[sid.ServiceID]uint64)
+	delete(n.news, h)
 	if h.wanted == nil {
 		h.wanted = make(map[sid.Triple]wish)
 	}

@@ -35,6 +35,7 @@ type network struct {
 	quarantine map[sid.Locator]held // only who had it may have it again
 	holds      uint64               // quarantines begun
 	overrides  map[overrideKey]store.Override
+	news       map[*host][]*apiv1.ServicePolicy // for hosts, since the last flush
 	events     *history
 	grace      *grace // nil once rules are sent
 	notSaved   error  // what is wrong with the store
@@ -57,6 +58,7 @@ func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
 		blocks:     make(map[uint8]string),
 		quarantine: make(map[sid.Locator]held),
 		overrides:  make(map[overrideKey]store.Override),
+		news:       make(map[*host][]*apiv1.ServicePolicy),
 		events:     newHistory(),
 	}
 }
@@ -91,6 +93,7 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 
 // flush sends what follows from the changes since the last time. The loop calls it after each batch.
 func (n *network) flush() {
+	n.tellNews()
 	if n.grace != nil && !n.grace.over(n) {
 		return
 	}

@@ -133,13 +133,23 @@ func (n *network) tellPolicy(h *host, id sid.ServiceID) {
 		return
 	}
 	h.told[id] = r.Version
-	h.session.send(servicePolicy(r, false))
+	n.news[h] = append(n.news[h], servicePolicy(r, false))
 }
 
-func servicePolicy(r names.Record, gone bool) *apiv1.HostOrder {
-	return &apiv1.HostOrder{Order: &apiv1.HostOrder_Services{Services: &apiv1.ServicePolicies{Entries: []*apiv1.ServicePolicy{{
+func servicePolicy(r names.Record, gone bool) *apiv1.ServicePolicy {
+	return &apiv1.ServicePolicy{
 		Name: r.Name, Ss: r.ID.SS, Suffix: uint64(r.ID.Suffix), Policy: apiPolicy(r.Policy), Gone: gone,
-	}}}}}
+	}
+}
+
+// tellNews sends each host what changed for it in one message: a host may serve thousands.
+func (n *network) tellNews() {
+	for h, entries := range n.news {
+		if h.session != nil {
+			h.session.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Services{Services: &apiv1.ServicePolicies{Entries: entries}}})
+		}
+	}
+	clear(n.news)
 }
 
 // adopt registers what hosts asked for before the service existed, or before it came back.

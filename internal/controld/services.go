@@ -119,7 +119,7 @@ func (n *network) removeService(r names.Record) {
 	for _, h := range n.hosts {
 		if _, told := h.told[r.ID]; told && h.session != nil {
 			delete(h.told, r.ID)
-			h.session.send(servicePolicy(r, true))
+			n.news[h] = append(n.news[h], servicePolicy(r, true))
 		}
 	}
 	n.event("service.remove", r.Name, "service removed", "sid", r.ID.String())
