@@ -138,7 +138,7 @@ func (c *control) run(ctx context.Context) {
 			continue
 		}
 		joined, err := c.attempt(ctx, changed, a, client)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || c.isLeaving() {
 			return
 		}
 		if joined {

@@ -221,3 +221,31 @@ func TestNoUplinkAndNoRouter(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An upgrade: --keep leaves everything to the next daemon, whose own end removes it.
+func TestKeepLeavesTheDataPath(t *testing.T) {
+	l := newLink(t)
+	before := l.kernelState(t)
+	d := l.start(t, func(c *Config) { c.Keep = true })
+	l.program(t, 80)
+	l.controller.until(t, d, "port 80 ready", ready(80, true))
+	running := l.kernelState(t)
+	d.Signal(syscall.SIGTERM)
+	if err := d.Wait(); err != nil {
+		t.Error(err)
+	}
+	if after := l.kernelState(t); after != running {
+		t.Errorf("kept:\n%s\nwant:\n%s", after, running)
+	}
+	d = l.start(t, nil)
+	d.WaitFor(t, "adopted=true")
+	l.controller.until(t, d, "join", func(r *apiv1.HostReport) bool { return r.GetJoin() != nil })
+	l.controller.until(t, d, "snapshot", func(r *apiv1.HostReport) bool { return len(r.GetSnapshot().GetEntries()) == 1 })
+	d.Signal(syscall.SIGTERM)
+	if err := d.Wait(); err != nil {
+		t.Error(err)
+	}
+	if after := l.kernelState(t); after != before {
+		t.Errorf("left behind:\n%s\nbefore:\n%s", after, before)
+	}
+}
