@@ -18,6 +18,14 @@ static __always_inline int parse_quote(struct __sk_buff *skb, const struct packe
 	q->dst = ADDR(head + 24);
 	q->l4 = p->l4 + 8 + IP6_LEN;
 	q->sport = q->dport = 0;
+	if (q->proto == EXT_FRAGMENT) {
+		if (bpf_skb_load_bytes(skb, q->l4, head, 8))
+			return -1;
+		q->proto = head[0];
+		q->l4 += 8;
+		if (*(__u16 *)(head + 2) & bpf_htons(0xfff8))
+			return 0;
+	}
 	if (bpf_skb_load_bytes(skb, q->l4, ports, sizeof(ports)))
 		return 0;
 	if (q->proto == PROTO_ICMPV6) {

@@ -50,7 +50,23 @@ func (e *Edge) InjectRefusal(ev Event) error {
 	if ev.Kind != Refused || len(ev.Packet) < ip6Len {
 		return errors.New("host edge: inject refusal: the event holds none")
 	}
-	return e.inject(&e.sockets.local, Mark, ev.Packet, ev.Local.Addr())
+	return e.inject(&e.sockets.local, Mark, completed(ev.Packet), ev.Local.Addr())
+}
+
+// completed is the packet with its checksum computed. Where sender and router offload it (veth pairs do), what
+// the edge copies has only half of one, and the kernel believes it only as long as it knows that.
+func completed(packet []byte) []byte {
+	b := append([]byte(nil), packet...)
+	at := ip6Len + 2
+	if b[6] == unix.IPPROTO_TCP {
+		at = ip6Len + 16
+	}
+	if len(b) < at+2 {
+		return b
+	}
+	clear(b[at : at+2])
+	binary.BigEndian.PutUint16(b[at:], checksum(b))
+	return b
 }
 
 // Retry sends the SYN or datagram that was refused again, to be resolved anew.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -233,8 +232,6 @@ func moved(before, after map[string]uint64) (names []string) {
 	}
 	return names
 }
-
-func TestMain(m *testing.M) { os.Exit(m.Run()) }
 
 // addrs reads source and destination of an output.
 func addrs(o flow.Output) (src, dst netip.Addr) { return bpftest.Addrs(o.Data) }

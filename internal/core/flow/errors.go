@@ -15,12 +15,23 @@ func (p *packet) quoted() (packet, bool) {
 	}
 	q := packet{b: b, proto: sid.Proto(b[6])}
 	q.src, q.dst = addrs(b)
-	if len(b) < ip6Len+8 {
+	t := b[ip6Len:]
+	if q.proto == extFragment {
+		if len(t) < 8 {
+			return q, false
+		}
+		q.proto = sid.Proto(t[0])
+		if binary.BigEndian.Uint16(t[2:])&0xfff8 != 0 {
+			return q, true
+		}
+		t = t[8:]
+	}
+	if len(t) < 8 {
 		return q, true
 	}
-	q.sport, q.dport = binary.BigEndian.Uint16(b[ip6Len:]), binary.BigEndian.Uint16(b[ip6Len+2:])
+	q.sport, q.dport = binary.BigEndian.Uint16(t), binary.BigEndian.Uint16(t[2:])
 	if q.proto == sid.ICMPv6 {
-		q.sport = binary.BigEndian.Uint16(b[ip6Len+4:])
+		q.sport = binary.BigEndian.Uint16(t[4:])
 		q.dport = q.sport
 	}
 	return q, true
