@@ -38,6 +38,20 @@ static __always_inline int sum_packet(struct __sk_buff *skb, __u32 off, __u32 le
 }
 
 /*
+ * unfinished says whether the transport checksum is still the half that an offloading sender leaves: the pseudo
+ * header's sum, which then is *half. The last device on the way completes it, inside the quote.
+ */
+static __always_inline int unfinished(struct __sk_buff *skb, __u32 l2, const struct packet *p, __u16 *half)
+{
+	__u32 len = bpf_ntohs(p->payload_len) - (p->l4 - l2 - IP6_LEN);
+	int off = checksum_offset(p);
+
+	if (off < 0 || p->fragment != WHOLE || bpf_skb_load_bytes(skb, p->l4 + off, half, sizeof(*half)))
+		return 0;
+	return *half == fold(pseudo_sum(&p->src, &p->dst, len, p->proto));
+}
+
+/*
  * refuse makes the packet an ICMPv6 destination unreachable with the given code from *from to its sender, and
  * turns the frame around; the caller redirects. The kernel's own errors are rate-limited, these are not.
  * Returns 0 or -1; packet pointers are invalid afterwards.
@@ -64,18 +78,28 @@ static __always_inline int refuse(struct __sk_buff *skb, __u32 l2, const struct 
 		.code = code,
 	};
 	_Static_assert(sizeof(h) == IP6_LEN + ICMP6_LEN, "no holes");
+	__u16 half = 0;
 	__u64 sum;
 
 	if (quote > QUOTE_MAX)
 		quote = QUOTE_MAX;
 	quote &= ~3U;
+	/* A completed transport checksum makes header and data sum up to the complement of the half. */
+	__u32 summed = quote;
+
+	if (unfinished(skb, l2, p, &half) && p->l4 - l2 < quote) {
+		summed = p->l4 - l2;
+		half = ~half;
+	} else {
+		half = 0;
+	}
 	if (bpf_skb_change_tail(skb, l2 + quote, 0))
 		return -1;
 	if (bpf_skb_adjust_room(skb, sizeof(h), BPF_ADJ_ROOM_MAC, 0))
 		return -1;
 	sum = pseudo_sum(&h.src, &h.dst, ICMP6_LEN + quote, PROTO_ICMPV6);
-	sum += (__u16)(h.type | h.code << 8);
-	if (sum_packet(skb, l2 + sizeof(h), quote, &sum))
+	sum += (__u16)(h.type | h.code << 8) + (__u64)half;
+	if (sum_packet(skb, l2 + sizeof(h), summed, &sum))
 		return -1;
 	h.len = bpf_htons(ICMP6_LEN + quote);
 	h.sum = ~fold(sum);
