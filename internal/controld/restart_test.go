@@ -166,3 +166,58 @@ func TestLinksBecomeRoutes(t *testing.T) {
 	c.await("they are gone with the carrier", func() bool { return way(block) == "" && way("fd5c::/32") == "" })
 	c.event("link.down")
 }
+
+// The daemons of a router and its host are away. As long as neighbours see the router its hosts are
+// trusted; when they do not, others are preferred, and the router's return undoes it.
+func TestHostsBehindASilentRouterAreSuspect(t *testing.T) {
+	c := start(t, Config{Lease: time.Millisecond})
+	id := c.create("web")
+	r := c.router("r1")
+	far := c.joinRouter(&apiv1.RouterJoin{Name: "r2", BootId: "2"})
+	c.await("r2 has joined", func() bool { far.mu.Lock(); defer far.mu.Unlock(); return far.joined != nil })
+	a, b := c.host("s1", "r1"), c.host("s2", "r2")
+	a.serves(web(id))
+	b.serves(web(id))
+	both := weights{a.locator(): 100, b.locator(): 100}
+	r.has(web(id), both)
+	far.cancel()
+	b.cancel()
+	c.event("router.gone")
+	c.event("host.silent")
+	r.has(web(id), weights{a.locator(): 100})
+	c.joinRouter(&apiv1.RouterJoin{Name: "r2", BootId: "2"})
+	r.has(web(id), both)
+}
+
+func TestRoutersShowWhatTheyCount(t *testing.T) {
+	c := start(t, Config{})
+	r := c.router("r1")
+	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Counters{Counters: &apiv1.RouterCounters{
+		Counters: map[string]uint64{"resolved": 5, "refused_unknown": 2, "refused_no_port": 1}, TableBytes: 64, Instances: 3,
+	}}})
+	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Applied{Applied: &apiv1.Applied{Generation: 9, Error: "no room"}}})
+	c.event("router.error")
+	list, err := c.admin.ListRouters(t.Context(), connect.NewRequest(&apiv1.ListRoutersRequest{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := list.Msg.Routers[0]; got.Resolved != 5 || got.Refused != 3 || got.TableBytes != 64 || got.TableInstances != 3 || got.Generation != 9 || got.State != "up" {
+		t.Errorf("the router shows as %v", got)
+	}
+}
+
+func TestLoadIsShown(t *testing.T) {
+	c := start(t, Config{})
+	id := c.create("web")
+	r := c.router("r1")
+	h := c.host("s1", "r1")
+	h.serves(web(id))
+	h.report(&apiv1.HostReport{Report: &apiv1.HostReport_Load{Load: &apiv1.Load{Flows: 9, Cpu: 0.5, Triples: []*apiv1.TripleLoad{
+		{Ss: id.SS, Suffix: uint64(id.Suffix), Proto: 6, Port: 80, Flows: 4, AcceptQueue: 2},
+	}}}})
+	r.has(web(id), weights{h.locator(): 100})
+	c.await("the load is shown", func() bool {
+		i := c.service("web").Instances
+		return len(i) == 1 && i[0].Flows == 4 && i[0].AcceptQueue == 2 && c.hosts()["s1"].GetCpu() == 0.5
+	})
+}

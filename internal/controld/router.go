@@ -82,6 +82,7 @@ func (n *network) admitRouter(s *routerSession, want store.Router, j *apiv1.Rout
 	}
 	r.session, r.synced, r.reported, r.bootID = s, false, false, j.BootId
 	clear(r.states)
+	n.trustAgain(r)
 	n.event("router.join", r.Name, "router joined", "block", uitoa(r.Block), "holds", uitoa(j.Generation), "version", j.Version)
 	s.send(&apiv1.RouterOrder{Order: &apiv1.RouterOrder_Joined{Joined: n.routerJoined(r)}})
 }
@@ -143,6 +144,15 @@ func (n *network) unreachableHosts(r *router) {
 	for _, h := range n.places {
 		if h.Router == r.Name && h.session == nil && h.state == plan.HostUp {
 			n.hostState(h, plan.HostSuspect, "its first-hop router "+r.Name+" is silent")
+		}
+	}
+}
+
+// trustAgain takes back what unreachableHosts said: the router's own word follows, where it differs.
+func (n *network) trustAgain(r *router) {
+	for _, h := range n.places {
+		if h.Router == r.Name && h.state == plan.HostSuspect {
+			n.hostState(h, plan.HostUp, "")
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -143,13 +144,23 @@ func (n *network) router(r *router) *apiv1.Router {
 	m := &apiv1.Router{
 		Name: r.Name, Locator: p.Locator.String(), Block: p.Block().String(), Service: r.Service, State: "gone",
 		Links: n.links(r), Generation: r.applied,
-		Resolved: r.counters.GetCounters()["resolved"], Refused: r.counters.GetCounters()["refused"],
+		Resolved: r.counters.GetCounters()["resolved"], Refused: refusals(r.counters.GetCounters()),
 		TableBytes: r.counters.GetTableBytes(), TableInstances: r.counters.GetInstances(),
 	}
 	if r.session != nil {
 		m.State = "up"
 	}
 	return m
+}
+
+// refusals adds up the router's counters of them, one for each reason.
+func refusals(counters map[string]uint64) (sum uint64) {
+	for name, count := range counters {
+		if strings.HasPrefix(name, "refused") {
+			sum += count
+		}
+	}
+	return sum
 }
 
 // links are those to other routers as they are reported, and the hosts.
