@@ -1,0 +1,163 @@
+package host
+
+import (
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"scaffold.dev/scaffold/internal/bpf/bpftest"
+	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/sid"
+)
+
+// older makes every flow look idle for d more.
+func older(t *testing.T, e *Edge, d time.Duration) {
+	t.Helper()
+	var id uint64
+	var in edgeIngressFlow
+	for it := e.maps.IngressFlows.Iterate(); it.Next(&id, &in); {
+		var out edgeEgressFlow
+		must(t, e.maps.EgressFlows.Lookup(&in.Key, &out))
+		in.Seen, out.Seen = in.Seen-uint64(d), out.Seen-uint64(d)
+		must(t, e.maps.IngressFlows.Put(id, &in))
+		must(t, e.maps.EgressFlows.Put(&in.Key, &out))
+	}
+}
+
+func TestSweepRemovesWhatHasEnded(t *testing.T) {
+	w := newWorld(t)
+	p := connect(t, w, 4000, 100) // will see both FINs
+	bind(t, w, p, peerP, 4000, 100)
+	q := connect(t, w, 4001, 100) // stays open
+	bind(t, w, q, peerQ, 4001, 100)
+	w.send(udp(vid, dnsAddr, 5000, 53, "q").Bytes())
+	w.send(tcp(vid, webAddr, 4000, 80, bpftest.FIN|bpftest.ACK, 101, 901).Bytes())
+	w.arrive(tcp(peerP, p, 80, 4000, bpftest.FIN|bpftest.ACK, 901, 102).Bytes())
+	steps := []struct {
+		idle    time.Duration
+		removed int
+	}{{0, 0}, {endedIdle - time.Second, 0}, {2 * time.Second, 1}, {datagramIdle, 1}, {24 * time.Hour, 0}}
+	for _, s := range steps {
+		older(t, w.edge, s.idle)
+		got, err := w.edge.Sweep()
+		if err != nil || got.Removed != s.removed {
+			t.Fatalf("%v later: %+v %v, want %d removed", s.idle, got, err, s.removed)
+		}
+	}
+	if _, ok, _ := w.edge.Flow(sid.SocketID(sid.Low(q))); !ok {
+		t.Error("the open connection is gone")
+	}
+	n := 0
+	for it := w.edge.maps.EgressFlows.Iterate(); it.Next(new(edgeFlowKey), new(edgeEgressFlow)); n++ {
+	}
+	if n != 1 {
+		t.Errorf("%d entries in the egress map, want 1", n)
+	}
+}
+
+func TestSweepHurriesWhenTheMapFills(t *testing.T) {
+	for _, c := range []struct {
+		count int
+		want  time.Duration
+	}{{10, endedIdle}, {51, endedIdleHalf}, {76, endedIdleTight}} {
+		if l := limitsAt(c.count, 100); l.ended != c.want {
+			t.Errorf("%d of 100: ended flows are kept %v, want %v", c.count, l.ended, c.want)
+		}
+	}
+}
+
+func TestSweepTenThousandFlows(t *testing.T) {
+	e := newEdge(t, Config{MaxFlows: 20000})
+	for i := range 10000 {
+		key := edgeFlowKey{Proto: 17, Lport: portBytes(uint16(i)), Local: vid.As16(), Remote: webAddr.As16()}
+		id := network(1<<63 | uint64(i))
+		must(t, e.maps.IngressFlows.Put(id, &edgeIngressFlow{Key: key, State: 3, Role: 1, Seen: 1}))
+		must(t, e.maps.EgressFlows.Put(&key, &edgeEgressFlow{Socket: half(1<<63 | uint64(i)), Seen: 1}))
+	}
+	got, err := e.Sweep()
+	if err != nil || got.Removed+got.Flows != 10000 {
+		t.Fatalf("%+v %v, want 10000 in all", got, err)
+	}
+	// The machine may have been up for less than the limit: then nothing is old yet.
+	if up := time.Duration(monotonic()); up > datagramIdle && got.Removed != 10000 {
+		t.Errorf("%+v after %v of uptime, want all removed", got, up)
+	}
+}
+
+// TestAdoptedEdgeKeepsItsFlows: the process ends without a word, the next one takes over; between them packets
+// go on, and afterwards new flows work.
+func TestAdoptedEdgeKeepsItsFlows(t *testing.T) {
+	n := newNetwork(t)
+	pin := filepath.Join(nstest.BPFFS, "host-adopt")
+	client, server := n.host(t, "client", 1, Config{Pin: pin}), n.host(t, "server", 2, Config{})
+	counters(t, client, server)
+	n.serve(t, webTCP, server)
+	go echoServer(server.Listen(t, "tcp6", at(webAddr, 80)))
+	c, err := client.dial(at(webAddr, 80))
+	must(t, err)
+	defer c.Close()
+	within(t, c)
+	exchange(t, c, "before")
+	client.edge.Close(true)
+	exchange(t, c, "between")
+	client.Do(func() {
+		var err error
+		client.edge, err = Open(Config{Space: space, Identity: client.vid, Pin: pin})
+		must(t, err)
+	})
+	if !client.edge.Adopted() {
+		t.Error("the pinned edge was not adopted")
+	}
+	exchange(t, c, "after")
+	if n, err := client.edge.Count(); n != 1 || err != nil {
+		t.Errorf("%d flows %v, want 1", n, err)
+	}
+	second, err := client.dial(at(webAddr, 80))
+	must(t, err)
+	defer second.Close()
+	within(t, second)
+	exchange(t, second, "new")
+	client.Do(func() { must(t, client.edge.Attach(client.Index(t, "up"))) }) // again: no harm
+	exchange(t, second, "attached twice")
+	must(t, client.edge.Close(false))
+	if left, _ := filepath.Glob(filepath.Join(pin, "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func exchange(t *testing.T, c net.Conn, what string) {
+	t.Helper()
+	_, err := c.Write([]byte(what))
+	must(t, err)
+	buf := make([]byte, len(what))
+	if _, err := io.ReadFull(c, buf); err != nil || string(buf) != what {
+		t.Fatalf("%s: %q %v", what, buf, err)
+	}
+}
+
+func TestUnknownLayoutIsRefused(t *testing.T) {
+	pin := filepath.Join(nstest.BPFFS, "host-other")
+	e := newEdge(t, Config{Pin: pin})
+	c := edgeHostConfig{Abi: 99}
+	must(t, e.maps.Config.Update(uint32(0), &c, ebpf.UpdateAny))
+	if _, err := Open(Config{Space: space, Pin: pin}); !errors.Is(err, ErrABI) {
+		t.Errorf("open: %v, want ErrABI", err)
+	}
+}
+
+func TestSuffixOfAnotherServiceIsRefused(t *testing.T) {
+	e := newEdge(t, Config{})
+	must(t, e.Admit(webTCP))
+	twin := sid.Triple{Service: sid.ServiceID{SS: 9, Suffix: web.Suffix}, Proto: sid.TCP, Port: 80}
+	if err := e.Admit(twin); !errors.Is(err, ErrSuffix) {
+		t.Errorf("admit: %v, want ErrSuffix", err)
+	}
+	must(t, e.Admit(webTCP)) // twice is once
+	must(t, e.Withdraw(webTCP))
+	must(t, e.Admit(twin))
+}
