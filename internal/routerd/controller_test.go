@@ -29,7 +29,7 @@ type fakeController struct {
 type fakeSession struct {
 	t       *testing.T
 	join    *apiv1.RouterJoin
-	stream  *connect.BidiStream[apiv1.RouterReport, apiv1.RouterOrder]
+	orders  chan *apiv1.RouterOrder // sent by the handler, which owns the stream
 	reports chan *apiv1.RouterReport
 	end     chan struct{}
 }
@@ -48,7 +48,7 @@ func (c *fakeController) Router(ctx context.Context, stream *connect.BidiStream[
 	if err != nil {
 		return err
 	}
-	s := &fakeSession{join: first.GetJoin(), stream: stream, reports: make(chan *apiv1.RouterReport, 1000), end: make(chan struct{})}
+	s := &fakeSession{join: first.GetJoin(), orders: make(chan *apiv1.RouterOrder, 100), reports: make(chan *apiv1.RouterReport, 1000), end: make(chan struct{})}
 	c.sessions <- s
 	go func() {
 		for {
@@ -60,11 +60,18 @@ func (c *fakeController) Router(ctx context.Context, stream *connect.BidiStream[
 			s.reports <- r
 		}
 	}()
-	select {
-	case <-s.end:
-	case <-ctx.Done():
+	for {
+		select {
+		case o := <-s.orders:
+			if err := stream.Send(o); err != nil {
+				return err
+			}
+		case <-s.end:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
 	}
-	return nil
 }
 
 // accept waits for a router and gives it the locator.
@@ -78,12 +85,7 @@ func (c *fakeController) accept(t *testing.T, own sid.Locator) *fakeSession {
 	return s
 }
 
-func (s *fakeSession) order(o *apiv1.RouterOrder) {
-	s.t.Helper()
-	if err := s.stream.Send(o); err != nil {
-		s.t.Fatalf("send an order: %v", err)
-	}
-}
+func (s *fakeSession) order(o *apiv1.RouterOrder) { s.orders <- o }
 
 // snapshot sends rules as a whole table and waits until they hold.
 func (s *fakeSession) snapshot(generation uint64, rules *apiv1.Rules) {
