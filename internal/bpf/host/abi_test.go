@@ -13,6 +13,7 @@ func TestABI(t *testing.T) {
 	}{
 		{"host_config", unsafe.Sizeof(edgeHostConfig{}), 32},
 		{"uplink", unsafe.Sizeof(edgeUplink{}), 16},
+		{"place", unsafe.Sizeof(edgePlace{}), 256},
 		{"flow_key", unsafe.Sizeof(edgeFlowKey{}), 40},
 		{"egress_flow", unsafe.Sizeof(edgeEgressFlow{}), 48},
 		{"ingress_flow", unsafe.Sizeof(edgeIngressFlow{}), 80},

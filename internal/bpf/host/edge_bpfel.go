@@ -114,6 +114,12 @@ type edgeInstanceKey struct {
 	Pad    [5]uint8
 }
 
+type edgePlace struct {
+	_        structs.HostLayout
+	Uplinks  [8]edgeUplink
+	Locators [16][8]uint8
+}
+
 type edgePolicy struct {
 	_         structs.HostLayout
 	Datagrams uint8
@@ -130,9 +136,10 @@ type edgeService struct {
 
 type edgeUplink struct {
 	_       structs.HostLayout
-	Locator [8]uint8
+	Ifindex uint32
 	Mtu     uint16
-	Pad     [6]uint8
+	Pad     [2]uint8
+	Locator [8]uint8
 }
 
 // Names of all BPF objects in the ELF.
@@ -149,12 +156,11 @@ const (
 	edgeMapIngressFlows   = "ingress_flows"
 	edgeMapIngressHalf    = "ingress_half"
 	edgeMapInstances      = "instances"
-	edgeMapLocators       = "locators"
 	edgeMapNewborns       = "newborns"
+	edgeMapPlaces         = "places"
 	edgeMapPolicies       = "policies"
 	edgeMapScratch        = "scratch"
 	edgeMapServices       = "services"
-	edgeMapUplinks        = "uplinks"
 	edgeProgEdgeEgress    = "edge_egress"
 	edgeProgEdgeIngress   = "edge_ingress"
 	edgeVarAsPrefix       = "as_prefix"
@@ -225,12 +231,11 @@ type edgeMapSpecs struct {
 	IngressFlows *ebpf.MapSpec `ebpf:"ingress_flows"`
 	IngressHalf  *ebpf.MapSpec `ebpf:"ingress_half"`
 	Instances    *ebpf.MapSpec `ebpf:"instances"`
-	Locators     *ebpf.MapSpec `ebpf:"locators"`
 	Newborns     *ebpf.MapSpec `ebpf:"newborns"`
+	Places       *ebpf.MapSpec `ebpf:"places"`
 	Policies     *ebpf.MapSpec `ebpf:"policies"`
 	Scratch      *ebpf.MapSpec `ebpf:"scratch"`
 	Services     *ebpf.MapSpec `ebpf:"services"`
-	Uplinks      *ebpf.MapSpec `ebpf:"uplinks"`
 }
 
 // edgeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -275,12 +280,11 @@ type edgeMaps struct {
 	IngressFlows *ebpf.Map `ebpf:"ingress_flows"`
 	IngressHalf  *ebpf.Map `ebpf:"ingress_half"`
 	Instances    *ebpf.Map `ebpf:"instances"`
-	Locators     *ebpf.Map `ebpf:"locators"`
 	Newborns     *ebpf.Map `ebpf:"newborns"`
+	Places       *ebpf.Map `ebpf:"places"`
 	Policies     *ebpf.Map `ebpf:"policies"`
 	Scratch      *ebpf.Map `ebpf:"scratch"`
 	Services     *ebpf.Map `ebpf:"services"`
-	Uplinks      *ebpf.Map `ebpf:"uplinks"`
 }
 
 func (m *edgeMaps) Close() error {
@@ -295,12 +299,11 @@ func (m *edgeMaps) Close() error {
 		m.IngressFlows,
 		m.IngressHalf,
 		m.Instances,
-		m.Locators,
 		m.Newborns,
+		m.Places,
 		m.Policies,
 		m.Scratch,
 		m.Services,
-		m.Uplinks,
 	)
 }
 

@@ -75,7 +75,7 @@ static __always_inline int known(struct __sk_buff *skb, struct packet *p, const 
 	struct addr src = { *(__u64 *)up->locator, *(__u64 *)f->socket }, dst = ADDR(f->peer);
 	__u32 word = word_of(p->word, !is_service(&dst), f->dscp);
 
-	f->seen = bpf_ktime_get_ns();
+	f->seen = bpf_ktime_get_coarse_ns();
 	note_end(p, src.lo);
 	return leave(skb, p, up, &src, &dst, word);
 }
@@ -218,7 +218,6 @@ static __always_inline int egress(struct __sk_buff *skb)
 {
 	struct packet p;
 	struct uplink *up;
-	__u32 ifindex = skb->ifindex;
 
 	if (parse_network(skb, l2_len, &p))
 		return TC_ACT_UNSPEC;
@@ -227,11 +226,11 @@ static __always_inline int egress(struct __sk_buff *skb)
 	/* What is only passing through, also our own bounces and answers, is somebody else's flow. */
 	if (skb->ingress_ifindex && !is_service(&p.src) && !is_identity(&p.src))
 		return TC_ACT_UNSPEC;
-	if (parse_transport(skb, &p))
+	if (parse_ports(skb, l2_len, &p))
 		return drop(HOST_MALFORMED);
 	if (!is_service(&p.dst) && !is_service(&p.src) && !is_icmp_error(&p))
 		return from_host(skb, &p);
-	up = bpf_map_lookup_elem(&uplinks, &ifindex);
+	up = uplink_of(skb->ifindex);
 	if (!up || !*(__u64 *)up->locator)
 		return drop(HOST_NO_UPLINK);
 	if (p.fragment == LATER_FRAGMENT)

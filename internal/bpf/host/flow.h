@@ -25,6 +25,33 @@ static __always_inline int in_as(const struct addr *a)
 	return (a->hi & AS_MASK) == as_prefix;
 }
 
+/* uplink_of finds the interface's entry; accepted says whether what comes for the locator is ours. */
+static __always_inline struct uplink *uplink_of(__u32 ifindex)
+{
+	__u32 zero = 0;
+	struct place *place = bpf_map_lookup_elem(&places, &zero);
+
+	if (!place)
+		return 0;
+	for (int i = 0; i < MAX_UPLINKS; i++)
+		if (place->uplinks[i].ifindex == ifindex)
+			return &place->uplinks[i];
+	return 0;
+}
+
+static __always_inline int accepted(__u64 locator)
+{
+	__u32 zero = 0;
+	struct place *place = bpf_map_lookup_elem(&places, &zero);
+
+	if (!place)
+		return 0;
+	for (int i = 0; i < MAX_LOCATORS; i++)
+		if (*(__u64 *)place->locators[i] == locator)
+			return 1;
+	return 0;
+}
+
 static __always_inline int is_identity(const struct addr *a)
 {
 	return a->hi == identities;
@@ -108,7 +135,7 @@ static __noinline int make(struct flow_key *key, struct birth *b)
 		return -1;
 	__builtin_memset(n, 0, sizeof(*n));
 	n->in.key = *key;
-	n->in.seen = n->out.seen = bpf_ktime_get_ns();
+	n->in.seen = n->out.seen = bpf_ktime_get_coarse_ns();
 	n->in.state = n->out.state = b->state;
 	n->in.role = n->out.role = b->role;
 	n->in.datagrams = n->out.datagrams = b->datagrams;

@@ -137,18 +137,6 @@ func (e *Edge) lastSeen(v *edgeIngressFlow) uint64 {
 	return max(v.Seen, out.Seen)
 }
 
-// anyLocator is the locator of one uplink that has one, for showing; 0 when there is none.
-func (e *Edge) anyLocator() sid.Locator {
-	var ifindex uint32
-	var u edgeUplink
-	for it := e.maps.Uplinks.Iterate(); it.Next(&ifindex, &u); {
-		if l := binary.BigEndian.Uint64(u.Locator[:]); l != 0 {
-			return sid.Locator(l)
-		}
-	}
-	return 0
-}
-
 func addrPort(addr [16]byte, port [2]byte) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(addr), binary.BigEndian.Uint16(port[:]))
 }

@@ -112,7 +112,7 @@ static __always_inline int to_flow(struct __sk_buff *skb, struct packet *p)
 	} else if (!same(&ADDR(f->peer), &p->src)) {
 		return second_answer(skb, p);
 	}
-	f->seen = bpf_ktime_get_ns();
+	f->seen = bpf_ktime_get_coarse_ns();
 	if (p->proto == PROTO_TCP && p->flags & (TCP_FIN | TCP_RST))
 		f->end |= (p->flags & TCP_RST ? END_RST : 0) | (p->flags & TCP_FIN ? END_FIN_IN : 0);
 
@@ -183,11 +183,11 @@ static __always_inline int ingress(struct __sk_buff *skb)
 			return drop(HOST_NOT_RESOLVED);
 		return TC_ACT_UNSPEC;
 	}
-	if (!bpf_map_lookup_elem(&locators, &p.dst.hi))
+	if (!accepted(p.dst.hi))
 		return TC_ACT_UNSPEC;
 	if (p.dst.lo == HOST_LOW)
 		return to_host(skb, &p);
-	if (parse_transport(skb, &p))
+	if (parse_ports(skb, l2_len, &p))
 		return drop(HOST_MALFORMED);
 	return is_socket(&p.dst) ? to_flow(skb, &p) : to_service_here(skb, &p);
 }

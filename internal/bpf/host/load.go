@@ -141,7 +141,7 @@ func (e *Edge) begin() error {
 
 // sharedMaps are all maps but the read-only variables, which belong to one load of the programs.
 var sharedMaps = []string{
-	edgeMapConfig, edgeMapIds, edgeMapUplinks, edgeMapLocators, edgeMapEgressFlows, edgeMapIngressFlows,
+	edgeMapConfig, edgeMapIds, edgeMapPlaces, edgeMapEgressFlows, edgeMapIngressFlows,
 	edgeMapEgressHalf, edgeMapIngressHalf, edgeMapServices, edgeMapInstances, edgeMapPolicies,
 	edgeMapFragments, edgeMapScratch, edgeMapNewborns, edgeMapEvents, edgeMapDrops,
 }
@@ -149,7 +149,7 @@ var sharedMaps = []string{
 func (e *Edge) shared() map[string]*ebpf.Map {
 	m := e.maps
 	return map[string]*ebpf.Map{
-		edgeMapConfig: m.Config, edgeMapIds: m.Ids, edgeMapUplinks: m.Uplinks, edgeMapLocators: m.Locators,
+		edgeMapConfig: m.Config, edgeMapIds: m.Ids, edgeMapPlaces: m.Places,
 		edgeMapEgressFlows: m.EgressFlows, edgeMapIngressFlows: m.IngressFlows,
 		edgeMapEgressHalf: m.EgressHalf, edgeMapIngressHalf: m.IngressHalf,
 		edgeMapServices: m.Services, edgeMapInstances: m.Instances, edgeMapPolicies: m.Policies,

@@ -23,8 +23,7 @@ const volatile __u64 identities;      /* upper 64 bits of the hosts' stable addr
 
 MAP(config, BPF_MAP_TYPE_ARRAY, __u32, struct host_config, 1, 0);
 MAP(ids, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, 1, 0); /* how many socketIDs each CPU has made */
-MAP(uplinks, BPF_MAP_TYPE_HASH, __u32, struct uplink, 64, 0);
-MAP(locators, BPF_MAP_TYPE_HASH, __u64, __u32, 256, 0);
+MAP(places, BPF_MAP_TYPE_ARRAY, __u32, struct place, 1, 0);
 
 MAP(egress_flows, BPF_MAP_TYPE_HASH, struct flow_key, struct egress_flow, 1 << 18, BPF_F_NO_PREALLOC);
 MAP(ingress_flows, BPF_MAP_TYPE_HASH, __u64, struct ingress_flow, 1 << 18, BPF_F_NO_PREALLOC);

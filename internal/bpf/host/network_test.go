@@ -31,7 +31,7 @@ type testHost struct {
 	vid     netip.Addr
 }
 
-func newNetwork(t *testing.T) *testNetwork {
+func newNetwork(t testing.TB) *testNetwork {
 	t.Helper()
 	n := &testNetwork{router: nstest.New(t, "edge-router")}
 	n.router.Forward(t)
@@ -48,7 +48,7 @@ func newNetwork(t *testing.T) *testNetwork {
 }
 
 // host joins a host with the given number.
-func (n *testNetwork) host(t *testing.T, name string, number uint16, cfg Config) *testHost {
+func (n *testNetwork) host(t testing.TB, name string, number uint16, cfg Config) *testHost {
 	t.Helper()
 	h := &testHost{NS: nstest.New(t, name), locator: space.Locator(0x100 | number), vid: space.Identity(uint64(number))}
 	nstest.Veth(t, h.NS, "up", n.router, name)
@@ -70,7 +70,7 @@ func (n *testNetwork) host(t *testing.T, name string, number uint16, cfg Config)
 }
 
 // routes is what the daemon sets up on a host.
-func (h *testHost) routes(t *testing.T, gw net.IP) {
+func (h *testHost) routes(t testing.TB, gw net.IP) {
 	t.Helper()
 	h.Sysctl(t, "net/ipv6/ip_nonlocal_bind", "1")
 	h.Addr(t, "lo", h.vid.String()+"/128")
@@ -98,7 +98,7 @@ func ipNet(p netip.Prefix) *net.IPNet {
 }
 
 // serve admits the triple at the hosts and lets the router find them.
-func (n *testNetwork) serve(t *testing.T, triple sid.Triple, hosts ...*testHost) {
+func (n *testNetwork) serve(t testing.TB, triple sid.Triple, hosts ...*testHost) {
 	t.Helper()
 	var targets []resolve.Target
 	for _, h := range hosts {
@@ -112,7 +112,7 @@ func (n *testNetwork) serve(t *testing.T, triple sid.Triple, hosts ...*testHost)
 
 // sniff watches a host's port at the router. The returned function fails the test if a service or identity
 // address was a source on the wire; so does an empty wire.
-func (n *testNetwork) sniff(t *testing.T, h *testHost) (check func()) {
+func (n *testNetwork) sniff(t testing.TB, h *testHost) (check func()) {
 	t.Helper()
 	frames := n.router.Frames(t, h.Name)
 	return func() {

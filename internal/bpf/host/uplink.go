@@ -2,7 +2,6 @@ package host
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -18,8 +17,10 @@ type Uplink struct {
 
 // SetUplink gives the uplink its locator. Flows do not store it, so that a move is this one write.
 func (e *Edge) SetUplink(ifindex int, u Uplink) error {
-	v := edgeUplink{Locator: half(uint64(u.Locator)), Mtu: u.MTU}
-	if err := e.maps.Uplinks.Put(uint32(ifindex), &v); err != nil {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	v := edgeUplink{Ifindex: uint32(ifindex), Locator: half(uint64(u.Locator)), Mtu: u.MTU}
+	if err := e.place(func(p *edgePlace) error { return p.set(v) }); err != nil {
 		return fmt.Errorf("host edge: set uplink %d: %w", ifindex, err)
 	}
 	return nil
@@ -28,17 +29,83 @@ func (e *Edge) SetUplink(ifindex int, u Uplink) error {
 // AcceptLocator says whether what arrives for the locator is ours. An old locator stays accepted for a
 // grace time: make-before-break loses nothing.
 func (e *Edge) AcceptLocator(l sid.Locator, accept bool) error {
-	key := network(uint64(l))
-	var err error
-	if accept {
-		err = e.maps.Locators.Put(key, uint32(1))
-	} else if err = e.maps.Locators.Delete(key); errors.Is(err, ebpf.ErrKeyNotExist) {
-		err = nil
-	}
-	if err != nil {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.place(func(p *edgePlace) error { return p.accept(half(uint64(l)), accept) }); err != nil {
 		return fmt.Errorf("host edge: accept %v = %v: %w", l, accept, err)
 	}
 	return nil
+}
+
+// place changes where the host is. The caller holds e.mu; the programs only read.
+func (e *Edge) place(change func(*edgePlace) error) error {
+	var p edgePlace
+	if err := e.maps.Places.Lookup(uint32(0), &p); err != nil {
+		return err
+	}
+	if err := change(&p); err != nil {
+		return err
+	}
+	return e.maps.Places.Update(uint32(0), &p, ebpf.UpdateAny)
+}
+
+// set replaces the uplink's entry, or takes a free one.
+func (p *edgePlace) set(u edgeUplink) error {
+	for _, ifindex := range []uint32{u.Ifindex, 0} {
+		for i := range p.Uplinks {
+			if p.Uplinks[i].Ifindex == ifindex {
+				p.Uplinks[i] = u
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("a host has at most %d uplinks", len(p.Uplinks))
+}
+
+func (p *edgePlace) forget(ifindex int) {
+	for i := range p.Uplinks {
+		if p.Uplinks[i].Ifindex == uint32(ifindex) {
+			p.Uplinks[i] = edgeUplink{}
+		}
+	}
+}
+
+func (p *edgePlace) accept(l [8]byte, accept bool) error {
+	var free *[8]byte
+	for i := range p.Locators {
+		at := &p.Locators[i]
+		switch {
+		case *at == l && accept:
+			return nil
+		case *at == l:
+			*at = [8]byte{}
+			return nil
+		case *at == [8]byte{} && free == nil:
+			free = at
+		}
+	}
+	if !accept {
+		return nil
+	}
+	if free == nil {
+		return fmt.Errorf("a host has at most %d locators, old ones included", len(p.Locators))
+	}
+	*free = l
+	return nil
+}
+
+// anyLocator is the locator of one uplink that has one, for showing; 0 when there is none.
+func (e *Edge) anyLocator() sid.Locator {
+	var p edgePlace
+	if err := e.maps.Places.Lookup(uint32(0), &p); err != nil {
+		return 0
+	}
+	for _, u := range p.Uplinks {
+		if l := binary.BigEndian.Uint64(u.Locator[:]); l != 0 {
+			return sid.Locator(l)
+		}
+	}
+	return 0
 }
 
 // half is one half of an address as it lies in a packet.

@@ -19,11 +19,22 @@ struct host_config {
 _Static_assert(sizeof(struct host_config) == 32, "ABI");
 
 struct uplink {
-	__u8  locator[8];
+	__u32 ifindex;    /* 0: free */
 	__u16 mtu;        /* host order; 0: no clamp */
-	__u8  pad[6];
+	__u8  pad[2];
+	__u8  locator[8]; /* zero: none yet */
 };
 _Static_assert(sizeof(struct uplink) == 16, "ABI");
+
+#define MAX_UPLINKS 8
+#define MAX_LOCATORS 16
+
+/* Where the host is. One array element, scanned: a hash lookup costs more than it. */
+struct place {
+	struct uplink uplinks[MAX_UPLINKS];
+	__u8 locators[MAX_LOCATORS][8]; /* accepted at ingress; zero: free */
+};
+_Static_assert(sizeof(struct place) == 256, "ABI");
 
 /* A flow as its socket sees it. What the key of a datagram flow must ignore is zero. */
 struct flow_key {

@@ -26,6 +26,22 @@ static __always_inline __u64 checksum_flags(const struct packet *p)
 	return p->proto == PROTO_UDP ? BPF_F_MARK_MANGLED_0 : 0;
 }
 
+/* words adds the four 32-bit words of an address. */
+static __always_inline __u64 words(const struct addr *a)
+{
+	return (a->hi & 0xffffffff) + (a->hi >> 32) + (a->lo & 0xffffffff) + (a->lo >> 32);
+}
+
+/* difference is what bpf_csum_diff gives for two addresses that replace two others, without its call. */
+static __always_inline __u32 difference(const struct packet *p, const struct addr *src, const struct addr *dst)
+{
+	struct addr was_src = { ~p->src.hi, ~p->src.lo }, was_dst = { ~p->dst.hi, ~p->dst.lo };
+	__u64 sum = words(src) + words(dst) + words(&was_src) + words(&was_dst);
+
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	return sum + (sum >> 32);
+}
+
 /*
  * rewrite replaces both addresses. One difference over all 32 bytes with PSEUDO_HDR is right for complete
  * checksums and for the halves that GSO and offloading senders leave (CHECKSUM_PARTIAL). RECOMPUTE_CSUM at the
@@ -36,15 +52,11 @@ static __always_inline int rewrite(struct __sk_buff *skb, __u32 l2, struct packe
 				   const struct addr *dst)
 {
 	struct addr to[2] = { *src, *dst };
-	struct addr from[2] = { p->src, p->dst };
 	int off = checksum_offset(p);
 
-	if (off >= 0) {
-		__s64 diff = bpf_csum_diff((__be32 *)from, sizeof(from), (__be32 *)to, sizeof(to), 0);
-
-		if (bpf_l4_csum_replace(skb, p->l4 + off, 0, diff, BPF_F_PSEUDO_HDR | checksum_flags(p)))
-			return -1;
-	}
+	if (off >= 0 && bpf_l4_csum_replace(skb, p->l4 + off, 0, difference(p, src, dst),
+					    BPF_F_PSEUDO_HDR | checksum_flags(p)))
+		return -1;
 	if (bpf_skb_store_bytes(skb, l2 + 8, to, sizeof(to), BPF_F_RECOMPUTE_CSUM))
 		return -1;
 	p->src = *src;
@@ -77,9 +89,7 @@ static __always_inline __u64 pseudo_sum(const struct addr *src, const struct add
 {
 	__u64 sum = bpf_htonl(len) + (__u64)bpf_htonl(proto);
 
-	sum += (src->hi & 0xffffffff) + (src->hi >> 32) + (src->lo & 0xffffffff) + (src->lo >> 32);
-	sum += (dst->hi & 0xffffffff) + (dst->hi >> 32) + (dst->lo & 0xffffffff) + (dst->lo >> 32);
-	return sum;
+	return sum + words(src) + words(dst);
 }
 
 /* retry_of and with_retry: the retry count of unresolved packets, in the flow label, docs/protocol.md §3.1. */

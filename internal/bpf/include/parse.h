@@ -184,6 +184,27 @@ static __always_inline int parse_transport(struct __sk_buff *skb, struct packet 
 	return 0;
 }
 
+/* parse_plain_tcp reads a header that follows the IPv6 header and lies in the linear data: nearly all of them. */
+static __always_inline int parse_plain_tcp(struct __sk_buff *skb, __u32 l2, struct packet *p)
+{
+	void *tcp = (void *)(__u64)skb->data + l2 + IP6_LEN;
+
+	if (tcp + 20 > (void *)(__u64)skb->data_end)
+		return parse_tcp(skb, p);
+	p->sport = *(__u16 *)tcp;
+	p->dport = *(__u16 *)(tcp + 2);
+	p->seq = *(__u32 *)(tcp + 4);
+	p->ack = *(__u32 *)(tcp + 8);
+	p->flags = *(__u8 *)(tcp + 13);
+	return 0;
+}
+
+/* parse_ports is parse_transport, quicker for most packets of a host. */
+static __always_inline int parse_ports(struct __sk_buff *skb, __u32 l2, struct packet *p)
+{
+	return p->proto == PROTO_TCP ? parse_plain_tcp(skb, l2, p) : parse_transport(skb, p);
+}
+
 static __always_inline int is_icmp_error(const struct packet *p)
 {
 	return p->proto == PROTO_ICMPV6 && p->fragment == WHOLE && p->type >= ICMP6_UNREACHABLE &&
