@@ -55,7 +55,7 @@ func TestMemcachedProtocol(t *testing.T) {
 	s.memcached("s1", false)
 	s.memcached("s2", true)
 	s.serving("tcp", memcachedPort)
-	out := client(t, "memccapable", "-a", "-h", s.host, "-p", strconv.Itoa(memcachedPort))
+	out := client(t, "memccapable", "-h", s.host, "-p", strconv.Itoa(memcachedPort))
 	if !strings.Contains(out, "All tests passed") {
 		t.Errorf("memccapable:\n%s", tail(out))
 	}
@@ -65,7 +65,7 @@ func TestMemcachedProtocol(t *testing.T) {
 // answer takes several datagrams.
 func TestMemcachedUDP(t *testing.T) {
 	s := newService(t, "cache")
-	s.memcached("s1", false)
+	s.memcached("s1", true)
 	s.serving("udp", memcachedPort)
 	s.serving("tcp", memcachedPort)
 	dir, value := place(t), letters(5000)
