@@ -96,4 +96,4 @@ func on(t *testing.T, host string, argv ...string) string {
 }
 
 // patience is the seconds after which a program that hangs is ended; none takes a tenth of it.
-const patience = 15
+const patience = 60
