@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -19,8 +20,8 @@ import (
 
 // The steady load: some curls side by side, each a fresh connection per request.
 const (
-	curls    = 8
-	curlRate = "60/s"
+	curls    = 32
+	curlRate = "10/s"
 	// patience is how long a curl waits for one request: longer than any hold-up that the demo causes.
 	patience = "8"
 )
@@ -47,15 +48,20 @@ func StartLoad(rig *bench.Rig, node string) (*Load, error) {
 func (l *Load) startOne(rig *bench.Rig, node string) error {
 	cmd := exec.Command("curl", "-sN", "--no-keepalive", "-H", "Connection: close", "--max-time", patience,
 		"--rate", curlRate, "-w", curlFormat, "http://web.svc/?[1-1000000]")
-	out, err := cmd.StdoutPipe()
+	out, in, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	if err := rig.Start(node, cmd); err != nil {
+	cmd.Stdout, cmd.Stderr = in, in
+	err = rig.Start(node, cmd)
+	in.Close() // curl has it
+	if err != nil {
+		out.Close()
 		return fmt.Errorf("start the load on %s: %w", node, err)
 	}
 	l.cmds = append(l.cmds, cmd)
 	l.wait.Go(func() {
+		defer out.Close()
 		parseCurl(out, l.Add)
 		io.Copy(io.Discard, out) //nolint:errcheck // a line too long for the scanner must not block curl
 		cmd.Wait()               //nolint:errcheck // it ends by our signal

@@ -89,8 +89,9 @@ func (r *Requests) AwaitCount(mark, n int, limit time.Duration) bool {
 }
 
 // curlFormat makes curl end each transfer with one line that parseCurl understands; the body before
-// it is the server's name.
-const curlFormat = `#%{http_code} %{time_total} %{errormsg}\n`
+// it is the server's name. The line goes to standard error, which curl does not buffer: it must
+// arrive when the transfer ends, also when there was no body.
+const curlFormat = `%{stderr}#%{http_code} %{time_total} %{errormsg}\n`
 
 // parseCurl reads the output of a curl that runs with curlFormat until it ends.
 func parseCurl(out io.Reader, add func(Request)) {
