@@ -25,7 +25,7 @@ test: ## everything, on a fresh machine: installs packages, builds, tests as roo
 demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves it up)
 	@scripts/as-root.sh scripts/packages.sh demo
 	@scripts/build.sh
-	@scripts/as-root.sh bin/scaffold demo $(if $(KEEP),--keep) $(if $(NET),--net $(NET))
+	@scripts/as-root.sh bin/scaffold demo $(if $(KEEP),--keep)
 
 BENCH ?= path churn cut split hogs table
 bench: build ## measure this machine (BENCH=path names one of the benchmarks)

@@ -86,7 +86,7 @@ type Burst struct {
 
 var (
 	abComplete = regexp.MustCompile(`Complete requests:\s+(\d+)`)
-	abFailed   = regexp.MustCompile(`Failed requests:\s+(\d+)`)
+	abReasons  = regexp.MustCompile(`\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptions: (\d+)\)`)
 	abNon2xx   = regexp.MustCompile(`Non-2xx responses:\s+(\d+)`)
 )
 
@@ -110,8 +110,21 @@ func runAB(ctx context.Context, rig *bench.Rig, node string, n int, meanwhile fu
 		return Burst{}, fmt.Errorf("ab on %s: %w\n%s", node, err, out.Bytes())
 	}
 	b := Burst{Complete: number(abComplete, out.Bytes()), Took: time.Since(start)}
-	b.Failed = number(abFailed, out.Bytes()) + number(abNon2xx, out.Bytes()) + n - b.Complete
+	b.Failed = abFailed(out.Bytes()) + number(abNon2xx, out.Bytes()) + n - b.Complete
 	return b, nil
+}
+
+// abFailed counts requests that failed; ab itself counts one twice that broke off before its first byte.
+func abFailed(report []byte) int {
+	m := abReasons.FindSubmatch(report)
+	if m == nil {
+		return 0
+	}
+	var n [4]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(string(m[i+1]))
+	}
+	return max(n[0]+n[1], n[2], n[3])
 }
 
 func number(re *regexp.Regexp, text []byte) int {

@@ -154,7 +154,7 @@ func killed(ctx context.Context, s *show) (Result, error) {
 	r.Requests += burst.Complete
 	r.Failed += burst.Failed
 	r.Seen = fmt.Sprintf("last request of a curl to fail began %s after the kill%s; ab failed %d, 8 at a time", ms(last), reasons(t.Failed), burst.Failed)
-	r.Holds = last <= 50*time.Millisecond && burst.Failed <= 2*8
+	r.Holds = last <= 50*time.Millisecond && burst.Failed <= 8
 	if err := s.Act(ctx, "start s2/nginx"); err != nil {
 		return Result{}, err
 	}
