@@ -10,7 +10,7 @@
                    { said = said $0 "\n" }
 END {
 	printf "%s", said # a compiler's errors, or a crash
-	if (skipped) printf "skipped:\n%s", skips
+	if (skipped && ENVIRON["SCAFFOLD_ROOT_TESTS"] != "0") printf "skipped:\n%s", skips
 	printf "%d packages: %d tests passed, %d failed, %d skipped", packages, passed, failed, skipped
 	print (broken ? "; " broken " packages FAILED" : "")
 }
