@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ func benchCommand() *cobra.Command {
 // benchFlags are what every benchmark has.
 type benchFlags struct {
 	out   *output
+	name  *string // of the lab
 	check bool
 }
 
@@ -33,20 +35,20 @@ func newBench(use, short string, run func(context.Context, *bench.Rig) (bench.Re
 		Use: use, Short: short, Args: cobra.NoArgs,
 		Example: "  sudo scaffold bench " + use + " --check\n  sudo scaffold bench " + use + " -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			rep, err := benchOnLab(cmd, run)
+			rep, err := benchOnLab(cmd, *flags.name, run)
 			if err != nil {
 				return err
 			}
 			return flags.print(cmd, rep)
 		},
 	}
-	flags.out = addOutput(cmd.Flags())
+	flags.out, flags.name = addOutput(cmd.Flags()), addLabName(cmd)
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
 	return cmd
 }
 
-func benchOnLab(cmd *cobra.Command, run func(context.Context, *bench.Rig) (bench.Report, error)) (rep bench.Report, err error) {
-	f, err := exampleLab(benchFile)
+func benchOnLab(cmd *cobra.Command, name string, run func(context.Context, *bench.Rig) (bench.Report, error)) (rep bench.Report, err error) {
+	f, err := exampleLab(benchFile, name)
 	if err != nil {
 		return rep, err
 	}
@@ -142,6 +144,9 @@ func benchTable() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if services < 1 || instances < 1 || changes < 1 {
 				return failf(ExitUsage, "", "bench table: services, instances and changes must be at least 1")
+			}
+			if os.Geteuid() != 0 {
+				return failf(ExitMissing, "try again with sudo", "bench table fills tables in the kernel and needs root")
 			}
 			rep, err := bench.Table(services, instances, changes)
 			if err != nil {

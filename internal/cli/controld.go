@@ -101,5 +101,5 @@ func (f *controldFlags) parse() error {
 		}
 		f.cfg.Services = append(f.cfg.Services, spec)
 	}
-	return f.cfg.Space.Validate()
+	return f.cfg.Check()
 }

@@ -28,12 +28,13 @@ and stop while no client is touched. Exit code 7: something did not hold.`,
 		Args:    cobra.NoArgs,
 	}
 	keep := cmd.Flags().Bool("keep", false, "leave the lab up at the end")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, *keep) }
+	name := addLabName(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, *name, *keep) }
 	return cmd
 }
 
-func runDemo(cmd *cobra.Command, keep bool) error {
-	f, err := exampleLab(demoFile)
+func runDemo(cmd *cobra.Command, name string, keep bool) error {
+	f, err := exampleLab(demoFile, name)
 	if err != nil {
 		return err
 	}
@@ -96,11 +97,15 @@ The lab is still up. Look around:
 	return err
 }
 
-// exampleLab reads a lab file that ships inside the binary.
-func exampleLab(name string) (*lab.File, error) {
-	text, err := examples.Files.ReadFile(name)
+// exampleLab reads a lab file that ships inside the binary; name, where given, replaces the one in it.
+func exampleLab(file, name string) (*lab.File, error) {
+	text, err := examples.Files.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("this binary holds no lab file %s: %w", name, err)
+		return nil, fmt.Errorf("this binary holds no lab file %s: %w", file, err)
 	}
-	return lab.Parse("examples/"+name, text)
+	f, err := lab.Parse("examples/"+file, text)
+	if err != nil {
+		return nil, err
+	}
+	return f, rename(f, name)
 }

@@ -7,8 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/bpf/features"
 )
 
 // An ExitCode is what the process returns. The values are part of the interface: docs/operate.md.
@@ -89,6 +92,8 @@ func report(stderr io.Writer, err error) int {
 	switch {
 	case err == nil:
 		return int(ExitOK)
+	case outputClosed(err): // who read it has seen enough
+		return int(ExitFailed)
 	case errors.As(err, &program):
 		return int(program)
 	case errors.As(err, &known):
@@ -102,9 +107,19 @@ func report(stderr io.Writer, err error) int {
 	return int(guess(stderr, err))
 }
 
+// outputClosed says that the reader of our output went away, as in `scaffold service ls | head -1`.
+func outputClosed(err error) bool {
+	var file *fs.PathError // a daemon that closes its connection gives another type
+	return errors.As(err, &file) && errors.Is(file, syscall.EPIPE)
+}
+
 // guess finds the code of an error that nobody classified.
 func guess(stderr io.Writer, err error) ExitCode {
+	var missing *features.MissingError
 	switch {
+	case errors.As(err, &missing):
+		fmt.Fprintln(stderr, "hint: scaffold doctor tells what this machine has")
+		return ExitMissing
 	case errors.Is(err, fs.ErrPermission):
 		if os.Geteuid() != 0 {
 			fmt.Fprintln(stderr, "hint: this needs root: try again with sudo")

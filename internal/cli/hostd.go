@@ -31,6 +31,9 @@ func hostdCommand() *cobra.Command {
 			if err != nil {
 				return fail(ExitUsage, "", err)
 			}
+			if err := cfg.Check(); err != nil {
+				return fail(ExitUsage, "scaffold hostd --help has examples", err)
+			}
 			return hostd.Run(cmd.Context(), cfg, log)
 		},
 	}

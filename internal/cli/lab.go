@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +43,7 @@ func labFail(err error) error {
 		return fail(ExitNotFound, "bring one up: scaffold lab up FILE", err)
 	case errors.As(err, &busy):
 		return fail(ExitRefused, "", err)
-	case errors.As(err, &bad):
+	case errors.As(err, &bad), errors.Is(err, syscall.EISDIR):
 		return fail(ExitUsage, "", err)
 	case errors.Is(err, lab.ErrUp):
 		return fail(ExitRefused, "", err)

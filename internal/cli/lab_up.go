@@ -15,13 +15,15 @@ func loadLab(path, name string) (*lab.File, error) {
 	if err != nil {
 		return nil, labFail(err)
 	}
-	if name != "" {
-		if err := lab.CheckName(name); err != nil {
-			return nil, fail(ExitUsage, "", err)
-		}
-		f.Name = name
+	return f, rename(f, name)
+}
+
+func rename(f *lab.File, name string) error {
+	if name == "" {
+		return nil
 	}
-	return f, nil
+	f.Name = name
+	return fail(ExitUsage, "", lab.CheckName(name))
 }
 
 func addLabName(cmd *cobra.Command) *string {

@@ -71,5 +71,8 @@ func (f *routerdFlags) run(cmd *cobra.Command) error {
 		}
 		f.cfg.Links = append(f.cfg.Links, l)
 	}
+	if err := f.cfg.Check(); err != nil {
+		return fail(ExitUsage, "scaffold routerd --help has examples", err)
+	}
 	return routerd.Run(cmd.Context(), f.cfg, log)
 }

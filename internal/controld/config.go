@@ -52,8 +52,8 @@ const (
 	DefaultQueueLength   = 4096
 )
 
-// check fills in defaults and says what is wrong.
-func (c *Config) check() error {
+// Check fills in defaults and says what is wrong.
+func (c *Config) Check() error {
 	orElse(&c.Name, "controller")
 	orElse(&c.Network, DefaultNetwork)
 	orElse(&c.Domain, DefaultDomain)

@@ -26,7 +26,7 @@ const maxMessage = 64 << 20
 // Run is the controller until ctx ends. It returns nil then, and an error where it cannot start or
 // its API fails. The store is closed in good order, but nothing depends on that.
 func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return err
 	}
 	listeners, err := listen(cfg)

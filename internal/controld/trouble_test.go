@@ -99,7 +99,7 @@ func onDisk(t *testing.T, d committer) *controller {
 		t.Fatal(err)
 	}
 	cfg := Config{Socket: dir + "/s"}
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		t.Fatal(err)
 	}
 	n := newNetwork(cfg, newSaver(d), slog.New(slog.DiscardHandler))

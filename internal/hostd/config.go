@@ -31,8 +31,8 @@ const (
 // DefaultDNS is the loopback of the host, both families.
 var DefaultDNS = []string{"[::1]:53", "127.0.0.1:53"}
 
-// check fills in defaults and says what is wrong.
-func (c *Config) check() error {
+// Check fills in defaults and says what is wrong.
+func (c *Config) Check() error {
 	orElse := func(s *string, value string) {
 		if *s == "" {
 			*s = value
@@ -46,7 +46,7 @@ func (c *Config) check() error {
 		c.DNS = DefaultDNS
 	}
 	if c.Name == "" || len(c.Name) > wire.MaxName {
-		return fmt.Errorf("host name %q: want 1 to %d characters", c.Name, wire.MaxName)
+		return fmt.Errorf("host name %.40q: want 1 to %d characters", c.Name, wire.MaxName)
 	}
 	if len(c.Uplinks) == 0 {
 		return fmt.Errorf("no uplink: name at least one interface that leads to a router")

@@ -1,7 +1,6 @@
 package hostd
 
 import (
-	"fmt"
 	"log/slog"
 	"strings"
 
@@ -12,20 +11,18 @@ import (
 // probeFeatures says what the kernel can, and what a missing feature costs. Without a needed one there
 // is no host.
 func probeFeatures(log *slog.Logger) (all []*apiv1.Feature, err error) {
-	var on, needed []string
-	for _, f := range features.Probe() {
-		all = append(all, &apiv1.Feature{Name: f.Name, On: f.Err == nil, Cost: f.Cost})
-		switch {
-		case f.Err == nil:
-			on = append(on, f.Name)
-		case f.Needed:
-			needed = append(needed, fmt.Sprintf("%s (Linux %s)", f.Name, f.Since))
-		default:
-			log.Warn("the kernel lacks a feature", "feature", f.Name, "since", f.Since, "cost", f.Cost, "error", f.Err)
-		}
+	found := features.Probe()
+	if err := features.Missing("a host", found, func(f features.Feature) bool { return f.Needed }); err != nil {
+		return nil, err
 	}
-	if len(needed) > 0 {
-		return all, fmt.Errorf("this kernel, or this process's rights, lack what a host needs: %s; scaffold doctor tells more", strings.Join(needed, ", "))
+	var on []string
+	for _, f := range found {
+		all = append(all, &apiv1.Feature{Name: f.Name, On: f.Err == nil, Cost: f.Cost})
+		if f.Err != nil {
+			log.Warn("the kernel lacks a feature", "feature", f.Name, "since", f.Since, "cost", f.Cost, "error", f.Err)
+			continue
+		}
+		on = append(on, f.Name)
 	}
 	log.Info("kernel features", "on", strings.Join(on, ", "))
 	return all, nil

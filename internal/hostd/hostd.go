@@ -58,7 +58,7 @@ type daemon struct {
 // Run is the daemon. It returns when ctx ends, after the host has left the network in good order, or
 // with an error when it cannot begin.
 func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return err
 	}
 	d := &daemon{cfg: cfg, log: log, inbox: make(chan func(), 1024), refusals: host.NewRefusals(), kernel: kernel{log: log}}

@@ -62,8 +62,8 @@ func ParseLink(s string) (Link, error) {
 	return l, nil
 }
 
-// check fills in defaults and says what is wrong.
-func (c *Config) check() error {
+// Check fills in defaults and says what is wrong.
+func (c *Config) Check() error {
 	if c.Socket == "" {
 		c.Socket = DefaultSocket
 	}
@@ -72,7 +72,7 @@ func (c *Config) check() error {
 	}
 	c.Socket = strings.TrimPrefix(c.Socket, "unix:")
 	if c.Name == "" || len(c.Name) > wire.MaxName {
-		return fmt.Errorf("router name %q: want 1 to %d characters", c.Name, wire.MaxName)
+		return fmt.Errorf("router name %.40q: want 1 to %d characters", c.Name, wire.MaxName)
 	}
 	if c.Block > 255 {
 		return fmt.Errorf("block %d: want 1 to 255, or 0 for any", c.Block)

@@ -14,6 +14,7 @@ import (
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
+	"scaffold.dev/scaffold/internal/bpf/features"
 	"scaffold.dev/scaffold/internal/bpf/router"
 	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/sid"
@@ -55,7 +56,7 @@ type daemon struct {
 // Run is the daemon. It returns when ctx ends, after everything that it put into the kernel is gone
 // again, or with an error when it cannot begin.
 func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
-	if err := cfg.check(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -110,6 +111,9 @@ func (d *daemon) open() (err error) {
 
 // openResolver loads the data plane, or adopts it.
 func (d *daemon) openResolver() (err error) {
+	if err := features.Missing("a service router", features.Probe(), func(f features.Feature) bool { return f.Router }); err != nil {
+		return err
+	}
 	if err := bpffs.Mount(d.cfg.BPFFS); err != nil {
 		return err
 	}
