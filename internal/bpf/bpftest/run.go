@@ -59,6 +59,11 @@ type skBuff struct {
 // Run gives the IPv6 packet to the program as a frame of the interface with number ifindex (1, the
 // loopback, exists everywhere).
 func Run(prog *ebpf.Program, ifindex uint32, packet []byte) (Result, error) {
+	return RunMarked(prog, ifindex, 0, packet)
+}
+
+// RunMarked is Run for a packet whose socket has a mark.
+func RunMarked(prog *ebpf.Program, ifindex, mark uint32, packet []byte) (Result, error) {
 	frame := make([]byte, EthernetLen, EthernetLen+len(packet))
 	copy(frame, DstMAC[:])
 	copy(frame[6:], SrcMAC[:])
@@ -67,7 +72,7 @@ func Run(prog *ebpf.Program, ifindex uint32, packet []byte) (Result, error) {
 	opts := ebpf.RunOptions{
 		Data:    append(frame, packet...),
 		DataOut: out,
-		Context: skBuff{Ifindex: ifindex},
+		Context: skBuff{Ifindex: ifindex, Mark: mark},
 		Repeat:  1,
 	}
 	verdict, err := prog.Run(&opts)

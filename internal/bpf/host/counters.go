@@ -31,6 +31,7 @@ var reasons = [...]string{
 	edgeHostReasonHOST_HELD:           "held",
 	edgeHostReasonHOST_RESET:          "reset",
 	edgeHostReasonHOST_DAEMON_AWAY:    "daemon_away",
+	edgeHostReasonHOST_CUT_OFF:        "cut_off",
 }
 
 // Counters is how often each thing happened since the maps were made. Names that begin with drop_ are packets

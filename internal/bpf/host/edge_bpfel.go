@@ -88,7 +88,8 @@ const (
 	edgeHostReasonHOST_HELD           edgeHostReason = 22
 	edgeHostReasonHOST_RESET          edgeHostReason = 23
 	edgeHostReasonHOST_DAEMON_AWAY    edgeHostReason = 24
-	edgeHostReasonHOST_REASONS        edgeHostReason = 25
+	edgeHostReasonHOST_CUT_OFF        edgeHostReason = 25
+	edgeHostReasonHOST_REASONS        edgeHostReason = 26
 )
 
 type edgeIngressFlow struct {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"net/netip"
+	"os"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/nstest"
@@ -24,6 +25,12 @@ func newEdge(t *testing.T, cfg Config) *Edge {
 	return e
 }
 
-func TestMain(m *testing.M) { nstest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(serverEnv) != "" {
+		playServer()
+		return
+	}
+	nstest.Main(m)
+}
 
 var vid = netip.MustParseAddr("fd5e::7")

@@ -47,6 +47,8 @@ func (l *life) step() {
 		l.w.policy(l.service(), Policy{Datagrams: d, DSCP: uint8(rapid.IntRange(0, 63).Draw(l.r, "dscp"))})
 	case 3:
 		l.w.uplink(rapid.SampledFrom([]sid.Locator{here, old, 0}).Draw(l.r, "locator"), uint16(rapid.SampledFrom([]int{0, 1280, 1500}).Draw(l.r, "mtu")))
+	case 5:
+		l.w.dying = rapid.Bool().Draw(l.r, "dying")
 	case 4:
 		l.w.tell(rapid.Bool().Draw(l.r, "told"))
 	default:

@@ -209,6 +209,50 @@ func TestListenerGoneRefusesByReset(t *testing.T) {
 	want(t, o, flow.Tell, "held")
 }
 
+// accepted is the server's end of a connection from peerP; it returns the socketID address.
+func accepted(t tester, w *world) netip.Addr {
+	t.Helper()
+	wantAddrs(t, w.arrive(tcp(peerP, here.Addr(uint64(web.Suffix)), 4000, 80, bpftest.SYN, 1, 0).Bytes()), peerP, webAddr)
+	r, _ := addrs(w.send(tcp(webAddr, peerP, 80, 4000, bpftest.SYN|bpftest.ACK, 9, 2).Bytes()))
+	wantAddrs(t, w.arrive(tcp(peerP, r, 4000, 80, bpftest.ACK, 2, 10).Bytes()), peerP, webAddr)
+	return r
+}
+
+func TestADeadProcessEndsItsConnectionsByReset(t *testing.T) {
+	w := newWorld(t)
+	accepted(t, w)
+	end := tcp(webAddr, peerP, 80, 4000, bpftest.FIN|bpftest.ACK, 10, 2)
+	flags := func(o flow.Output) uint8 { return o.Data[40+13] }
+	o := w.send(end.Bytes())
+	if want(t, o, flow.Pass, ""); flags(o) != bpftest.FIN|bpftest.ACK {
+		t.Fatalf("flags %#x of an ordinary close, want them untouched", flags(o))
+	}
+	w.dying = true
+	o = w.send(end.Bytes())
+	if want(t, o, flow.Pass, "cut_off"); flags(o) != bpftest.RST|bpftest.ACK || binary.BigEndian.Uint32(o.Data[44:]) != 10 {
+		t.Fatalf("flags %#x, want RST and ACK with the FIN's sequence number", flags(o))
+	}
+	end.Payload = []byte("the last of the answer")
+	end.Flags |= bpftest.PSH
+	o = w.send(end.Bytes())
+	if want(t, o, flow.Pass, "cut_off"); flags(o) != bpftest.ACK {
+		t.Fatalf("flags %#x of a FIN with data, want ACK alone: the FIN comes again without data", flags(o))
+	}
+	o = w.send(tcp(webAddr, peerP, 80, 4000, bpftest.ACK, 10, 2).Bytes())
+	if want(t, o, flow.Pass, ""); flags(o) != bpftest.ACK {
+		t.Fatalf("flags %#x", flags(o))
+	}
+}
+
+func TestADeadClientEndsAsKernelsDo(t *testing.T) {
+	w := newWorld(t)
+	p := connect(t, w, 4000, 100)
+	bind(t, w, p, peerP, 4000, 100)
+	w.dying = true
+	o := w.send(tcp(vid, webAddr, 4000, 80, bpftest.FIN|bpftest.ACK, 101, 901).Bytes())
+	wantAddrs(t, o, p, peerP)
+}
+
 func TestDialledPeerFailsLocally(t *testing.T) {
 	w := newWorld(t)
 	for _, src := range []netip.Addr{here.Host(), vid, webAddr} {

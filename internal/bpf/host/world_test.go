@@ -44,6 +44,8 @@ type world struct {
 	edge *Edge
 	flow *flow.Machine
 	told bool
+	// dying makes what is sent come from the socket of a process that died.
+	dying bool
 }
 
 // tester is what testing.T and rapid.T have in common.
@@ -78,7 +80,7 @@ func pinToCPU(t *testing.T) {
 }
 
 func (w *world) reset(t tester) {
-	w.t, w.told = t, false
+	w.t, w.told, w.dying = t, false, false
 	for _, m := range []*ebpf.Map{w.edge.maps.EgressFlows, w.edge.maps.EgressHalf} {
 		empty(t, m, new(edgeFlowKey))
 	}
@@ -166,7 +168,7 @@ func (w *world) step(from flow.Direction, b []byte) flow.Output {
 	if w.told {
 		w.tell(true) // fresh
 	}
-	w.flow.Handle(testTime, flow.Packet{From: from, Uplink: testUplink, Data: b})
+	w.flow.Handle(testTime, flow.Packet{From: from, Uplink: testUplink, Data: b, Dying: w.dying})
 	outs := w.flow.Drain()
 	if len(outs) != 1 {
 		w.t.Fatalf("the oracle gave %d outputs for one packet", len(outs))
@@ -178,7 +180,11 @@ func (w *world) step(from flow.Direction, b []byte) flow.Output {
 	}
 	before, err := w.edge.Counters()
 	must(w.t, err)
-	got, err := bpftest.Run(prog, testUplink, b)
+	mark := uint32(0)
+	if w.dying {
+		mark = markDying
+	}
+	got, err := bpftest.RunMarked(prog, testUplink, mark, b)
 	must(w.t, err)
 	after, err := w.edge.Counters()
 	must(w.t, err)

@@ -37,6 +37,7 @@ enum host_reason {
 	HOST_HELD,            /* refusal handed to the daemon */
 	HOST_RESET,           /* answered with RST */
 	HOST_DAEMON_AWAY,     /* would have been handed to the daemon, which does not read */
+	HOST_CUT_OFF,         /* FIN of a process that died, made an RST or taken away */
 	HOST_REASONS
 };
 

@@ -8,6 +8,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "../include/dying.h"
 #include "sockets.h"
 
 #define IPPROTO_TCP	6
@@ -175,24 +176,46 @@ int on_connect6(struct bpf_sock_addr *ctx)
 	return 1;
 }
 
+/* death is how the current task ends, as wait(2) gives it; -1 while it lives on. */
+static __always_inline int death(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+
+	return task->flags & PF_EXITING_FLAG ? task->exit_code : -1;
+}
+
+/*
+ * abandon marks a connection that its process did not close itself. The kernel is about to send a FIN for it, as
+ * if all had been said. A process that exits with 0 has said all: many leave the closing to exit().
+ */
+static __always_inline void abandon(struct bpf_sock *ctx, int exit_code)
+{
+	__u64 netns;
+
+	if (exit_code <= 0 || ctx->protocol != IPPROTO_TCP || ctx->family != AF_INET6)
+		return;
+	netns = bpf_get_netns_cookie(ctx);
+	if (bpf_map_lookup_elem(&hosts, &netns))
+		ctx->mark = MARK_DYING;
+}
+
 /* The last close of any socket, also by a dying process; the addresses are no longer readable here. */
 SEC("cgroup/sock_release")
 int on_release(struct bpf_sock *ctx)
 {
-	struct task_struct *task;
 	struct sock_row *s;
-	int exit_code = -1;
+	int exit_code;
 	__u64 cookie;
 
 	if (ctx->protocol != IPPROTO_TCP && ctx->protocol != IPPROTO_UDP)
 		return 1;
+	exit_code = death();
 	cookie = bpf_get_socket_cookie(ctx);
 	s = bpf_map_lookup_elem(&socks, &cookie);
-	if (!s)
+	if (!s) {
+		abandon(ctx, exit_code);
 		return 1;
-	task = (void *)bpf_get_current_task_btf();
-	if (task->flags & PF_EXITING_FLAG)
-		exit_code = task->exit_code;
+	}
 	withdraw(s, cookie, WHY_CLOSED, exit_code);
 	bpf_map_delete_elem(&socks, &cookie);
 	return 1;

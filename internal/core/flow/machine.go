@@ -21,6 +21,7 @@ type Packet struct {
 	From      Direction
 	Uplink    int
 	Forwarded bool // it only passes through this host
+	Dying     bool // the process behind its socket was killed or failed
 	Data      []byte
 }
 
@@ -128,6 +129,7 @@ func New(cfg Config) *Machine {
 // Handle takes one packet; its Output is in the next Drain.
 func (m *Machine) Handle(now time.Time, in Packet) {
 	p, ok := parse(in.Data)
+	p.dying = in.Dying
 	switch {
 	case !ok:
 		m.pass(in.Data)

@@ -15,7 +15,7 @@ const (
 	extHop, extRouting, extFragment, extOptions = 0, 43, 44, 60
 	maxExtensions                               = 6
 
-	fin, syn, rst, ack = 0x01, 0x02, 0x04, 0x10
+	fin, syn, rst, psh, ack = 0x01, 0x02, 0x04, 0x08, 0x10
 
 	unreachable, parameterProblem = 1, 4
 	noSuchPort                    = 4
@@ -43,6 +43,8 @@ type packet struct {
 	seq, ack     uint32
 	flags        uint8
 	typ, code    uint8
+	dying        bool   // the process behind its socket died
+	note         string // what is counted although it passes
 }
 
 // parse reads the fixed header of a copy of b.

@@ -135,11 +135,26 @@ func (m *Machine) newServer(now time.Time, p *packet, t tuple, up Uplink) {
 // known sends a packet of a flow.
 func (m *Machine) known(now time.Time, p *packet, c *Conn, up Uplink) {
 	c.seen = now
+	if p.proto == sid.TCP && p.flags&fin != 0 && p.dying && c.Role == Server {
+		p.cutOff()
+	}
 	if p.proto == sid.TCP {
 		c.finOut = c.finOut || p.flags&fin != 0
 		c.rst = c.rst || p.flags&rst != 0
 	}
 	m.leave(p, up.MTU, up.Locator.Addr(uint64(c.ID)), c.peer, c.policy.DSCP)
+}
+
+// cutOff: the kernel ends the connection of a process that died as if all had been said. An RST takes the place
+// of the FIN; one that shares its segment with data is taken away and comes again when the data has arrived.
+func (p *packet) cutOff() {
+	at := p.l4 + 12
+	p.flags &^= fin | psh
+	if len(p.b) <= p.l4+int(p.b[at]>>4)*4 {
+		p.flags |= rst
+	}
+	p.note = "cut_off"
+	p.replace(at, []byte{p.b[at], p.flags}, p.l4+16)
 }
 
 // stateless leaves as the instance itself: its suffix stands for it.
@@ -164,7 +179,7 @@ func (m *Machine) leave(p *packet, mtu uint16, src, dst netip.Addr, dscp uint8) 
 	}
 	p.setWord(word)
 	p.rewrite(src, dst)
-	m.pass(p.b)
+	m.out = append(m.out, Output{Verdict: Pass, Reason: p.note, Data: p.b})
 }
 
 func (m *Machine) laterPiece(p *packet) {
