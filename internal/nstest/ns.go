@@ -24,16 +24,11 @@ type NS struct {
 func New(t testing.TB, name string) *NS {
 	t.Helper()
 	Root(t)
-	n := &NS{Name: name}
-	var err error
-	if n.file, err = unshare(); err != nil {
+	file, err := unshare()
+	if err != nil {
 		t.Fatalf("namespace %s: %v", name, err)
 	}
-	t.Cleanup(func() { n.file.Close() })
-	if n.link, err = netlink.NewHandleAt(netns.NsHandle(n.file.Fd())); err != nil {
-		t.Fatalf("namespace %s: netlink: %v", name, err)
-	}
-	t.Cleanup(n.link.Close)
+	n := within(t, name, file)
 	for _, dev := range []string{"all", "default"} {
 		n.Sysctl(t, "net/ipv6/conf/"+dev+"/accept_dad", "0")
 		n.Sysctl(t, "net/ipv6/conf/"+dev+"/accept_ra", "0")
@@ -41,6 +36,29 @@ func New(t testing.TB, name string) *NS {
 	}
 	n.Up(t, "lo")
 	return n
+}
+
+// Enter opens a namespace that has a name in the file system, as those of labs have, for the rest of
+// the test. Nothing in it is changed.
+func Enter(t testing.TB, name, path string) *NS {
+	t.Helper()
+	Root(t)
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatalf("namespace %s: %v", name, err)
+	}
+	return within(t, name, file)
+}
+
+func within(t testing.TB, name string, file *os.File) *NS {
+	t.Helper()
+	t.Cleanup(func() { file.Close() })
+	link, err := netlink.NewHandleAt(netns.NsHandle(file.Fd()))
+	if err != nil {
+		t.Fatalf("namespace %s: netlink: %v", name, err)
+	}
+	t.Cleanup(link.Close)
+	return &NS{Name: name, file: file, link: link}
 }
 
 // unshare makes a namespace on a thread of its own, which ends with the goroutine.

@@ -16,10 +16,10 @@ var layers = [][]string{
 	{"internal/core", "internal/ofp", "internal/api", "internal/obs"},
 	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/ofconn"},
 	{"internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "internal/doctor", "."},
-	{"internal/bench", "internal/dash", "internal/programs"},
+	{"internal/bench", "internal/dash", "internal/programs", "internal/e2e"},
 	{"internal/demo"},
 	{"internal/cli"},
-	{"cmd"},
+	{"cmd", "internal/badinput"},
 	{"internal/rules"},
 }
 
