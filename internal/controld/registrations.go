@@ -73,7 +73,7 @@ func (n *network) change(h *host, r *apiv1.Registration) {
 
 func (n *network) register(h *host, t sid.Triple, r *apiv1.Registration) {
 	before, again := h.wanted[t]
-	w := wish{ready: plan.Readiness{Ready: r.Ready, Reason: r.Reason}, since: before.since}
+	w := wish{ready: plan.Readiness{Ready: r.Ready, Queue: r.Queue && !r.Ready, Reason: r.Reason}, since: before.since}
 	if !again || before.ready.Ready != r.Ready {
 		w.since = time.Now()
 	}

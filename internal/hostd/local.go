@@ -74,7 +74,7 @@ func (l *local) ListRegistrations(ctx context.Context, _ *connect.Request[apiv1.
 
 func (r *registry) list() (all []*apiv1.LocalRegistration) {
 	for t, i := range r.instances {
-		reason := i.verdict(r.known(t))
+		reason := i.verdict(r.known(t)).reason
 		g := &apiv1.LocalRegistration{
 			Service: r.name(t.Service), Proto: t.Proto.String(), Port: uint32(t.Port), Ready: reason == "", Reason: reason,
 			Sockets: uint32(r.sockets.Count(t)), AcceptQueue: i.waiting,

@@ -72,5 +72,5 @@ func (r *registry) refuse(o *apiv1.RegistrationRefused) {
 	if i.refused == "" {
 		i.refused = "refused by the controller"
 	}
-	r.told[t] = i.refused // it knows
+	r.told[t] = verdict{reason: i.refused} // it knows
 }

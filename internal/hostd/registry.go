@@ -27,17 +27,23 @@ type instance struct {
 	flows   uint32
 }
 
-// verdict is what is reported: ready, or why not.
-func (i *instance) verdict(known bool) string {
+// A verdict is what is reported of an instance.
+type verdict struct {
+	reason string // why it is not ready; "" when it is
+	queue  bool   // only its accept queue speaks against it
+}
+
+// verdict judges an instance of a service whose policy is known or not.
+func (i *instance) verdict(known bool) verdict {
 	switch {
 	case i.refused != "":
-		return i.refused
+		return verdict{reason: i.refused}
 	case !known && !i.trusted:
-		return "asking for its policy"
+		return verdict{reason: "asking for its policy"}
 	case i.check != "":
-		return i.check
+		return verdict{reason: i.check}
 	}
-	return i.stuck
+	return verdict{i.stuck, i.stuck != ""}
 }
 
 // A registry knows what this host serves and what of it the controller was told. The loop owns it.
@@ -46,8 +52,8 @@ type registry struct {
 	sockets   *serving.Sockets
 	instances map[sid.Triple]*instance
 	policies  map[sid.ServiceID]*apiv1.ServicePolicy
-	told      map[sid.Triple]string // the verdict that the controller has
-	missing   map[uint64]int        // looks at which a listener was not there
+	told      map[sid.Triple]verdict // the verdict that the controller has
+	missing   map[uint64]int         // looks at which a listener was not there
 	seq       uint64
 	dirty     bool
 	dumped    bool // the sockets from before are known
@@ -57,7 +63,7 @@ type registry struct {
 func newRegistry(d *daemon) *registry {
 	return &registry{
 		d: d, sockets: serving.NewSockets(), instances: map[sid.Triple]*instance{},
-		policies: map[sid.ServiceID]*apiv1.ServicePolicy{}, told: map[sid.Triple]string{}, missing: map[uint64]int{},
+		policies: map[sid.ServiceID]*apiv1.ServicePolicy{}, told: map[sid.Triple]verdict{}, missing: map[uint64]int{},
 	}
 }
 
@@ -277,14 +283,14 @@ func (r *registry) flush() {
 
 // registration is what the controller is told of a triple; it is noted as told.
 func (r *registry) registration(t sid.Triple, i *instance) *apiv1.Registration {
-	reason := i.verdict(r.known(t))
-	if told, ok := r.told[t]; ok && told != reason {
-		r.d.log.Info("readiness changed", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "ready", reason == "", "reason", reason)
+	v := i.verdict(r.known(t))
+	if told, ok := r.told[t]; ok && told != v {
+		r.d.log.Info("readiness changed", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "ready", v.reason == "", "reason", v.reason)
 	}
-	r.told[t] = reason
+	r.told[t] = v
 	return &apiv1.Registration{
 		Ss: t.Service.SS, Suffix: uint64(t.Service.Suffix), Proto: uint32(t.Proto), Port: uint32(t.Port),
-		Ready: reason == "", Reason: reason,
+		Ready: v.reason == "", Reason: v.reason, Queue: v.queue,
 	}
 }
 

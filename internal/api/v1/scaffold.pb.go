@@ -2174,6 +2174,7 @@ type Registration struct {
 	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // why not ready
 	CanResume     bool                   `protobuf:"varint,7,opt,name=can_resume,json=canResume,proto3" json:"can_resume,omitempty"`
 	Gone          bool                   `protobuf:"varint,8,opt,name=gone,proto3" json:"gone,omitempty"`
+	Queue         bool                   `protobuf:"varint,9,opt,name=queue,proto3" json:"queue,omitempty"` // not ready only because its program does not accept
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2260,6 +2261,13 @@ func (x *Registration) GetCanResume() bool {
 func (x *Registration) GetGone() bool {
 	if x != nil {
 		return x.Gone
+	}
+	return false
+}
+
+func (x *Registration) GetQueue() bool {
+	if x != nil {
+		return x.Queue
 	}
 	return false
 }
@@ -5265,7 +5273,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x03mtu\x18\x05 \x01(\rR\x03mtu\"V\n" +
 	"\rRegistrations\x123\n" +
 	"\aentries\x18\x01 \x03(\v2\x19.scaffold.v1.RegistrationR\aentries\x12\x10\n" +
-	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xc1\x01\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xd7\x01\n" +
 	"\fRegistration\x12\x0e\n" +
 	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
 	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\x12\x14\n" +
@@ -5275,7 +5283,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x1d\n" +
 	"\n" +
 	"can_resume\x18\a \x01(\bR\tcanResume\x12\x12\n" +
-	"\x04gone\x18\b \x01(\bR\x04gone\"a\n" +
+	"\x04gone\x18\b \x01(\bR\x04gone\x12\x14\n" +
+	"\x05queue\x18\t \x01(\bR\x05queue\"a\n" +
 	"\x04Load\x12\x14\n" +
 	"\x05flows\x18\x01 \x01(\rR\x05flows\x12\x10\n" +
 	"\x03cpu\x18\x02 \x01(\x01R\x03cpu\x121\n" +

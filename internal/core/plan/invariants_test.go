@@ -18,8 +18,10 @@ func (m *machine) checkTargets(t *rapid.T, router string) {
 			switch w, ready := m.world.weight(triple.Service, h.Name), m.world.ready(target.Locator, triple); {
 			case target.Weight != w || w == 0:
 				t.Fatalf("%v: %s has weight %d, its state says %d", triple, h.Name, target.Weight, w)
-			case !ready:
+			case !ready && !m.world.queue(target.Locator, triple):
 				t.Fatalf("%v: %s is not ready and is a target", triple, h.Name)
+			case !ready && m.world.anyUp(triple):
+				t.Fatalf("%v: %s does not accept and is a target beside one that is up", triple, h.Name)
 			case h.State == HostGone:
 				t.Fatalf("%v: %s is gone and is a target", triple, h.Name)
 			case h.State == HostSuspect && m.world.anyUp(triple):
@@ -29,7 +31,7 @@ func (m *machine) checkTargets(t *rapid.T, router string) {
 	}
 	for r := range m.world.regs {
 		for _, triple := range []sid.Triple{r.triple, {Service: r.triple.Service}} {
-			if m.world.anyUp(triple) && len(mirror.resolutions[triple]) == 0 {
+			if m.world.anyCould(triple) && len(mirror.resolutions[triple]) == 0 {
 				t.Fatalf("%v: somebody could serve, and nobody is a target", triple)
 			}
 		}
@@ -53,6 +55,26 @@ func (w *world) weight(id sid.ServiceID, host string) uint32 {
 func (w *world) ready(l sid.Locator, t sid.Triple) bool {
 	for r, ready := range w.regs {
 		if r.at == l && r.triple.Service == t.Service && (t.Port == 0 || r.triple == t) && ready.Ready {
+			return true
+		}
+	}
+	return false
+}
+
+// queue reports whether an instance is held back by nothing but its accept queue.
+func (w *world) queue(l sid.Locator, t sid.Triple) bool {
+	for r, ready := range w.regs {
+		if r.at == l && r.triple.Service == t.Service && (t.Port == 0 || r.triple == t) && ready.Queue {
+			return true
+		}
+	}
+	return false
+}
+
+// anyCould reports whether somebody serves or might: who is not gone and not known to be unready.
+func (w *world) anyCould(t sid.Triple) bool {
+	for l, h := range w.hosts {
+		if h.State != HostGone && w.weight(t.Service, h.Name) > 0 && (w.ready(l, t) || w.queue(l, t)) {
 			return true
 		}
 	}

@@ -235,7 +235,7 @@ func (p *Plan) set(s *service, q port, l sid.Locator, r Readiness) {
 	}
 	have, was := t.instances[l]
 	t.instances[l] = r
-	if !was || have.Ready != r.Ready {
+	if !was || have.Ready != r.Ready || have.Queue != r.Queue {
 		s.touch(q)
 		s.touch(ping)
 		p.dirty.services[s.id] = struct{}{}

@@ -155,7 +155,7 @@ func drawReg(t *rapid.T) reg {
 }
 
 func (m *machine) register(t *rapid.T) {
-	r, ready := drawReg(t), Readiness{Ready: rapid.Bool().Draw(t, "ready")}
+	r, ready := drawReg(t), rapid.SampledFrom([]Readiness{{Ready: true}, {}, {Queue: true}}).Draw(t, "ready")
 	_, host := m.world.hosts[r.at]
 	_, service := m.world.services[r.triple.Service]
 	if err := m.plan.Register(r.at, r.triple, ready); (err == nil) != (host && service) {

@@ -30,6 +30,7 @@ type Override struct {
 // Readiness is what the host says of an instance.
 type Readiness struct {
 	Ready  bool
+	Queue  bool   // not ready, but only because its accept queue does not move
 	Reason string // why not
 }
 
@@ -83,28 +84,30 @@ func (s *service) triple(p port) sid.Triple {
 	return sid.Triple{Service: s.id, Proto: p.proto, Port: p.port}
 }
 
-// readyAt is who serves p; of ping whoever serves any port.
-func (s *service) readyAt(p port) map[sid.Locator]struct{} {
-	hosts := make(map[sid.Locator]struct{})
+// servesAt is who serves p, true where it is ready, false where only its accept queue speaks against
+// it; of ping whoever serves any port.
+func (s *service) servesAt(p port) map[sid.Locator]bool {
+	hosts := make(map[sid.Locator]bool)
 	for q, t := range s.ports {
 		if p != ping && p != q {
 			continue
 		}
 		for l, r := range t.instances {
-			if r.Ready {
-				hosts[l] = struct{}{}
+			if r.Ready || r.Queue {
+				hosts[l] = hosts[l] || r.Ready
 			}
 		}
 	}
 	return hosts
 }
 
-// compute weighs the instances of p. Suspects serve only where no other could: if every probe of a
-// service's hosts fails at once, the probes are the more likely culprit, and sending flows to
-// nobody would not help either (fail static). Who is gone never serves.
+// compute weighs the instances of p. The doubtful serve only where no other could: hosts that answer
+// no probe, and programs that do not accept. If every probe of a service's hosts fails at once, the
+// probes are the more likely culprit; a program that takes its time for each request is slow, not dead;
+// and sending flows to nobody would not help either (fail static). Who is gone never serves.
 func (p *Plan) compute(s *service, q port) []Target {
-	var up, suspect []Target
-	hosts := s.readyAt(q)
+	var up, doubtful []Target
+	hosts := s.servesAt(q)
 	for _, l := range slices.Sorted(maps.Keys(hosts)) {
 		h, known := p.hosts[l]
 		if !known {
@@ -113,14 +116,14 @@ func (p *Plan) compute(s *service, q port) []Target {
 		t := Target{Locator: l, Weight: s.weight(h.Name)}
 		switch {
 		case t.Weight == 0 || h.State == HostGone:
-		case h.State == HostSuspect:
-			suspect = append(suspect, t)
+		case h.State == HostSuspect || !hosts[l]:
+			doubtful = append(doubtful, t)
 		default:
 			up = append(up, t)
 		}
 	}
 	if len(up) == 0 {
-		return suspect
+		return doubtful
 	}
 	return up
 }

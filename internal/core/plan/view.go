@@ -110,6 +110,8 @@ func state(h Host, o Override, r Readiness, i Instance) (string, string) {
 		return "suspect", "host does not answer probes"
 	case o.Drain:
 		return "draining", "drained by an operator"
+	case r.Queue && i.Effective > 0:
+		return "serving", r.Reason + "; kept because no other instance could serve"
 	case !r.Ready:
 		return "not ready", r.Reason
 	case i.Weight == 0:
