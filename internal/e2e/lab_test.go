@@ -90,6 +90,18 @@ func (n *network) do(text string) {
 	}
 }
 
+// kill kills a daemon with SIGKILL; a test that fails before it starts it again must not spoil others.
+func (n *network) kill(daemon string) {
+	n.t.Helper()
+	n.do("kill " + daemon)
+	n.t.Cleanup(func() {
+		if a, _ := lab.ParseAction("start " + daemon); n.t.Failed() {
+			n.lab.Do(context.Background(), a)
+			n.settled()
+		}
+	})
+}
+
 // start starts a program on a host; the test's end kills it.
 func (n *network) start(host string, argv ...string) *nstest.Proc {
 	n.t.Helper()
@@ -131,8 +143,7 @@ func (n *network) local(host string) apiv1connect.LocalClient {
 	return apiv1connect.NewLocalClient(client, base)
 }
 
-// serving waits until this many instances of a service get traffic on the port, at every router. "" as
-// the protocol counts both.
+// serving waits until this many instances of a service get traffic on the port, at every router.
 func (n *network) serving(service, proto string, port, instances int) {
 	n.t.Helper()
 	nstest.Wait(n.t, n.look(), func() error {

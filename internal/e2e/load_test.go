@@ -1,0 +1,141 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+
+	"scaffold.dev/scaffold/internal/nstest"
+)
+
+// A load is a set of bound flows that are always busy. They must not notice what happens to daemons.
+type load struct {
+	net   *network
+	flows []*loadFlow
+}
+
+type loadFlow struct {
+	what  string
+	conn  net.Conn
+	done  atomic.Int64 // answers, or chunks of a stream
+	stop  atomic.Bool
+	ended chan error
+}
+
+const (
+	echoPort = 7  // what comes is sent back
+	askPort  = 80 // lines, and datagrams
+)
+
+// loadServers starts what a load needs on a host.
+func (n *network) loadServers(host string, addr netip.Addr) {
+	n.t.Helper()
+	l := n.at(host).Listen(n.t, "tcp6", port(addr, echoPort))
+	go accept(l, func(c net.Conn) { io.Copy(c, c) })
+	n.serveTCP(host, port(addr, askPort))
+	n.serveUDP(host, port(addr, askPort))
+}
+
+// startLoad opens a stream whose bytes are compared, a request/response connection and a UDP flow, and
+// keeps them busy until finish.
+func (n *network) startLoad(addr netip.Addr) *load {
+	n.t.Helper()
+	l := &load{net: n}
+	l.run("the TCP stream", n.dial("c1", "tcp6", port(addr, echoPort)), stream)
+	l.run("the TCP request/response flow", n.dial("c1", "tcp6", port(addr, askPort)), exchange)
+	l.run("the UDP request/response flow", n.dial("c1", "udp6", port(addr, askPort)), exchange)
+	l.progress("before anything happened")
+	return l
+}
+
+func (l *load) run(what string, c net.Conn, work func(*loadFlow) error) {
+	f := &loadFlow{what: what, conn: c, ended: make(chan error, 1)}
+	l.flows = append(l.flows, f)
+	go func() { f.ended <- work(f) }()
+}
+
+// progress waits until each flow has gone on for a while from now.
+func (l *load) progress(when string) {
+	l.net.t.Helper()
+	for _, f := range l.flows {
+		from := f.done.Load()
+		nstest.Wait(l.net.t, l.net.look(), func() error {
+			select {
+			case err := <-f.ended:
+				l.net.t.Fatalf("%s: %s ended after %d answers: %v\nlook at: %s", when, f.what, f.done.Load(), err, l.net.look())
+			default:
+			}
+			if now := f.done.Load(); now < from+20 {
+				return fmt.Errorf("%s: %s does not go on: %d answers, now %d", when, f.what, from, now)
+			}
+			return nil
+		})
+	}
+}
+
+// finish ends the flows in good order and fails the test if one has seen anything.
+func (l *load) finish() {
+	l.net.t.Helper()
+	for _, f := range l.flows {
+		f.stop.Store(true)
+		if err := nstest.Receive(l.net.t, l.net.look(), f.ended); err != nil {
+			l.net.t.Errorf("%s: after %d answers: %v\nlook at: %s", f.what, f.done.Load(), err, l.net.look())
+		}
+		f.conn.Close()
+	}
+}
+
+// exchange asks and waits, always by the same host.
+func exchange(f *loadFlow) error {
+	first := ""
+	for !f.stop.Load() {
+		host, err := ask(f.conn, strconv.FormatInt(f.done.Load(), 10))
+		if err != nil {
+			return err
+		}
+		if first == "" {
+			first = host
+		}
+		if host != first {
+			return fmt.Errorf("%s answers a flow that is bound to %s", host, first)
+		}
+		f.done.Add(1)
+	}
+	return nil
+}
+
+// stream sends random bytes without end and compares what comes back.
+func stream(f *loadFlow) error {
+	block := make([]byte, 65521) // prime: a piece that is lost or doubled does not go unseen
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range block {
+		block[i] = byte(rng.Uint32())
+	}
+	sent := make(chan error, 1)
+	go func() {
+		for !f.stop.Load() {
+			if _, err := f.conn.Write(block); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- f.conn.(*net.TCPConn).CloseWrite()
+	}()
+	for got := make([]byte, len(block)); ; f.done.Add(1) {
+		_, err := io.ReadFull(f.conn, got)
+		if err == io.EOF {
+			return <-sent
+		}
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(got, block) {
+			return fmt.Errorf("block %d came back changed", f.done.Load())
+		}
+	}
+}

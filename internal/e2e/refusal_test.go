@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/sid"
+)
+
+// counter reads a counter of TCP in a host's namespace.
+func (n *network) counter(host, name string) (value int) {
+	n.t.Helper()
+	n.at(host).Do(func() {
+		text, err := os.ReadFile("/proc/thread-self/net/netstat")
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		lines := strings.Split(string(text), "\n")
+		for i := 0; i+1 < len(lines); i += 2 {
+			names, values := strings.Fields(lines[i]), strings.Fields(lines[i+1])
+			for j := range names {
+				if names[0] == "TcpExt:" && names[j] == name {
+					value, _ = strconv.Atoi(values[j])
+				}
+			}
+		}
+	})
+	return value
+}
+
+// drops is what the edge of a host counts, for messages.
+func (n *network) drops(host string) map[string]uint64 {
+	r, err := n.local(host).GetHostStatus(n.t.Context(), connect.NewRequest(&apiv1.GetHostStatusRequest{}))
+	if err != nil {
+		return nil
+	}
+	return r.Msg.Counters
+}
+
+func TestAThousandRefusalsComeAtOnce(t *testing.T) {
+	n := theNetwork(t)
+	served, empty := n.create("refusal-served"), n.create("refusal-empty")
+	unknown := sid.DefaultSpace().ServiceAddr(sid.ServiceID{SS: 1, Suffix: 0x7fff1234})
+	n.serveTCP("s1", port(served, 80))
+	n.serving("refusal-served", "tcp", 80, 1)
+	for _, c := range []struct {
+		what string
+		to   netip.AddrPort
+		want unix.Errno
+	}{
+		{"a service that does not exist", netip.AddrPortFrom(unknown, 80), unix.ENETUNREACH},
+		{"a service without an instance", netip.AddrPortFrom(empty, 80), unix.EHOSTUNREACH},
+		{"a port that nobody serves", netip.AddrPortFrom(served, 81), unix.ECONNREFUSED},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			n := theNetwork(t)
+			before := n.counter("c1", "TCPSynRetrans")
+			results := n.connects("c1", c.to, 1000)
+			again := n.counter("c1", "TCPSynRetrans") - before
+			if err := only(results, c.want); err != nil || again != 0 {
+				t.Errorf("%v: %v; SYNs sent again by the kernel: %d, want 0\nthe client's edge counts %v\nlook at: %s", c.to, err, again, n.drops("c1"), n.look())
+			}
+		})
+	}
+}
