@@ -18,12 +18,8 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/sockets"
 )
 
-// How often the loop does what nothing triggers.
-const (
-	loadEvery  = time.Second
-	sweepEvery = 5 * time.Second
-	leaveWait  = 2 * time.Second // for the controller to withdraw us
-)
+// leaveWait is how long the controller may take to withdraw us.
+const leaveWait = 2 * time.Second
 
 // A daemon is the state of the loop. Fields are the loop's own unless they say otherwise.
 type daemon struct {
@@ -43,6 +39,7 @@ type daemon struct {
 	nonlocal string // what the sysctl was before us
 
 	edge  *host.Edge
+	flows *keeper // of edge
 	hooks *sockets.Hooks
 	socks *sockets.Host
 	diag  *sockets.Diag
@@ -175,9 +172,6 @@ func (d *daemon) call(ctx context.Context, f func()) bool {
 
 // loop does what is posted and what is due until ctx ends.
 func (d *daemon) loop(ctx context.Context) {
-	load, sweep := time.NewTicker(loadEvery), time.NewTicker(sweepEvery)
-	defer load.Stop()
-	defer sweep.Stop()
 	queues, refusals := time.NewTimer(queueIdle), time.NewTimer(time.Hour)
 	defer queues.Stop()
 	defer refusals.Stop()
@@ -197,10 +191,6 @@ func (d *daemon) loop(ctx context.Context) {
 		case <-refusals.C:
 			d.refusals.Expire(time.Now())
 			d.answerRefusals()
-		case <-load.C:
-			d.reportLoad()
-		case <-sweep.C:
-			d.sweep()
 		}
 	}
 }
@@ -214,15 +204,6 @@ func (d *daemon) more() {
 		default:
 			return
 		}
-	}
-}
-
-func (d *daemon) sweep() {
-	if d.edge == nil {
-		return
-	}
-	if _, err := d.edge.Sweep(); err != nil {
-		d.log.Warn("cannot sweep idle flows", "error", err)
 	}
 }
 
@@ -248,6 +229,7 @@ func (d *daemon) farewell() error {
 // stop ends all goroutines and closes what is open.
 func (d *daemon) stop(keep bool) error {
 	var errs []error
+	d.flows.stop()
 	if d.edge != nil {
 		errs = append(errs, d.edge.Close(keep))
 	}

@@ -8,7 +8,6 @@ import (
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/host"
-	"scaffold.dev/scaffold/sid"
 )
 
 // A loadMeter remembers what the CPU time counters were.
@@ -18,28 +17,11 @@ type loadMeter struct {
 }
 
 // reportLoad tells the controller how busy the host and each of its instances are.
-func (d *daemon) reportLoad() {
-	if d.edge == nil {
-		return
-	}
-	for _, i := range d.serving.instances {
-		i.flows = 0
-	}
-	d.load.flows = 0
-	err := d.edge.Flows(func(f host.Flow) bool {
-		d.load.flows++
-		if f.Role == host.Server && f.State != host.Closing {
-			if i := d.serving.instances[sid.Triple{Service: f.Service, Proto: f.Proto, Port: f.Local.Port()}]; i != nil {
-				i.flows++
-			}
-		}
-		return true
-	})
-	if err != nil {
-		d.log.Warn("cannot count flows", "error", err)
-	}
+func (d *daemon) reportLoad(c host.Census) {
+	d.load.flows = uint32(c.Flows)
 	l := &apiv1.Load{Flows: d.load.flows, Cpu: d.load.cpu()}
 	for t, i := range d.serving.instances {
+		i.flows = c.Serving[t]
 		l.Triples = append(l.Triples, &apiv1.TripleLoad{
 			Ss: t.Service.SS, Suffix: uint64(t.Service.Suffix), Proto: uint32(t.Proto), Port: uint32(t.Port),
 			Flows: i.flows, AcceptQueue: i.waiting, Backlog: i.backlog,

@@ -24,8 +24,13 @@ var errLeaving = connect.NewError(connect.CodeUnavailable, errors.New("this host
 // GetHostStatus tells how the host stands.
 func (l *local) GetHostStatus(ctx context.Context, _ *connect.Request[apiv1.GetHostStatusRequest]) (*connect.Response[apiv1.HostStatus], error) {
 	s := &apiv1.HostStatus{Name: l.d.cfg.Name, Features: l.d.features}
-	if !l.d.call(ctx, func() { l.d.status(s) }) {
+	var edge *host.Edge
+	if !l.d.call(ctx, func() { l.d.status(s); edge = l.d.edge }) {
 		return nil, errLeaving
+	}
+	if edge != nil {
+		n, _ := edge.Count() // beside the loop: there may be many
+		s.Flows = uint32(n)
 	}
 	return connect.NewResponse(s), nil
 }
@@ -57,8 +62,6 @@ func (d *daemon) status(s *apiv1.HostStatus) {
 		s.Identity = d.place.Space.Identity(identityOf(d.key)).String()
 	}
 	if d.edge != nil {
-		n, _ := d.edge.Count()
-		s.Flows = uint32(n)
 		s.Counters, _ = d.edge.Counters()
 	}
 }

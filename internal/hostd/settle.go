@@ -116,6 +116,7 @@ func (d *daemon) openEdge(p *place) error {
 		return nil
 	}
 	if d.edge != nil {
+		d.flows.stop()
 		d.edge.Close(false)
 		d.edge = nil
 	}
@@ -123,7 +124,7 @@ func (d *daemon) openEdge(p *place) error {
 	if err != nil {
 		return err
 	}
-	d.edge = edge
+	d.edge, d.flows = edge, d.keep(edge)
 	go d.readEdge(edge)
 	return nil
 }

@@ -96,6 +96,32 @@ func (e *Edge) Count() (int, error) {
 	return n, err
 }
 
+// A Census is how many flows there are, and how many connections each instance of this host serves.
+type Census struct {
+	Flows   int
+	Serving map[sid.Triple]uint32
+}
+
+// Census counts the flows. It is cheaper than Flows: one system call for each thousand.
+func (e *Edge) Census() (Census, error) {
+	c := Census{Serving: map[sid.Triple]uint32{}}
+	err := scan(e.maps.IngressFlows, func(_ uint64, v *edgeIngressFlow) bool {
+		c.Flows++
+		if Role(v.Role) != Server || ended(v.End) {
+			return true
+		}
+		port := v.Key.Lport
+		if port == [2]byte{} {
+			port = v.Lport
+		}
+		if id, ok := e.cfg.Space.ServiceOf(netip.AddrFrom16(v.Key.Local)); ok {
+			c.Serving[sid.Triple{Service: id, Proto: sid.Proto(v.Key.Proto), Port: binary.BigEndian.Uint16(port[:])}]++
+		}
+		return true
+	})
+	return c, err
+}
+
 func (e *Edge) flow(key uint64, v *edgeIngressFlow, wire sid.Locator) Flow {
 	f := Flow{
 		ID:       sid.SocketID(network(key)),
