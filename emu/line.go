@@ -1,0 +1,203 @@
+package emu
+
+import (
+	"time"
+)
+
+// tick bounds how long a train of segments may last at the link's rate and still travel as one: the
+// first of its segments is late by no more.
+const tick = 50 * time.Microsecond
+
+// A Frame is what enters a line: one packet, or a train of packets that share one header, as the
+// kernel hands them over with segmentation offload. Packets of a train are numbered one by one.
+type Frame struct {
+	ID    uint32 // the caller's name for it
+	Bytes uint32 // of the frame with one header
+	Head  uint32 // bytes of the header that each packet of a train has
+	Size  uint32 // bytes that follow the header in each packet but perhaps the last
+	Count uint32 // packets
+}
+
+// bytes is the length of packet i.
+func (f *Frame) bytes(i uint32) uint64 {
+	if f.Count <= 1 {
+		return uint64(f.Bytes)
+	}
+	return uint64(f.Head + min(f.Size, f.Bytes-f.Head-i*f.Size))
+}
+
+// A Part is what leaves a line: consecutive packets of one frame, due together.
+type Part struct {
+	Due   time.Duration
+	ID    uint32
+	First uint32 // number of the first packet in the frame
+	Count uint32
+	order uint64 // of parts due at the same time
+}
+
+// Counters of a line, in packets unless they say otherwise.
+type Counters struct {
+	Packets    uint64 `json:"packets"` // that entered, lost or not
+	Bytes      uint64 `json:"bytes"`
+	Passed     uint64 `json:"passed"` // that left, or will, without duplicates
+	PassedByte uint64 `json:"passed_bytes"`
+	Lost       uint64 `json:"lost"`       // by Loss
+	LostBurst  uint64 `json:"lost_burst"` // by BurstLoss
+	Overflow   uint64 `json:"overflow"`   // found the queue full
+	Duplicated uint64 `json:"duplicated"`
+	Reordered  uint64 `json:"reordered"` // held back
+	Parts      uint64 `json:"parts"`     // that frames were cut into
+}
+
+// A Line is one direction of a link. It is not safe for concurrent use. Times are measured from any
+// fixed moment and never go back.
+type Line struct {
+	p       Params
+	losses  losses
+	waiting schedule
+	next    uint64        // number of the next packet
+	free    time.Duration // when the sender has sent all that it took
+	owed    uint64        // fraction of a nanosecond that free is short of, in 1/rate
+	last    time.Duration // latest due time of a part that keeps its order
+	open    Part          // being put together; Count is 0 for none
+	began   time.Duration // when the open part began to be sent
+	number  uint64        // packet number of the open part's first
+	count   Counters
+}
+
+// NewLine returns a line with parameters that are valid.
+func NewLine(p Params) *Line { return &Line{p: p} }
+
+// Params are the present parameters.
+func (l *Line) Params() Params { return l.p }
+
+// Counters are the present counters.
+func (l *Line) Counters() Counters { return l.count }
+
+// Set changes the parameters for the packets to come; what is on its way stays as it was decided,
+// and in front. A packet's number goes on, so what is lost stays predictable.
+func (l *Line) Set(p Params) {
+	if p.BurstLoss == 0 {
+		l.losses.bad = false
+	}
+	if p.Rate != l.p.Rate {
+		l.owed = 0
+	}
+	l.p = p
+}
+
+// Send takes a frame and says how many parts of it will come out, duplicates included; 0 for a frame
+// that is lost as a whole.
+func (l *Line) Send(now time.Duration, f Frame) (parts int) {
+	before := l.waiting.pushed
+	for i := range max(1, f.Count) {
+		l.packet(now, &f, i)
+	}
+	l.close(l.open.Due)
+	parts = int(l.waiting.pushed - before)
+	l.count.Parts += uint64(parts)
+	return parts
+}
+
+// packet decides over packet i of a frame.
+func (l *Line) packet(now time.Duration, f *Frame, i uint32) {
+	n, bytes := l.next, f.bytes(i)
+	l.next++
+	l.count.Packets++
+	l.count.Bytes += bytes
+	fate := l.losses.next(&l.p, n)
+	begin, sent, ok := l.transmit(now, bytes)
+	switch {
+	case !ok:
+		l.count.Overflow++
+	case fate == lostAlone:
+		l.count.Lost++
+	case fate == lostInBurst:
+		l.count.LostBurst++
+	default:
+		l.count.Passed++
+		l.count.PassedByte += bytes
+		l.pass(f, i, n, begin, sent)
+		return
+	}
+	l.close(l.open.Due)
+}
+
+// transmit says from when to when the sender is busy with a packet, or that the queue is full.
+func (l *Line) transmit(now time.Duration, bytes uint64) (begin, sent time.Duration, ok bool) {
+	if l.p.Rate == 0 {
+		return now, now, true
+	}
+	begin = max(now, l.free)
+	if wait := (begin - now).Seconds() * float64(l.p.Rate) / 8; wait > 0 && wait+float64(bytes) > float64(l.p.queue()) {
+		return 0, 0, false
+	}
+	work := bytes*8*uint64(time.Second) + l.owed
+	l.owed = work % l.p.Rate
+	l.free = begin + time.Duration(work/l.p.Rate)
+	return begin, l.free, true
+}
+
+// pass puts a packet that is not lost into a part.
+func (l *Line) pass(f *Frame, i uint32, n uint64, begin, sent time.Duration) {
+	if l.p.Reorder > 0 && draw(l.p.Seed, drawReorder, n) < l.p.Reorder {
+		l.close(l.open.Due)
+		l.count.Reordered++
+		l.waiting.pushAny(Part{Due: sent + l.delay(n) + l.p.reorderBy(), ID: f.ID, First: i, Count: 1})
+		return
+	}
+	if l.open.Count > 0 && sent-l.began > tick {
+		l.close(l.open.Due)
+	}
+	if l.open.Count == 0 {
+		l.open, l.began, l.number = Part{ID: f.ID, First: i}, begin, n
+	}
+	l.open.Count++
+	l.open.Due = sent
+	if l.p.Duplicate > 0 && draw(l.p.Seed, drawDuplicate, n) < l.p.Duplicate {
+		l.close(sent)
+		l.count.Duplicated++
+		twin := Part{ID: f.ID, First: i, Count: 1}
+		l.push(twin, sent+l.delay(n))
+	}
+}
+
+// close sends the open part on its way; it was sent then.
+func (l *Line) close(sent time.Duration) {
+	if l.open.Count == 0 {
+		return
+	}
+	l.push(l.open, sent+l.delay(l.number))
+	l.open = Part{}
+}
+
+func (l *Line) push(p Part, due time.Duration) {
+	p.Due = due
+	if l.p.Unordered {
+		l.waiting.pushAny(p)
+		return
+	}
+	p.Due = max(due, l.last)
+	l.last = p.Due
+	l.waiting.pushLast(p)
+}
+
+// delay of the packets of a part is that of packet n, its first.
+func (l *Line) delay(n uint64) time.Duration {
+	if l.p.Jitter == 0 {
+		return l.p.Delay
+	}
+	u := 2*draw(l.p.Seed, drawJitter, n) - 1
+	return l.p.Delay + time.Duration(u*float64(l.p.Jitter))
+}
+
+// Due is when the next part is due; false with nothing on its way.
+func (l *Line) Due() (time.Duration, bool) { return l.waiting.due() }
+
+// Take returns the next part if it is due now.
+func (l *Line) Take(now time.Duration) (Part, bool) {
+	if due, ok := l.waiting.due(); !ok || due > now {
+		return Part{}, false
+	}
+	return l.waiting.pop(), true
+}
