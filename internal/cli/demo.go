@@ -71,8 +71,15 @@ func play(ctx context.Context, out io.Writer, l *lab.Lab) (bool, error) {
 	}
 	results, err := demo.Play(ctx, rig, out)
 	fmt.Fprintln(out)
-	return demo.Report(out, results) && err == nil, err
+	holds := demo.Report(out, results) && err == nil
+	fmt.Fprint(out, whereNext)
+	return holds, err
 }
+
+const whereNext = `
+Where next: KEEP=1 make demo leaves this network up to look around. The network: examples/web.yaml.
+How it works: docs/architecture.md. On your own hosts: docs/operate.md.
+`
 
 // keepLab leaves the lab up unless it was interrupted.
 func keepLab(cmd *cobra.Command, f *lab.File, use func(context.Context, *lab.Lab) error) error {

@@ -3,8 +3,6 @@ package demo
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -34,17 +32,17 @@ func writeTable(w io.Writer, results []Result) {
 	tw.Flush()
 }
 
-// shares prints "s1 33 %, s2 67 %".
+// shares prints "33.3 : 66.7 : 0.0 %", in the order of the servers.
 func shares(byServer map[string]int) string {
 	total := 0
 	for _, n := range byServer {
 		total += n
 	}
 	var parts []string
-	for _, s := range slices.Sorted(maps.Keys(byServer)) {
-		parts = append(parts, fmt.Sprintf("%s %.1f %%", s, 100*float64(byServer[s])/float64(max(total, 1))))
+	for _, s := range servers {
+		parts = append(parts, fmt.Sprintf("%.1f", 100*float64(byServer[s])/float64(max(total, 1))))
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, " : ") + " %"
 }
 
 // ms prints a duration in milliseconds with one decimal.
