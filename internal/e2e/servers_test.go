@@ -17,6 +17,7 @@ const answerTime = 10 * time.Second
 func port(addr netip.Addr, port int) string { return netip.AddrPortFrom(addr, uint16(port)).String() }
 
 // serveTCP answers each line with the host's name and that line, over TCP, until the test ends.
+// After the line "bye" it closes first.
 func (n *network) serveTCP(host, addr string) net.Listener {
 	n.t.Helper()
 	l := n.at(host).Listen(n.t, "tcp6", addr)
@@ -27,6 +28,9 @@ func (n *network) serveTCP(host, addr string) net.Listener {
 				return
 			}
 			io.WriteString(c, host+" "+line)
+			if line == "bye\n" {
+				return
+			}
 		}
 	})
 	return l

@@ -133,6 +133,9 @@ func (n *names) ask(ctx context.Context, req *apiv1.ResolveRequest) (name, error
 	if err != nil {
 		return name{}, err
 	}
+	if p := resp.Msg.Policy; p != nil {
+		n.d.call(ctx, func() { n.d.serving.learn(addr, p) })
+	}
 	ttl := resp.Msg.TtlSeconds
 	if ttl == 0 {
 		ttl = defaultTTL

@@ -1,6 +1,8 @@
 package hostd
 
 import (
+	"net/netip"
+
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/sid"
@@ -42,6 +44,21 @@ func (r *registry) policy(p *apiv1.ServicePolicy) {
 			i.refused = stillRefused(i.refused) // as long as there was no such service
 			r.startCheck(t, i)
 		}
+	}
+}
+
+// learn takes the policy of a service that a program of this host asked for by name: how its datagrams
+// and packets are treated is for the client's edge to know, too.
+func (r *registry) learn(addr netip.Addr, p *apiv1.Policy) {
+	if r.d.edge == nil || r.d.place == nil {
+		return
+	}
+	id, ok := r.d.place.Space.ServiceOf(addr)
+	if !ok || r.policies[id] != nil { // of those the controller tells each change
+		return
+	}
+	if err := r.d.edge.SetService(id, edgePolicy(p)); err != nil {
+		r.d.log.Warn("policy of a service", "service", addr, "error", err)
 	}
 }
 
