@@ -27,6 +27,7 @@ func (a *agentAPI) Host(ctx context.Context, stream *connect.BidiStream[apiv1.Ho
 	defer s.end(nil)
 	var refused *apiv1.Refused
 	if err := a.n.ask(ctx, func() { refused = a.n.joinHost(s, join) }); err != nil {
+		a.n.loop.post(func() { a.n.lostHost(join.Name, s, err) }) // it may have been admitted all the same
 		return err
 	}
 	if refused != nil {
@@ -56,6 +57,7 @@ func (a *agentAPI) Router(ctx context.Context, stream *connect.BidiStream[apiv1.
 	defer s.end(nil)
 	var refused *apiv1.Refused
 	if err := a.n.ask(ctx, func() { refused = a.n.joinRouter(s, join) }); err != nil {
+		a.n.loop.post(func() { a.n.lostRouter(join.Name, s, err) })
 		return err
 	}
 	if refused != nil {

@@ -65,12 +65,19 @@ func (c *controller) router(name string, links ...*apiv1.Neighbour) *fakeRouter 
 
 func (c *controller) joinRouter(j *apiv1.RouterJoin, links ...*apiv1.Neighbour) *fakeRouter {
 	c.t.Helper()
+	r := c.silentRouter(j)
+	_ = r.stream.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: &apiv1.Neighbours{Links: links}}}) // fails where it is refused
+	return r
+}
+
+// silentRouter joins and says no more.
+func (c *controller) silentRouter(j *apiv1.RouterJoin) *fakeRouter {
+	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &fakeRouter{t: c.t, stream: c.agent.Router(ctx), cancel: cancel, held: newRouterTables()}
 	r.cancel = func() { cancel(); hangUpStream(r.stream) }
 	c.t.Cleanup(r.cancel)
 	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Join{Join: j}})
-	_ = r.stream.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: &apiv1.Neighbours{Links: links}}}) // fails where it is refused
 	go r.read()
 	return r
 }
@@ -80,6 +87,19 @@ func (r *fakeRouter) report(m *apiv1.RouterReport) {
 	if err := r.stream.Send(m); err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// links reports the links to other routers.
+func (r *fakeRouter) links(links ...*apiv1.Neighbour) {
+	r.t.Helper()
+	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: &apiv1.Neighbours{Links: links}}})
+}
+
+// way is the next hop that the router has for the prefix, "" where it has none.
+func (r *fakeRouter) way(prefix string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held.routes[prefix].GetVia()
 }
 
 // state reports what probes of a host say.

@@ -21,6 +21,8 @@ type host struct {
 	session  *hostSession // nil while its daemon is away
 	reported bool         // the session has told its registrations
 	failed   bool         // it did not leave by itself: listed as gone
+	answered bool         // a probe, in this stay: silence before that is a host that sets itself up
+	absences uint64       // ends of streams, so that the lease of one does not end a later one
 	state    plan.HostState
 	version  string
 	joined   time.Time
@@ -120,7 +122,8 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, l sid.Locator) {
 		h.session.end(errReplaced)
 	}
 	was := h.Here && n.places[h.Locator] == h
-	if was && h.Locator != l {
+	stays := was && h.Locator == l
+	if was && !stays {
 		n.vacate(h)
 	}
 	h.place(j, l)
@@ -130,6 +133,9 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, l sid.Locator) {
 		h.wanted = make(map[sid.Triple]wish)
 	}
 	n.settleHost(h)
+	if !stays {
+		h.answered = n.hasAnswered(h)
+	}
 	n.saver.later(store.PutHost(h.Host), store.DeleteQuarantine(h.Locator))
 	if was {
 		n.event("host.back", h.Name, "host's daemon joined again", "locator", l.String(), "router", h.Router)

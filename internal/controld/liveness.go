@@ -21,6 +21,7 @@ func (n *network) hostStates(r *router, states []*apiv1.HostState) {
 		r.states[l] = s
 		if h, ok := n.places[l]; ok && h.Router == r.Name {
 			n.hostState(h, s, m.Reason)
+			h.answered = h.answered || s == plan.HostUp
 		}
 	}
 }
@@ -39,15 +40,16 @@ func (n *network) hostState(h *host, s plan.HostState, reason string) {
 	if h.state == s {
 		return
 	}
-	was := h.state
+	was, joining := h.state, !h.answered
 	h.state = s
 	n.plan.SetHostState(h.Locator, s)
-	switch s {
-	case plan.HostSuspect:
+	switch {
+	case joining && s != plan.HostGone: // it has just come, or is about to
+	case s == plan.HostSuspect:
 		n.event("host.suspect", h.Name, because("host gets no new flows while it is suspect", reason), "was", was.String())
-	case plan.HostUp:
+	case s == plan.HostUp:
 		n.event("host.back", h.Name, "host answers again", "was", was.String())
-	case plan.HostGone:
+	default:
 		n.event("host.gone", h.Name, because("host is gone", reason), "was", was.String())
 		n.tellGone(h.Locator)
 		n.abandoned(h)
@@ -78,7 +80,27 @@ func (n *network) lostHost(name string, s *hostSession, err error) {
 		n.abandoned(h)
 		return
 	}
-	n.loop.after(n.cfg.Lease, func() { n.leaseOver(h) })
+	h.absences++
+	absence := h.absences
+	n.loop.after(n.cfg.Lease, func() {
+		if h.absences == absence {
+			n.leaseOver(h)
+		}
+	})
+}
+
+// hasAnswered reports whether the router has heard the host answer.
+func (n *network) hasAnswered(h *host) bool {
+	s, probed := n.probed(h)
+	return probed && s == plan.HostUp
+}
+
+// stateText is the state of a host for people.
+func (h *host) stateText() string {
+	if h.state == plan.HostSuspect && !h.answered {
+		return "joining"
+	}
+	return h.state.String()
 }
 
 // leaseOver decides about a host whose daemon stayed away: the router's word counts, and where no

@@ -15,6 +15,7 @@ type metrics struct {
 	services    obs.Gauge
 	instances   obs.Gauge
 	generation  obs.Gauge
+	pending     obs.Gauge
 }
 
 func newMetrics() metrics {
@@ -31,6 +32,7 @@ func newMetrics() metrics {
 		services:    m.Gauge("services", "Services that exist."),
 		instances:   m.Gauge("instances", "Instances that are registered."),
 		generation:  m.Gauge("generation", "Generation of the rules."),
+		pending:     m.Gauge("state_pending", "Records that are not saved yet."),
 	}
 }
 
@@ -39,11 +41,12 @@ func (m *metrics) update(n *network) {
 	m.services.Set(float64(services))
 	m.instances.Set(float64(instances))
 	m.generation.Set(float64(n.generation))
+	m.pending.Set(float64(n.saver.waiting()))
 	m.routers.Set(float64(n.connectedRouters()))
-	states := map[string]int{"up": 0, "suspect": 0, "gone": 0}
+	states := map[string]int{"up": 0, "joining": 0, "suspect": 0, "gone": 0}
 	for _, h := range n.hosts {
 		if h.Here {
-			states[h.state.String()]++
+			states[h.stateText()]++
 		}
 	}
 	for state, count := range states {

@@ -79,6 +79,9 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	for _, r := range state.Routers {
 		n.knowRouter(r)
 	}
+	for _, l := range state.Links {
+		n.rememberLinks(l)
+	}
 	for _, h := range state.Hosts {
 		n.remember(h)
 	}
@@ -97,13 +100,9 @@ func (n *network) flush() {
 	if n.grace != nil && !n.grace.over(n) {
 		return
 	}
-	steps := n.plan.Drain()
-	if len(steps) > 0 {
-		n.generation++
-	}
-	n.push(steps)
+	n.push(n.plan.Drain())
 	for _, r := range n.routers {
-		if r.session != nil && !r.synced {
+		if r.session != nil && r.reported && !r.synced { // without its links it would lose its routes
 			n.snapshot(r)
 		}
 	}
@@ -112,7 +111,7 @@ func (n *network) flush() {
 
 // remember puts a host of before the restart back in its place; what it serves it tells itself.
 func (n *network) remember(stored store.Host) {
-	h := &host{Host: stored, state: plan.HostGone}
+	h := &host{Host: stored, state: plan.HostGone, answered: true}
 	n.hosts[h.Name] = h
 	if h.Here {
 		n.settleHost(h)

@@ -9,12 +9,15 @@ import (
 // piece is how many entries of a snapshot go into one message.
 const piece = 1000
 
-// push sends deltas in order. Routers without a snapshot get one afterwards, which has it all.
+// push sends deltas in order, each with a generation of its own, so that a router that reports the
+// last one has them all. Routers without a snapshot get one afterwards, which has it all.
 func (n *network) push(steps []plan.Step) {
 	for _, step := range steps {
+		n.generation++
 		order := &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Rules{Rules: n.rules(step.Rules)}}
 		for _, name := range step.Routers {
 			if r := n.routers[name]; r.session != nil && r.synced {
+				r.told = n.generation
 				n.order(r, order)
 			}
 		}
@@ -29,7 +32,7 @@ func (n *network) order(r *router, o *apiv1.RouterOrder) bool {
 
 // snapshot sends everything that the router is to know.
 func (n *network) snapshot(r *router) {
-	r.synced = true
+	r.synced, r.told = true, n.generation
 	n.metrics.snapshots.Inc()
 	ok := n.order(r, &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Begin{Begin: &apiv1.SnapshotBegin{Generation: n.generation}}})
 	for _, part := range pieces(n.plan.Snapshot(r.Name)) {

@@ -2,9 +2,7 @@ package controld
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
-	"strings"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/names"
@@ -22,9 +20,12 @@ type router struct {
 	synced   bool           // the session has had its snapshot
 	reported bool           // the session has told its links
 	bootID   string
-	links    []*apiv1.Neighbour
+	links    []*apiv1.Neighbour             // as it told last, perhaps before the restart
+	stored   []store.Link                   // the same in the store
 	states   map[sid.Locator]plan.HostState // of its hosts, as the session told
-	applied  uint64
+	told     uint64                         // generation of the last rules sent to it
+	applied  uint64                         // and of those that it has applied
+	absences uint64                         // ends of streams
 	counters *apiv1.RouterCounters
 }
 
@@ -132,7 +133,13 @@ func (n *network) lostRouter(name string, s *routerSession, err error) {
 		n.metrics.dropped.Inc()
 	}
 	n.event("router.gone", name, because("router is not connected; it goes on forwarding by what it knows", reason))
-	n.loop.after(n.cfg.Lease, func() { n.unreachableHosts(r) })
+	r.absences++
+	absence := r.absences
+	n.loop.after(n.cfg.Lease, func() {
+		if r.absences == absence {
+			n.unreachableHosts(r)
+		}
+	})
 }
 
 // unreachableHosts puts a limit to trusting a router that stays away: once all neighbours say that
@@ -198,57 +205,4 @@ func (n *network) applied(r *router, a *apiv1.Applied) {
 	if a.GetError() != "" {
 		n.event("router.error", r.Name, because("router could not apply its rules", a.Error), "generation", uitoa(a.Generation))
 	}
-}
-
-func (n *network) neighbours(r *router, links []*apiv1.Neighbour) {
-	n.linkEvents(r, links)
-	r.links, r.reported = links, true
-	list := make([]plan.Link, 0, len(links))
-	for _, l := range links {
-		via, _ := netip.ParseAddr(l.Via)
-		list = append(list, plan.Link{
-			Port: l.Port, Peer: l.Peer, PeerPort: l.PeerPort, Via: via.WithZone(""), State: linkState(l), Cost: l.Cost,
-		})
-	}
-	n.plan.SetLinks(r.Name, list)
-}
-
-func linkState(l *apiv1.Neighbour) plan.LinkState {
-	switch {
-	case l.Up:
-		return plan.LinkUp
-	case strings.HasPrefix(l.Reason, "carrier"):
-		return plan.LinkDown
-	}
-	return plan.LinkSilent
-}
-
-type linkKey struct{ port, peer string }
-
-func (n *network) linkEvents(r *router, links []*apiv1.Neighbour) {
-	old := make(map[linkKey]*apiv1.Neighbour)
-	for _, l := range r.links {
-		old[linkKey{l.Port, l.Peer}] = l
-	}
-	for _, l := range links {
-		key := linkKey{l.Port, l.Peer}
-		was := old[key].GetUp()
-		delete(old, key)
-		if l.Up != was {
-			n.linkEvent(r, l, l.Up, l.Reason)
-		}
-	}
-	for _, l := range old {
-		if l.Up {
-			n.linkEvent(r, l, false, "it is not reported any more")
-		}
-	}
-}
-
-func (n *network) linkEvent(r *router, l *apiv1.Neighbour, up bool, why string) {
-	kind, text := "link.down", because("link to "+l.Peer+" on "+l.Port+" is down", why)
-	if up {
-		kind, text = "link.up", "link to "+l.Peer+" on "+l.Port+" is up"
-	}
-	n.event(kind, r.Name, text, "port", l.Port, "peer", l.Peer, "peer_port", l.PeerPort)
 }

@@ -27,6 +27,7 @@ type saver struct {
 
 	mu      sync.Mutex
 	pending map[string]store.Change // by key: the last one counts
+	saving  int                     // of those, on their way to the store
 }
 
 func newSaver(s committer) *saver {
@@ -59,8 +60,10 @@ func (s *saver) later(changes ...store.Change) {
 	}
 }
 
-// run saves until ctx ends, and says after each attempt how it went.
+// run saves until ctx ends, and says after each attempt how it went. What waits at the end is tried
+// once more.
 func (s *saver) run(ctx context.Context, report func(error)) {
+	defer func() { _ = s.save(context.WithoutCancel(ctx)) }() // the store bounds the time
 	for {
 		select {
 		case <-s.wake:
@@ -85,17 +88,25 @@ func (s *saver) run(ctx context.Context, report func(error)) {
 func (s *saver) save(ctx context.Context) error {
 	s.mu.Lock()
 	batch := s.pending
-	s.pending = make(map[string]store.Change)
+	s.pending, s.saving = make(map[string]store.Change), len(batch)
 	s.mu.Unlock()
 	if len(batch) == 0 {
 		return nil
 	}
 	err := s.store.Commit(ctx, slices.Collect(maps.Values(batch))...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saving = 0
 	if err != nil {
-		s.mu.Lock()
 		maps.Copy(batch, s.pending)
 		s.pending = batch
-		s.mu.Unlock()
 	}
 	return err
+}
+
+// waiting is how many records are not saved yet.
+func (s *saver) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pending) + s.saving
 }

@@ -32,6 +32,9 @@ func TestARouterThatDoesNotReadIsDropped(t *testing.T) {
 	if err := slow.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Join{Join: &apiv1.RouterJoin{Name: "slow", Service: true}}}); err != nil {
 		t.Fatal(err)
 	}
+	if err := slow.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: &apiv1.Neighbours{}}}); err != nil {
+		t.Fatal(err)
+	}
 	c.event("router.join")
 	quick := c.router("quick")
 	h := c.host("s1", "quick")

@@ -119,7 +119,7 @@ func (a *adminAPI) GetHost(ctx context.Context, req *connect.Request[apiv1.GetHo
 func (n *network) host(h *host) *apiv1.Host {
 	m := &apiv1.Host{
 		Name: h.Name, Locator: h.Locator.String(), Identity: n.cfg.Space.Identity(h.Identity).String(),
-		Router: h.Router, Port: h.Port, State: h.state.String(), Version: h.version,
+		Router: h.Router, Port: h.Port, State: h.stateText(), Version: h.version,
 		Flows: h.load.GetFlows(), Cpu: h.load.GetCpu(),
 	}
 	if !h.joined.IsZero() {

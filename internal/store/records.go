@@ -32,6 +32,23 @@ type Router struct {
 	Service bool   `json:"service"`
 }
 
+// Links are what a router said last of its links to other routers.
+type Links struct {
+	Router string `json:"router"`
+	Links  []Link `json:"links"`
+}
+
+// A Link is one of them.
+type Link struct {
+	Port     string `json:"port"`
+	Peer     string `json:"peer"`
+	PeerPort string `json:"peer_port,omitempty"`
+	Via      string `json:"via,omitempty"`
+	Up       bool   `json:"up"`
+	Reason   string `json:"reason,omitempty"`
+	Cost     uint32 `json:"cost"`
+}
+
 // An Override is an operator's word about one host of one service.
 type Override struct {
 	Service sid.ServiceID `json:"service"`
@@ -53,6 +70,7 @@ type State struct {
 	Services    []names.Record
 	Hosts       []Host
 	Routers     []Router
+	Links       []Links
 	Overrides   []Override
 	Quarantines []Quarantine
 	Epoch       uint64 // starts of a controller on this store, this one counted
@@ -75,6 +93,9 @@ func PutHost(h Host) Change { return Change{"host/" + h.Name, h} }
 
 // PutRouter stores a router's block.
 func PutRouter(r Router) Change { return Change{"router/" + r.Name, r} }
+
+// PutLinks stores what a router said of its links.
+func PutLinks(l Links) Change { return Change{"links/" + l.Router, l} }
 
 // PutOverride stores a weight or a drain.
 func PutOverride(o Override) Change { return Change{overrideKey(o), o} }
@@ -103,6 +124,8 @@ func (s *State) read(key string, value []byte) error {
 		s.Hosts, err = decode(s.Hosts, value)
 	case "router":
 		s.Routers, err = decode(s.Routers, value)
+	case "links":
+		s.Links, err = decode(s.Links, value)
 	case "override":
 		s.Overrides, err = decode(s.Overrides, value)
 	case "quarantine":

@@ -1,0 +1,70 @@
+package controld
+
+import (
+	"testing"
+	"time"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+)
+
+func live(port, peer string) *apiv1.Neighbour {
+	return &apiv1.Neighbour{Port: port, Peer: peer, PeerPort: "to-" + port, Via: "fe80::" + peer, Up: true}
+}
+
+func (c *controller) routerAt(name string, block uint32, links ...*apiv1.Neighbour) *fakeRouter {
+	c.t.Helper()
+	return c.joinRouter(&apiv1.RouterJoin{Name: name, BootId: "boot-" + name, Block: block}, links...)
+}
+
+// The path from a to c goes by b, whose daemon is away when the controller comes back.
+func TestPathsThroughARouterThatIsAwayOutliveARestart(t *testing.T) {
+	const farBlock = "fd5d:0:1:300::/56"
+	c := start(t, Config{})
+	a := c.routerAt("a", 1, live("e0", "b"))
+	c.routerAt("b", 2, live("e1", "a"), live("e2", "c"))
+	c.routerAt("c", 3, live("e3", "b"))
+	c.await("a has a way to c", func() bool { return a.way(farBlock) == "fe80::b" })
+	c.kill()
+	c.run(Config{Grace: 200 * time.Millisecond})
+	a = c.routerAt("a", 1, live("e0", "b"))
+	c.routerAt("c", 3, live("e3", "b"))
+	c.event("controller.settle")
+	c.await("a has its rules", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.snapshots > 0 })
+	if via := a.way(farBlock); via != "fe80::b" {
+		t.Errorf("after the restart a reaches c by %q: its way through b, which forwards without its daemon, is gone", via)
+	}
+}
+
+// A snapshot made without a router's links would take its routes away until they are told.
+func TestARouterHasToldItsLinksBeforeItGetsRules(t *testing.T) {
+	c := start(t, Config{})
+	c.routerAt("b", 2, live("e1", "a"))
+	a := c.silentRouter(&apiv1.RouterJoin{Name: "a", BootId: "boot-a", Block: 1})
+	c.await("a has joined", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.joined != nil })
+	c.create("web") // rules for everybody who gets some
+	if a.snapshotCount() != 0 {
+		t.Error("a has got rules before it said where its links lead")
+	}
+	a.links(live("e0", "b"))
+	c.await("a has its rules", func() bool { return a.snapshotCount() == 1 && a.way("fd5d:0:1:200::/56") == "fe80::b" })
+}
+
+func (r *fakeRouter) snapshotCount() int { r.mu.Lock(); defer r.mu.Unlock(); return r.snapshots }
+
+// Probes go out before the host has its locator: that is no suspicion.
+func TestAHostThatIsSettingItselfUpIsNotSuspect(t *testing.T) {
+	c := start(t, Config{})
+	r := c.router("r1")
+	h := c.host("s1", "r1")
+	r.state(h.locator(), "suspect")
+	c.await("it is shown as joining", func() bool { return c.hosts()["s1"].State == "joining" })
+	r.state(h.locator(), "up")
+	c.await("it is up", func() bool { return c.hosts()["s1"].State == "up" })
+	for _, e := range c.events() {
+		if e.Kind == "host.suspect" || e.Kind == "host.back" {
+			t.Errorf("a host that joins makes the event %v", e)
+		}
+	}
+	r.state(h.locator(), "suspect")
+	c.event("host.suspect")
+}
