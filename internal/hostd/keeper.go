@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/sockets"
+	"scaffold.dev/scaffold/sid"
 )
 
 // How often flows are counted and idle ones removed.
@@ -21,15 +23,21 @@ const (
 type keeper struct {
 	edge   *host.Edge
 	log    *slog.Logger
+	diag   *sockets.Diag
+	full   uint64                             // packets that found no room, at the last look
 	tell   func(context.Context, host.Census) // hands over a count, unless the context ends first
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// keep starts a keeper for the edge.
-func (d *daemon) keep(edge *host.Edge) *keeper {
+// keep starts a keeper for the edge. The calling thread must be in the host's namespace.
+func (d *daemon) keep(edge *host.Edge) (*keeper, error) {
+	diag, err := sockets.OpenDiag()
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &keeper{edge: edge, log: d.log, cancel: cancel, done: make(chan struct{})}
+	k := &keeper{edge: edge, diag: diag, log: d.log, cancel: cancel, done: make(chan struct{})}
 	k.tell = func(ctx context.Context, c host.Census) {
 		select {
 		case d.inbox <- func() { d.reportLoad(c) }:
@@ -37,7 +45,7 @@ func (d *daemon) keep(edge *host.Edge) *keeper {
 		}
 	}
 	go k.run(ctx)
-	return k
+	return k, nil
 }
 
 // stop returns when the keeper no longer uses the edge.
@@ -50,6 +58,7 @@ func (k *keeper) stop() {
 
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.done)
+	defer k.diag.Close()
 	load, sweep := time.NewTimer(0), time.NewTicker(sweepEvery)
 	defer load.Stop()
 	defer sweep.Stop()
@@ -60,10 +69,41 @@ func (k *keeper) run(ctx context.Context) {
 		case <-load.C:
 			load.Reset(k.count(ctx))
 		case <-sweep.C:
-			if _, err := k.edge.Sweep(); err != nil {
-				k.log.Warn("cannot sweep idle flows", "error", err)
-			}
+			k.sweep()
 		}
+	}
+}
+
+// sweep removes the flows that have ended.
+func (k *keeper) sweep() {
+	live, err := k.datagramSockets()
+	if err != nil {
+		k.log.Warn("cannot list datagram sockets; their flows go by age", "error", err)
+	}
+	r, err := k.edge.Sweep(live)
+	if err != nil {
+		k.log.Warn("cannot sweep idle flows", "error", err)
+		return
+	}
+	k.complain(r.Flows)
+}
+
+// datagramSockets asks which there are; nil means that nobody knows.
+func (k *keeper) datagramSockets() (func(cookie uint64) bool, error) {
+	cookies := map[uint64]bool{}
+	err := k.diag.Each(sid.UDP, sockets.StateAny, 0, func(s sockets.DiagSocket) { cookies[s.Cookie] = true })
+	if err != nil {
+		return nil, err
+	}
+	return func(cookie uint64) bool { return cookies[cookie] }, nil
+}
+
+// complain says when new flows found no room.
+func (k *keeper) complain(flows int) {
+	counters, err := k.edge.Counters()
+	if full := counters["drop_full"]; err == nil && full != k.full {
+		k.log.Warn("the flow table is full: first packets are lost until flows end", "flows", flows, "lost", full-k.full)
+		k.full = full
 	}
 }
 

@@ -124,7 +124,11 @@ func (d *daemon) openEdge(p *place) error {
 	if err != nil {
 		return err
 	}
-	d.edge, d.flows = edge, d.keep(edge)
+	if d.flows, err = d.keep(edge); err != nil {
+		edge.Close(true)
+		return err
+	}
+	d.edge = edge
 	go d.readEdge(edge)
 	return nil
 }

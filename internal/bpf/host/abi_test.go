@@ -15,7 +15,7 @@ func TestABI(t *testing.T) {
 		{"uplink", unsafe.Sizeof(edgeUplink{}), 16},
 		{"place", unsafe.Sizeof(edgePlace{}), 256},
 		{"flow_key", unsafe.Sizeof(edgeFlowKey{}), 40},
-		{"egress_flow", unsafe.Sizeof(edgeEgressFlow{}), 48},
+		{"egress_flow", unsafe.Sizeof(edgeEgressFlow{}), 56},
 		{"ingress_flow", unsafe.Sizeof(edgeIngressFlow{}), 80},
 		{"service", unsafe.Sizeof(edgeService{}), 16},
 		{"instance_key", unsafe.Sizeof(edgeInstanceKey{}), 16},

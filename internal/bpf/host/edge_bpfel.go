@@ -27,6 +27,7 @@ type edgeEgressFlow struct {
 	Datagrams uint8
 	End       uint8
 	Pad       uint8
+	Owner     uint64
 }
 
 type edgeEvent struct {

@@ -148,6 +148,8 @@ static __always_inline int new_client(struct __sk_buff *skb, struct packet *p, c
 			   .role = ROLE_CLIENT };
 
 	policy_of(&p->dst, &b);
+	if (p->proto != PROTO_TCP)
+		b.owner = bpf_get_socket_cookie(skb);
 	if (b.datagrams == DATAGRAMS_UNSET && p->proto == PROTO_UDP && is_service(&p->src))
 		return stateless(skb, p, up);
 	return first(skb, p, up, key, &b);
@@ -170,6 +172,9 @@ static __always_inline int to_service(struct __sk_buff *skb, struct packet *p, c
 		}
 		if (!f && !is_syn(p))
 			return drop(HOST_NO_FLOW_OUT);
+	} else if (f && orphaned(skb, f)) {
+		forget(&key, f);
+		f = 0;
 	}
 	return f ? known(skb, p, up, f) : new_client(skb, p, up, &key);
 }

@@ -108,6 +108,7 @@ static __always_inline __u64 new_socket(void)
 struct birth {
 	struct addr peer;
 	__u64 socket; /* result */
+	__u64 owner;
 	__u32 state;
 	__u32 isn;
 	__u16 lport;
@@ -147,6 +148,7 @@ static __noinline int make(struct flow_key *key, struct birth *b)
 	if (b->state != STATE_CONNECTING)
 		ADDR(n->in.peer) = b->peer;
 	*(__u64 *)n->out.socket = b->socket = id;
+	n->out.owner = b->owner;
 	if (b->state == STATE_HALF_OPEN) {
 		if (bpf_map_update_elem(&ingress_half, &id, &n->in, BPF_NOEXIST))
 			return -1;
@@ -204,6 +206,23 @@ static __noinline void mark_end(__u64 id, __u8 bits)
 
 	if (in)
 		in->end |= bits;
+}
+
+/* A port that was silent for so long belongs to the socket that speaks from it now. */
+#define PORT_REUSE_NS 5000000000ULL
+
+/*
+ * orphaned: a datagram flow whose socket is gone, and whose port another one has. Sockets that share a port take
+ * turns on it, so a change of hands alone does not tell.
+ */
+static __always_inline int orphaned(struct __sk_buff *skb, const struct egress_flow *f)
+{
+	__u64 owner;
+
+	if (!f->owner || bpf_ktime_get_coarse_ns() - f->seen < PORT_REUSE_NS)
+		return 0;
+	owner = bpf_get_socket_cookie(skb);
+	return owner && owner != f->owner;
 }
 
 static __always_inline int admitted(__u64 suffix, __u8 proto, __u16 port)

@@ -44,7 +44,7 @@ func TestSweepRemovesWhatHasEnded(t *testing.T) {
 	}{{0, 0}, {endedIdle - time.Second, 0}, {2 * time.Second, 1}, {datagramIdle, 1}, {24 * time.Hour, 0}}
 	for _, s := range steps {
 		older(t, w.edge, s.idle)
-		got, err := w.edge.Sweep()
+		got, err := w.edge.Sweep(nil)
 		if err != nil || got.Removed != s.removed {
 			t.Fatalf("%v later: %+v %v, want %d removed", s.idle, got, err, s.removed)
 		}
@@ -57,6 +57,40 @@ func TestSweepRemovesWhatHasEnded(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d entries in the egress map, want 1", n)
+	}
+}
+
+func TestAClientsDatagramFlowLivesWithItsSocket(t *testing.T) {
+	w := newWorld(t)
+	w.send(udp(vid, dnsAddr, 5000, 53, "q").Bytes())
+	for _, c := range []struct {
+		idle    time.Duration // more
+		alive   bool
+		removed int
+		what    string
+	}{
+		{endedIdle - time.Second, false, 0, "a late answer may still come"},
+		{datagramIdle, true, 0, "its socket is silent, and there"},
+		{0, false, 1, "its socket is gone"},
+	} {
+		older(t, w.edge, c.idle)
+		got, err := w.edge.Sweep(func(uint64) bool { return c.alive })
+		if err != nil || got.Removed != c.removed {
+			t.Errorf("%s: %d removed, want %d: %v", c.what, got.Removed, c.removed, err)
+		}
+	}
+}
+
+func TestAReusedDatagramPortBeginsAnotherFlow(t *testing.T) {
+	w := newWorld(t)
+	p, _ := addrs(w.send(udp(vid, dnsAddr, 5000, 53, "q").Bytes()))
+	wantAddrs(t, w.arrive(udp(peerP, p, 53, 5000, "a").Bytes()), dnsAddr, vid)
+	wantAddrs(t, w.send(udp(vid, dnsAddr, 5000, 53, "q").Bytes()), p, peerP) // a socket that shares the port
+	older(t, w.edge, 6*time.Second)
+	w.idled = 6 * time.Second
+	o := w.send(udp(vid, dnsAddr, 5000, 53, "q").Bytes())
+	if q, d := addrs(o); q == p || d != dnsAddr {
+		t.Errorf("the port's next socket sends as %v to %v, want another socketID and the service", q, d)
 	}
 }
 
@@ -79,7 +113,7 @@ func TestSweepTenThousandFlows(t *testing.T) {
 		must(t, e.maps.IngressFlows.Put(id, &edgeIngressFlow{Key: key, State: 3, Role: 1, Seen: 1}))
 		must(t, e.maps.EgressFlows.Put(&key, &edgeEgressFlow{Socket: half(1<<63 | uint64(i)), Seen: 1}))
 	}
-	got, err := e.Sweep()
+	got, err := e.Sweep(nil)
 	if err != nil || got.Removed+got.Flows != 10000 {
 		t.Fatalf("%+v %v, want 10000 in all", got, err)
 	}

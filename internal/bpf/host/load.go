@@ -15,7 +15,7 @@ import (
 )
 
 // abiVersion is HOST_ABI of abi.h: the layout of the pinned maps.
-const abiVersion = 1
+const abiVersion = 2
 
 const ethernetLen = 14
 

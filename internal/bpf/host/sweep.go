@@ -27,8 +27,9 @@ const (
 	halfClosedIdle = time.Hour         // one FIN: the other end may still be sending
 )
 
-// Sweep removes the flows that have ended or that nobody uses. Call it every few seconds.
-func (e *Edge) Sweep() (SweepResult, error) {
+// Sweep removes the flows that have ended or that nobody uses. Call it every few seconds. A client's datagram
+// flow lives with its socket: live tells by the cookie whether it exists; nil where nobody knows.
+func (e *Edge) Sweep(live func(cookie uint64) bool) (SweepResult, error) {
 	now := monotonic()
 	count, err := e.Count()
 	if err != nil {
@@ -38,8 +39,7 @@ func (e *Edge) Sweep() (SweepResult, error) {
 	var ids []uint64
 	var keys []edgeFlowKey
 	err = scan(e.maps.IngressFlows, func(id uint64, v *edgeIngressFlow) bool {
-		idle := limits.of(v)
-		if idle > 0 && age(now, v.Seen) > idle && age(now, e.lastSeen(v)) > idle {
+		if e.over(now, limits, v, live) {
 			ids, keys = append(ids, id), append(keys, v.Key)
 		}
 		return true
@@ -51,6 +51,25 @@ func (e *Edge) Sweep() (SweepResult, error) {
 		return SweepResult{}, err
 	}
 	return SweepResult{Flows: count - len(ids), Removed: len(ids)}, nil
+}
+
+// over reports whether a flow has idled for too long.
+func (e *Edge) over(now uint64, l limits, v *edgeIngressFlow, live func(uint64) bool) bool {
+	idle := l.of(v)
+	if idle == 0 || age(now, v.Seen) <= min(idle, l.ended) {
+		return false
+	}
+	var out edgeEgressFlow
+	if e.maps.EgressFlows.Lookup(&v.Key, &out) != nil {
+		return age(now, v.Seen) > idle
+	}
+	if out.Owner != 0 && live != nil {
+		if live(out.Owner) {
+			return false
+		}
+		idle = l.ended
+	}
+	return age(now, max(v.Seen, out.Seen)) > idle
 }
 
 // limits is how long flows may idle, given how full the map is.

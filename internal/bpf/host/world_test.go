@@ -45,8 +45,13 @@ type world struct {
 	flow *flow.Machine
 	told bool
 	// dying makes what is sent come from the socket of a process that died.
-	dying bool
+	dying  bool
+	idled  time.Duration // how much older the flows were made
+	packet uint64
 }
+
+// socket is another one for each packet, as it is when the kernel runs a program on one.
+func (w *world) socket() uint64 { w.packet++; return w.packet }
 
 // tester is what testing.T and rapid.T have in common.
 type tester interface {
@@ -80,7 +85,7 @@ func pinToCPU(t *testing.T) {
 }
 
 func (w *world) reset(t tester) {
-	w.t, w.told, w.dying = t, false, false
+	w.t, w.told, w.dying, w.idled = t, false, false, 0
 	for _, m := range []*ebpf.Map{w.edge.maps.EgressFlows, w.edge.maps.EgressHalf} {
 		empty(t, m, new(edgeFlowKey))
 	}
@@ -168,7 +173,7 @@ func (w *world) step(from flow.Direction, b []byte) flow.Output {
 	if w.told {
 		w.tell(true) // fresh
 	}
-	w.flow.Handle(testTime, flow.Packet{From: from, Uplink: testUplink, Data: b, Dying: w.dying})
+	w.flow.Handle(testTime.Add(w.idled), flow.Packet{From: from, Uplink: testUplink, Data: b, Dying: w.dying, Socket: w.socket()})
 	outs := w.flow.Drain()
 	if len(outs) != 1 {
 		w.t.Fatalf("the oracle gave %d outputs for one packet", len(outs))

@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 /* Raised when a pinned map of an older program could not be read by a newer one. */
-#define HOST_ABI 1
+#define HOST_ABI 2
 
 #define MESSAGE_PORT 23727 /* docs/protocol.md §4 */
 
@@ -71,8 +71,9 @@ struct egress_flow {
 	__u8  datagrams;
 	__u8  end;
 	__u8  pad;
+	__u64 owner;       /* cookie of the socket of a client's datagram flow, which ends with it; 0: unknown */
 };
-_Static_assert(sizeof(struct egress_flow) == 48, "ABI");
+_Static_assert(sizeof(struct egress_flow) == 56, "ABI");
 
 /* What ingress needs per packet; key is the egress map's. */
 struct ingress_flow {

@@ -60,6 +60,8 @@ type Conn struct {
 	finIn  bool
 	rst    bool
 	seen   time.Time
+	spoke  time.Time // when its socket last sent
+	owner  uint64    // cookie of the socket of a client's datagram flow
 }
 
 // become changes the state; an illegal move is our bug, never the peer's.
@@ -90,8 +92,17 @@ func serverTuple(p *packet) tuple {
 func (m *Machine) begin(now time.Time, p *packet, t tuple, c Conn) *Conn {
 	c.ID, c.tuple, c.seen = m.cfg.NewID(), t, now
 	c.isn, c.peer, c.ports = p.seq, p.dst, [2]uint16{p.sport, p.sport}
+	if c.Role == Client && p.proto != sid.TCP {
+		c.owner = p.socket
+	}
 	m.bySocket[c.ID], m.byTuple[t] = &c, &c
 	return &c
+}
+
+// orphaned: the socket of a datagram flow is gone and another one has its port, which was silent meanwhile:
+// sockets that share a port take turns on it.
+func (c *Conn) orphaned(now time.Time, socket uint64) bool {
+	return c.owner != 0 && socket != 0 && socket != c.owner && now.Sub(c.spoke) >= PortReuse
 }
 
 func (m *Machine) end(c *Conn) {

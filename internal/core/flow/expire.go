@@ -13,6 +13,7 @@ const (
 	ConnectingIdle = 150 * time.Second
 	HalfClosedIdle = time.Hour
 	HalfOpenIdle   = 150 * time.Second
+	PortReuse      = 5 * time.Second // from then on a datagram port may be another socket's
 )
 
 // limit is how long the flow may idle, 0 for ever: a TCP flow lives as long as its sockets.

@@ -20,8 +20,9 @@ const (
 type Packet struct {
 	From      Direction
 	Uplink    int
-	Forwarded bool // it only passes through this host
-	Dying     bool // the process behind its socket was killed or failed
+	Forwarded bool   // it only passes through this host
+	Dying     bool   // the process behind its socket was killed or failed
+	Socket    uint64 // cookie of its socket, 0 if it has none
 	Data      []byte
 }
 
@@ -129,7 +130,7 @@ func New(cfg Config) *Machine {
 // Handle takes one packet; its Output is in the next Drain.
 func (m *Machine) Handle(now time.Time, in Packet) {
 	p, ok := parse(in.Data)
-	p.dying = in.Dying
+	p.dying, p.socket = in.Dying, in.Socket
 	switch {
 	case !ok:
 		m.pass(in.Data)

@@ -43,6 +43,7 @@ type packet struct {
 	seq, ack     uint32
 	flags        uint8
 	typ, code    uint8
+	socket       uint64 // cookie of its socket
 	dying        bool   // the process behind its socket died
 	note         string // what is counted although it passes
 }

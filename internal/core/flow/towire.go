@@ -79,6 +79,10 @@ func (m *Machine) fromClient(now time.Time, p *packet, up Uplink) {
 		m.end(c) // the port has come back: another connection
 		c = nil
 	}
+	if c != nil && p.proto != sid.TCP && c.orphaned(now, p.socket) {
+		m.end(c)
+		c = nil
+	}
 	policy := m.policies[p.dst]
 	switch {
 	case c != nil:
@@ -134,7 +138,7 @@ func (m *Machine) newServer(now time.Time, p *packet, t tuple, up Uplink) {
 
 // known sends a packet of a flow.
 func (m *Machine) known(now time.Time, p *packet, c *Conn, up Uplink) {
-	c.seen = now
+	c.seen, c.spoke = now, now
 	if p.proto == sid.TCP && p.flags&fin != 0 && p.dying && c.Role == Server {
 		p.cutOff()
 	}
