@@ -5,7 +5,7 @@ import "fmt"
 // A Reason says why a FAIL was sent.
 type Reason uint8
 
-// The reasons of docs/protocol.md §4.
+// The reasons of docs/protocol.md §4 and §6.4.
 const (
 	NoSocket    Reason = 1
 	ProcessDied Reason = 2
@@ -13,10 +13,13 @@ const (
 	HostGone    Reason = 4
 	NoInstance  Reason = 5
 	Refused     Reason = 6
+	Elsewhere   Reason = 7 // the flow's peer committed to another copy of this end
+	Unreachable Reason = 8 // never sent: nothing answers
 )
 
 var reasonNames = [...]string{NoSocket: "no socket", ProcessDied: "process died", Draining: "draining",
-	HostGone: "host gone", NoInstance: "no instance", Refused: "refused"}
+	HostGone: "host gone", NoInstance: "no instance", Refused: "refused",
+	Elsewhere: "committed elsewhere", Unreachable: "unreachable"}
 
 func (r Reason) String() string {
 	if r == 0 || int(r) >= len(reasonNames) {

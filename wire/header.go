@@ -19,7 +19,7 @@ const (
 // A Type says what a message is.
 type Type uint8
 
-// The types of docs/protocol.md §4.
+// The types of docs/protocol.md §4 and §6.
 const (
 	TypeHello    Type = 1
 	TypeSolicit  Type = 2
@@ -27,10 +27,16 @@ const (
 	TypeProbeAck Type = 4
 	TypeFail     Type = 5
 	TypeBound    Type = 6
+	TypeRSYN     Type = 7
+	TypeRSYNACK  Type = 8
+	TypeRACK     Type = 9
+	TypeResume   Type = 10
+	TypeFlowFail Type = 11
 )
 
 var typeNames = [...]string{TypeHello: "HELLO", TypeSolicit: "SOLICIT", TypeProbe: "PROBE",
-	TypeProbeAck: "PROBE-ACK", TypeFail: "FAIL", TypeBound: "BOUND"}
+	TypeProbeAck: "PROBE-ACK", TypeFail: "FAIL", TypeBound: "BOUND",
+	TypeRSYN: "RSYN", TypeRSYNACK: "RSYN-ACK", TypeRACK: "RACK", TypeResume: "RESUME", TypeFlowFail: "FLOW-FAIL"}
 
 func (t Type) String() string {
 	if t == 0 || int(t) >= len(typeNames) {

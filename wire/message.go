@@ -2,7 +2,7 @@ package wire
 
 import "fmt"
 
-// A Message is one of Hello, Solicit, Probe, ProbeAck, Fail and Bound.
+// A Message is one of Hello, Solicit, Probe, ProbeAck, Fail, Bound, Renegotiate, Resume and FlowFail.
 type Message interface {
 	// Append writes the message behind b. It panics on names longer than MaxName and on messages
 	// longer than MaxLen: who fills them from configuration checks there.
@@ -38,6 +38,12 @@ func parseBody(t Type, h Header, body []byte) (Message, error) {
 		return parseFail(h, body)
 	case TypeBound:
 		return parseBound(h, body)
+	case TypeRSYN, TypeRSYNACK, TypeRACK:
+		return parseRenegotiate(t, h, body)
+	case TypeResume:
+		return parseResume(h, body)
+	case TypeFlowFail:
+		return parseFlowFail(h, body)
 	}
 	return nil, ErrType
 }
