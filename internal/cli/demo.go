@@ -54,8 +54,6 @@ func runDemo(cmd *cobra.Command, name string, keep bool) error {
 		err = lab.With(cmd.Context(), f, progress(cmd, false), use)
 	}
 	switch {
-	case errors.Is(err, context.Canceled):
-		return failf(ExitFailed, "", "demo: interrupted")
 	case err != nil:
 		return labFail(err)
 	case !holds:
@@ -91,6 +89,7 @@ func keepLab(cmd *cobra.Command, f *lab.File, use func(context.Context, *lab.Lab
 	}
 	err = use(ctx, l)
 	if ctx.Err() != nil {
+		err = errors.New("demo: interrupted; everything is removed again")
 		return errors.Join(err, lab.Down(context.WithoutCancel(ctx), f.Name, opt))
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), `

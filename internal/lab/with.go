@@ -16,5 +16,8 @@ func With(ctx context.Context, f *File, opt Options, use func(context.Context, *
 		opt.logf("lab %s: down", f.Name)
 		err = errors.Join(err, l.remove())
 	}()
-	return use(ctx, l)
+	if err = use(ctx, l); ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = l.explain(ctx, err)
+	}
+	return err
 }

@@ -38,9 +38,10 @@ type daemon struct {
 	told       *apiv1.Neighbours // reported last in this session
 	relay      *relay
 
-	routes   *routes
-	resolver *router.Resolver // nil where this is no service router
-	prober   *prober          // nil before the first Joined
+	forwarding forwarding // before us
+	routes     *routes
+	resolver   *router.Resolver // nil where this is no service router
+	prober     *prober          // nil before the first Joined
 
 	session    *session // nil while there is none
 	space      sid.Space
@@ -85,7 +86,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 // open sets up all that can fail at the start.
 func (d *daemon) open() (err error) {
 	d.bootID = bootID()
-	if err := forward(); err != nil {
+	if d.forwarding, err = forward(); err != nil {
 		return err
 	}
 	if d.routes, err = openRoutes(); err != nil {
@@ -228,6 +229,7 @@ func (d *daemon) close() error {
 		if d.space.AS.IsValid() {
 			errs = append(errs, setOwn(d.space, 0))
 		}
+		d.forwarding.restore()
 	}
 	if d.resolver != nil {
 		errs = append(errs, d.resolver.Close(d.cfg.Keep), bpffs.Release(d.cfg.BPFFS))

@@ -2,7 +2,6 @@ package routerd
 
 import (
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/vishvananda/netlink"
@@ -109,15 +108,5 @@ func (d *daemon) watchLinks() error {
 			d.fail(fmt.Errorf("the kernel no longer tells of changes of interfaces"))
 		}
 	}()
-	return nil
-}
-
-// forward makes the namespace a router.
-func forward() error {
-	for _, path := range []string{"all/forwarding", "default/forwarding"} {
-		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+path, []byte("1"), 0); err != nil {
-			return fmt.Errorf("switch IPv6 forwarding on: %w", err)
-		}
-	}
 	return nil
 }

@@ -73,3 +73,26 @@ func add(all map[string]Usage, id ebpf.ProgramID) {
 	u := all[info.Name]
 	all[info.Name] = Usage{u.Runs + s.RunCount, u.Nanos + uint64(s.Runtime)}
 }
+
+// Loaded lists the programs in the kernel, machine-wide, by their number.
+func Loaded() (map[uint32]string, error) {
+	all := map[uint32]string{}
+	for id := ebpf.ProgramID(0); ; {
+		next, err := ebpf.ProgramGetNextID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list BPF programs: %w", err)
+		}
+		id = next
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue // unloaded meanwhile
+		}
+		if info, err := p.Info(); err == nil {
+			all[uint32(id)] = info.Name
+		}
+		p.Close()
+	}
+}

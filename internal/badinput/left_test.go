@@ -1,0 +1,126 @@
+package badinput
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/bpf/stats"
+	"scaffold.dev/scaffold/internal/nstest"
+)
+
+// here is all that the product could leave in the surroundings of these tests: nstest gives them a /run
+// and a mount namespace of their own.
+func here(t *testing.T) string {
+	t.Helper()
+	var all []string
+	filepath.WalkDir("/run", func(path string, _ os.DirEntry, err error) error { //nolint:errcheck // what is not there is not left
+		all = append(all, "file "+path)
+		return nil
+	})
+	for _, pattern := range []string{"/sys/class/net/to-*", "/sys/class/net/scaf*"} {
+		found, _ := filepath.Glob(pattern)
+		all = append(all, found...)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, " bpf ") || strings.Contains(line, "scaffold") || strings.Contains(line, "netns") {
+			all = append(all, "mount "+strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(slices.Concat(all, cgroups(t), processes(t)), "\n")
+}
+
+// cgroups are those of labs with this test's name, and of programs under `scaffold run`.
+func cgroups(t *testing.T) []string {
+	t.Helper()
+	root, err := nstest.CgroupRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _ := filepath.Glob(filepath.Join(root, "scaffold-lab-"+nstest.LabName()+"*"))
+	return found
+}
+
+// processes are those in the mount namespace of the tests, this one aside, and in namespaces made from it.
+func processes(t *testing.T) (all []string) {
+	t.Helper()
+	mine := fmt.Sprint(os.Getpid())
+	own, err := nstest.CgroupRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Join(own, fmt.Sprintf("scaffold-test-%d", os.Getppid()))
+	filepath.WalkDir(group, func(path string, d os.DirEntry, err error) error { //nolint:errcheck // gone is not left
+		if err != nil || d.Name() != "cgroup.procs" {
+			return nil
+		}
+		text, _ := os.ReadFile(path)
+		for _, pid := range strings.Fields(string(text)) {
+			if name, err := os.ReadFile("/proc/" + pid + "/cmdline"); err == nil && pid != mine && len(name) > 0 {
+				all = append(all, "process "+pid+" "+strings.ReplaceAll(string(name), "\x00", " "))
+			}
+		}
+		return nil
+	})
+	return all
+}
+
+// programs lists the BPF programs of the machine that no process holds by a descriptor: pinned ones,
+// and those that hang on an interface or a cgroup.
+func programs(t *testing.T) map[uint32]string {
+	t.Helper()
+	all, err := stats.Loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	infos, _ := filepath.Glob("/proc/[0-9]*/fdinfo/*")
+	for _, path := range infos {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			var id uint32
+			if n, _ := fmt.Sscanf(line, "prog_id: %d", &id); n == 1 {
+				delete(all, id)
+			}
+		}
+	}
+	return all
+}
+
+// A snapshot is compared with what there is after the test.
+type snapshot struct {
+	here     string
+	programs map[uint32]string
+}
+
+func snap(t *testing.T) snapshot {
+	t.Helper()
+	nstest.Root(t)
+	return snapshot{here(t), programs(t)}
+}
+
+// same fails unless everything is as before. The kernel frees programs and namespaces a moment after
+// their last user has gone, and tests of other packages may run beside this one.
+func (s snapshot) same(t *testing.T, after string) {
+	t.Helper()
+	nstest.Wait(t, "the machine after "+after, func() error {
+		if now := here(t); now != s.here {
+			return fmt.Errorf("before:\n%s\nafter:\n%s", s.here, now)
+		}
+		for id, name := range programs(t) {
+			if _, old := s.programs[id]; !old {
+				return fmt.Errorf("BPF program %d (%s) is still there, and no process holds it", id, name)
+			}
+		}
+		return nil
+	})
+}
