@@ -25,7 +25,8 @@ IPv6 wildcard, as "listen [::]:80" does, is bound to the service's address inste
 IPv4 and ports that the kernel chooses are left alone.
 
 Signals go to the program, its exit code is run's own. It works by a cgroup that the program and its
-children are in and that ends with the program.`
+children are in and that ends with the program. A program that puts itself into the background and ends
+with code 0 is waited for: run ends with its last process, and passes signals to all of them.`
 
 func runCommand() *cobra.Command {
 	var service, socket string
@@ -99,11 +100,12 @@ func runServing(child *exec.Cmd, service string, to netip.Addr) error {
 	defer hook.Close()
 	child.Env = append(os.Environ(), "SCAFFOLD_SERVICE="+service, "SCAFFOLD_SERVICE_ADDRESS="+to.String())
 	child.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: group.FD()}
-	return supervise(child)
+	return supervise(child, group)
 }
 
-// supervise passes signals on until the program ends.
-func supervise(child *exec.Cmd) error {
+// supervise passes signals on until the program ends, or, where it goes on in the background, until no
+// process of it is left.
+func supervise(child *exec.Cmd, group *sockets.Cgroup) error {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(signals)
@@ -112,12 +114,21 @@ func supervise(child *exec.Cmd) error {
 	}
 	done := make(chan error, 1)
 	go func() { done <- child.Wait() }()
+	if err := pass(signals, func(s syscall.Signal) { child.Process.Signal(s) }, done); err != nil {
+		return programError(err)
+	}
+	go func() { done <- group.Wait() }()
+	return pass(signals, group.Signal, done)
+}
+
+// pass passes signals to a receiver until done.
+func pass(signals <-chan os.Signal, to func(syscall.Signal), done <-chan error) error {
 	for {
 		select {
 		case s := <-signals:
-			child.Process.Signal(s)
+			to(s.(syscall.Signal))
 		case err := <-done:
-			return programError(err)
+			return err
 		}
 	}
 }

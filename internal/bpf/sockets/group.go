@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,6 +64,35 @@ func (g *Cgroup) Path() string { return procPath(g.dir) }
 
 // FD is what a process is started into.
 func (g *Cgroup) FD() int { return int(g.dir.Fd()) }
+
+// Signal sends a signal to every process of the cgroup.
+func (g *Cgroup) Signal(sig unix.Signal) {
+	text, _ := os.ReadFile(filepath.Join(g.Path(), "cgroup.procs"))
+	for _, word := range strings.Fields(string(text)) {
+		if pid, err := strconv.Atoi(word); err == nil {
+			unix.Kill(pid, sig)
+		}
+	}
+}
+
+// Wait returns when no process is left in the cgroup and its children.
+func (g *Cgroup) Wait() error {
+	f, err := os.Open(filepath.Join(g.Path(), "cgroup.events"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for buf := make([]byte, 256); ; {
+		n, err := f.ReadAt(buf, 0)
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("read cgroup.events: %w", err)
+		}
+		if strings.Contains(string(buf[:n]), "populated 0") {
+			return nil
+		}
+		unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}, -1) // a signal ends it: look again
+	}
+}
 
 // Remove ends what still runs in the cgroup and removes it.
 func (g *Cgroup) Remove() error {
