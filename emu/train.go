@@ -1,0 +1,145 @@
+package emu
+
+import "encoding/binary"
+
+// The header that the kernel puts in front of each frame (struct virtio_net_hdr, in the byte order of
+// the machine), and where things are in it.
+const (
+	vnetLen      = 10
+	vnetFlags    = 0
+	vnetKind     = 1
+	vnetHeadLen  = 2
+	vnetSize     = 4
+	vnetSumStart = 6
+	vnetSumAt    = 8
+
+	needsSum   = 1    // the checksum is left to the hardware
+	kindNone   = 0    // one packet
+	kindTCP4   = 1    // a train of TCP segments
+	kindTCP6   = 4    //
+	kindUDP    = 5    // a train of UDP datagrams
+	kindECN    = 0x80 // beside one of the above: the first segment has CWR
+	etherLen   = 14
+	ipv4       = 0x0800
+	ipv6       = 0x86dd
+	vlan       = 0x8100
+	udpLen     = 8
+	tcpLen     = 20
+	tcpFlagsAt = 13
+	tcpFIN     = 0x01
+	tcpPSH     = 0x08
+	tcpCWR     = 0x80
+	maxHead    = 256
+)
+
+var native = binary.NativeEndian
+
+// describe says what a frame with its vnet header is. What cannot be cut safely is one packet.
+func describe(b []byte) Frame {
+	whole := Frame{Bytes: uint32(len(b) - vnetLen), Head: uint32(len(b) - vnetLen), Count: 1}
+	size, start := uint32(native.Uint16(b[vnetSize:])), uint32(native.Uint16(b[vnetSumStart:]))
+	packet := b[vnetLen:]
+	if size == 0 || b[vnetFlags]&needsSum == 0 || network(packet) == 0 || uint32(network(packet)) >= start {
+		return whole
+	}
+	var head uint32
+	switch b[vnetKind] &^ kindECN {
+	case kindTCP4, kindTCP6:
+		if start+tcpLen > whole.Bytes {
+			return whole
+		}
+		head = start + uint32(packet[start+12]>>4)*4
+	case kindUDP:
+		head = start + udpLen
+	default:
+		return whole
+	}
+	if head >= whole.Bytes || head > maxHead-vnetLen || head < start+udpLen {
+		return whole
+	}
+	whole.Head, whole.Size = head, size
+	whole.Count = (whole.Bytes - head + size - 1) / size
+	return whole
+}
+
+// network is where the IP header of a packet begins, 0 if it has none that we know.
+func network(packet []byte) int {
+	for at := etherLen; at+20 <= len(packet); at += 4 {
+		switch binary.BigEndian.Uint16(packet[at-2:]) {
+		case ipv4, ipv6:
+			return at
+		case vlan:
+			continue
+		}
+		break
+	}
+	return 0
+}
+
+// cut writes the header of a part of a train into head and returns it with the payload: together
+// they are a shorter train, or one packet, that the kernel takes as if it had been sent so.
+func cut(head []byte, b []byte, f Frame, p Part) (header, payload []byte) {
+	from := vnetLen + f.Head + p.First*f.Size
+	to := min(from+p.Count*f.Size, vnetLen+f.Bytes)
+	payload = b[from:to]
+	header = head[:vnetLen+f.Head]
+	copy(header, b)
+	native.PutUint16(header[vnetHeadLen:], uint16(f.Head))
+	if p.Count == 1 {
+		header[vnetKind] = kindNone
+		native.PutUint16(header[vnetSize:], 0)
+	}
+	packet, start := header[vnetLen:], native.Uint16(b[vnetSumStart:])
+	length := f.Head + uint32(len(payload))
+	cutIP(packet, length, p.First)
+	transport := packet[start:]
+	at := native.Uint16(b[vnetSumAt:])
+	if int(at)+2 <= len(transport) {
+		// What is there is the sum of the pseudo header, with the length of the whole.
+		sum := binary.BigEndian.Uint16(transport[at:])
+		sum = add16(sum, ^uint16(f.Bytes-uint32(start)))
+		binary.BigEndian.PutUint16(transport[at:], add16(sum, uint16(length-uint32(start))))
+	}
+	if b[vnetKind]&^kindECN == kindUDP {
+		binary.BigEndian.PutUint16(transport[4:], uint16(length-uint32(start)))
+		return header, payload
+	}
+	cutTCP(header, transport, f, p)
+	return header, payload
+}
+
+// cutTCP gives a segment its sequence number and the flags that belong to it.
+func cutTCP(header, transport []byte, f Frame, p Part) {
+	binary.BigEndian.PutUint32(transport[4:], binary.BigEndian.Uint32(transport[4:])+p.First*f.Size)
+	if p.First+p.Count < f.Count {
+		transport[tcpFlagsAt] &^= tcpFIN | tcpPSH
+	}
+	if p.First > 0 {
+		transport[tcpFlagsAt] &^= tcpCWR
+		header[vnetKind] &^= kindECN
+	}
+}
+
+// cutIP sets the lengths of a packet, and in IPv4 identification and checksum.
+func cutIP(packet []byte, length, first uint32) {
+	at := network(packet)
+	ip := packet[at:]
+	if ip[0]>>4 == 6 {
+		binary.BigEndian.PutUint16(ip[4:], uint16(length-uint32(at)-40))
+		return
+	}
+	binary.BigEndian.PutUint16(ip[2:], uint16(length-uint32(at)))
+	binary.BigEndian.PutUint16(ip[4:], binary.BigEndian.Uint16(ip[4:])+uint16(first))
+	binary.BigEndian.PutUint16(ip[10:], 0)
+	var sum uint16
+	for i := 0; i+1 < min(int(ip[0]&15)*4, len(ip)); i += 2 {
+		sum = add16(sum, binary.BigEndian.Uint16(ip[i:]))
+	}
+	binary.BigEndian.PutUint16(ip[10:], ^sum)
+}
+
+// add16 adds in ones' complement.
+func add16(a, b uint16) uint16 {
+	s := uint32(a) + uint32(b)
+	return uint16(s + s>>16)
+}
