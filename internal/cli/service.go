@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +41,9 @@ func (a admin) change(cmd *cobra.Command, call func(context.Context, apiv1connec
 	service, err := call(cmd.Context(), client, endpoint)
 	if err != nil {
 		return err
+	}
+	if len(service.Pending) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: saved, and not applied yet by %s: `scaffold router ls` shows whether they are connected\n", strings.Join(service.Pending, ", "))
 	}
 	return a.showService(cmd.OutOrStdout(), service)
 }

@@ -73,7 +73,8 @@ func (a *adminAPI) do(ctx context.Context, check func() (change, error)) error {
 	})
 }
 
-// changed is do for orders that answer with the service as it is afterwards.
+// changed is do for orders that answer with the service as it is afterwards: once the routers have
+// applied the change, or with the names of those that have not.
 func (a *adminAPI) changed(ctx context.Context, check func() (names.Record, change, error)) (*connect.Response[apiv1.Service], error) {
 	var name string
 	err := a.do(ctx, func() (change, error) {
@@ -84,7 +85,12 @@ func (a *adminAPI) changed(ctx context.Context, check func() (names.Record, chan
 	if err != nil {
 		return nil, err
 	}
-	return a.GetService(ctx, connect.NewRequest(&apiv1.GetServiceRequest{Name: name}))
+	pending := a.await(ctx)
+	answer, err := a.GetService(ctx, connect.NewRequest(&apiv1.GetServiceRequest{Name: name}))
+	if err == nil {
+		answer.Msg.Pending = pending
+	}
+	return answer, err
 }
 
 // get runs a question in the loop.

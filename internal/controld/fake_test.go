@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -33,6 +34,9 @@ type fakeRouter struct {
 	t      *testing.T
 	stream *connect.BidiStreamForClient[apiv1.RouterReport, apiv1.RouterOrder]
 	cancel context.CancelFunc
+
+	sending sync.Mutex
+	idle    atomic.Bool // applies nothing
 
 	mu        sync.Mutex
 	joined    *apiv1.RouterJoined
@@ -66,6 +70,8 @@ func (c *controller) router(name string, links ...*apiv1.Neighbour) *fakeRouter 
 func (c *controller) joinRouter(j *apiv1.RouterJoin, links ...*apiv1.Neighbour) *fakeRouter {
 	c.t.Helper()
 	r := c.silentRouter(j)
+	r.sending.Lock()
+	defer r.sending.Unlock()
 	_ = r.stream.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: &apiv1.Neighbours{Links: links}}}) // fails where it is refused
 	return r
 }
@@ -84,6 +90,8 @@ func (c *controller) silentRouter(j *apiv1.RouterJoin) *fakeRouter {
 
 func (r *fakeRouter) report(m *apiv1.RouterReport) {
 	r.t.Helper()
+	r.sending.Lock()
+	defer r.sending.Unlock()
 	if err := r.stream.Send(m); err != nil {
 		r.t.Fatal(err)
 	}
@@ -122,7 +130,24 @@ func (r *fakeRouter) read() {
 		if err != nil {
 			return
 		}
+		r.acknowledge(o)
 	}
+}
+
+// acknowledge reports rules as applied.
+func (r *fakeRouter) acknowledge(o *apiv1.RouterOrder) {
+	r.mu.Lock()
+	generation, more := o.GetRules().GetGeneration(), r.next != nil
+	r.mu.Unlock()
+	if c := o.GetCommit(); c != nil {
+		generation = c.Generation
+	}
+	if generation == 0 || more || r.idle.Load() {
+		return
+	}
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	_ = r.stream.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Applied{Applied: &apiv1.Applied{Generation: generation}}}) // fails at the end
 }
 
 func (r *fakeRouter) take(o *apiv1.RouterOrder) {

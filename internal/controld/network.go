@@ -37,6 +37,7 @@ type network struct {
 	overrides  map[overrideKey]store.Override
 	news       map[*host][]*apiv1.ServicePolicy // for hosts, since the last flush
 	events     *history
+	waits      map[*wait]struct{}
 	grace      *grace // nil once rules are sent
 	notSaved   error  // what is wrong with the store
 }
@@ -58,6 +59,7 @@ func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
 		blocks:     make(map[uint8]string),
 		quarantine: make(map[sid.Locator]held),
 		overrides:  make(map[overrideKey]store.Override),
+		waits:      make(map[*wait]struct{}),
 		news:       make(map[*host][]*apiv1.ServicePolicy),
 		events:     newHistory(),
 	}
@@ -106,6 +108,7 @@ func (n *network) flush() {
 			n.snapshot(r)
 		}
 	}
+	n.wake()
 	n.metrics.update(n)
 }
 

@@ -812,6 +812,7 @@ type Service struct {
 	Policy        *Policy                `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
 	Instances     []*Instance            `protobuf:"bytes,5,rep,name=instances,proto3" json:"instances,omitempty"`
 	CreatedUnixMs int64                  `protobuf:"varint,6,opt,name=created_unix_ms,json=createdUnixMs,proto3" json:"created_unix_ms,omitempty"`
+	Pending       []string               `protobuf:"bytes,7,rep,name=pending,proto3" json:"pending,omitempty"` // in the answer to a change: service routers that have not applied it yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -886,6 +887,13 @@ func (x *Service) GetCreatedUnixMs() int64 {
 		return x.CreatedUnixMs
 	}
 	return 0
+}
+
+func (x *Service) GetPending() []string {
+	if x != nil {
+		return x.Pending
+	}
+	return nil
 }
 
 // One (service, protocol, port) on one host.
@@ -1144,7 +1152,7 @@ type Host struct {
 	Identity      string                 `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
 	Router        string                 `protobuf:"bytes,4,opt,name=router,proto3" json:"router,omitempty"` // first hop
 	Port          string                 `protobuf:"bytes,5,opt,name=port,proto3" json:"port,omitempty"`     // of that router
-	State         string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`   // "up", "suspect", "gone"
+	State         string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`   // "up", "joining" (has not answered yet), "suspect", "gone"
 	Flows         uint32                 `protobuf:"varint,7,opt,name=flows,proto3" json:"flows,omitempty"`
 	Cpu           float64                `protobuf:"fixed64,8,opt,name=cpu,proto3" json:"cpu,omitempty"`           // busy share of all cores, 0..1
 	Instances     []*Instance            `protobuf:"bytes,9,rep,name=instances,proto3" json:"instances,omitempty"` // GetHost only
@@ -5156,14 +5164,15 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05ready\x18\x03 \x01(\tR\x05ready\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\rR\x06weight\x12\x1c\n" +
 	"\tdatagrams\x18\x05 \x01(\tR\tdatagrams\x12\x12\n" +
-	"\x04dscp\x18\x06 \x01(\rR\x04dscp\"\xd3\x01\n" +
+	"\x04dscp\x18\x06 \x01(\rR\x04dscp\"\xed\x01\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03sid\x18\x02 \x01(\tR\x03sid\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12+\n" +
 	"\x06policy\x18\x04 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\x123\n" +
 	"\tinstances\x18\x05 \x03(\v2\x15.scaffold.v1.InstanceR\tinstances\x12&\n" +
-	"\x0fcreated_unix_ms\x18\x06 \x01(\x03R\rcreatedUnixMs\"\xa3\x02\n" +
+	"\x0fcreated_unix_ms\x18\x06 \x01(\x03R\rcreatedUnixMs\x12\x18\n" +
+	"\apending\x18\a \x03(\tR\apending\"\xa3\x02\n" +
 	"\bInstance\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x14\n" +
