@@ -35,17 +35,18 @@ func (d *daemon) lookAtQueues() time.Duration {
 		if t.Proto != sid.TCP {
 			continue
 		}
-		l := looks[t]
-		i.waiting, i.backlog = l.Queue, l.Backlog
-		if l.Queue > 0 || i.flows > 0 {
+		i.waiting, i.backlog = 0, 0
+		for _, l := range looks[t] {
+			i.waiting, i.backlog = i.waiting+l.Queue, i.backlog+l.Backlog
+		}
+		if i.waiting > 0 || i.flows > 0 {
 			next = queueBusy
 		}
-		if l.Queue > 0 {
-			if i.queue.Curious() {
-				l.Waiting = d.waiting(t)
-			}
+		var names map[uint64]bool
+		if i.waiting > 0 && i.queue.Curious() {
+			names = d.waiting(t)
 		}
-		if stuck := i.queue.Look(l); stuck != i.stuck {
+		if stuck := i.queue.Look(looks[t], names); stuck != i.stuck {
 			i.stuck, r.dirty = stuck, true
 		}
 	}
@@ -62,14 +63,15 @@ func (r *registry) listens() bool {
 	return false
 }
 
-// look sums up the queues of each triple's listeners.
-func (r *registry) look() (map[sid.Triple]serving.Look, error) {
-	looks, seen := map[sid.Triple]serving.Look{}, map[uint64]bool{}
+// look samples the queues of each triple's listeners.
+func (r *registry) look() (map[sid.Triple]map[uint64]serving.Length, error) {
+	looks, seen := map[sid.Triple]map[uint64]serving.Length{}, map[uint64]bool{}
 	err := r.d.diag.Each(sid.TCP, sockets.StateListen, 0, func(s sockets.DiagSocket) {
 		if t, ok := r.sockets.Triple(s.Cookie); ok {
-			l := looks[t]
-			l.Queue, l.Backlog = l.Queue+s.Queue, l.Backlog+s.Backlog
-			looks[t] = l
+			if looks[t] == nil {
+				looks[t] = map[uint64]serving.Length{}
+			}
+			looks[t][s.Cookie] = serving.Length{Queue: s.Queue, Backlog: s.Backlog}
 			seen[s.Cookie] = true
 		}
 	})

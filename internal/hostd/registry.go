@@ -18,7 +18,7 @@ type instance struct {
 	trusted bool               // found in place by a new daemon: it serves until a check says otherwise
 	refused string             // why the edge or the controller does not take it
 	check   string             // why its ready check fails
-	queue   serving.Queue      // of accepted connections
+	queue   serving.Group      // of accepted connections
 	stuck   string             // why its program does not accept
 	cancel  context.CancelFunc // of the ready check
 	spec    string             // of the ready check that runs

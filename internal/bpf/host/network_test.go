@@ -69,16 +69,16 @@ func (n *testNetwork) host(t testing.TB, name string, number uint16, cfg Config)
 	return h
 }
 
-// routes is what the daemon sets up on a host.
+// routes is what the daemon sets up on a host; a point-to-point uplink needs no gateway.
 func (h *testHost) routes(t testing.TB, gw net.IP) {
 	t.Helper()
 	h.Sysctl(t, "net/ipv6/ip_nonlocal_bind", "1")
 	h.Addr(t, "lo", h.vid.String()+"/128")
 	h.Addr(t, "up", h.locator.Host().String()+"/128")
-	h.Route(t, space.AS.String(), gw.String(), "up")
 	up, lo := h.Index(t, "up"), h.Index(t, "lo")
 	services := ipNet(space.Services)
 	for _, r := range []netlink.Route{
+		{Dst: ipNet(space.AS), Gw: gw, LinkIndex: up},
 		{Dst: services, Gw: gw, LinkIndex: up, Src: h.vid.AsSlice()},
 		{Dst: services, LinkIndex: lo, Table: servicesTable, Type: unix.RTN_LOCAL},
 		{Dst: ipNet(netip.PrefixFrom(h.vid, 128)), LinkIndex: lo, Table: servicesTable, Type: unix.RTN_LOCAL},

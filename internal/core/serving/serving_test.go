@@ -116,6 +116,78 @@ func TestQueueVerdicts(t *testing.T) {
 	}
 }
 
+// A group is one look after another: the queue of each listener, and what waits in all of them.
+type groupLook struct {
+	queues  []uint32
+	waiting map[uint64]bool
+}
+
+func TestOneStoppedListenerOfSeveralIsNoticed(t *testing.T) {
+	tests := map[string]struct {
+		looks []groupLook
+		want  string
+	}{
+		"all accept": {[]groupLook{{[]uint32{1, 1}, nil}, {[]uint32{1, 1}, waiting(1, 2)}, {[]uint32{1, 1}, waiting(3, 4)},
+			{[]uint32{1, 1}, waiting(5, 6)}, {[]uint32{1, 1}, waiting(7, 8)}}, ""},
+		"one is stopped, others are idle": {[]groupLook{{[]uint32{1, 0}, nil}, {[]uint32{1, 0}, waiting(1)}, {[]uint32{1, 0}, waiting(1)},
+			{[]uint32{1, 0}, waiting(1)}}, "accept queue does not move"},
+		"one is stopped, one is busy": {[]groupLook{{[]uint32{1, 1}, nil}, {[]uint32{1, 2}, waiting(1, 2, 3)}, {[]uint32{1, 1}, waiting(1, 4)},
+			{[]uint32{2, 0}, waiting(1, 5)}, {[]uint32{2, 1}, waiting(1, 5, 6)}}, "accept queue of 1 of 2 listeners does not move"},
+		"one was stopped": {[]groupLook{{[]uint32{1, 1}, nil}, {[]uint32{1, 2}, waiting(1, 2, 3)}, {[]uint32{1, 1}, waiting(1, 4)},
+			{[]uint32{2, 0}, waiting(1, 5)}, {[]uint32{2, 1}, waiting(1, 5, 6)}, {[]uint32{0, 1}, waiting(7)}}, ""},
+	}
+	for name, c := range tests {
+		var g Group
+		var got string
+		for _, l := range c.looks {
+			each := map[uint64]Length{}
+			for i, q := range l.queues {
+				each[uint64(i)] = Length{q, 8}
+			}
+			got = g.Look(each, l.waiting)
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// A simulation of listeners, of which one stops: it is never taken for sound for longer than a second's
+// looks, and a group in which all accept within a look is never taken for stuck.
+func TestGroupsAreJudgedByTheirWorstListener(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		stopped := rapid.IntRange(-1, 2).Draw(t, "stopped")
+		queues := make([][]uint64, 3)
+		next, reason := uint64(1), ""
+		var g Group
+		for range 20 {
+			each, names := map[uint64]Length{}, map[uint64]bool{}
+			for i := range queues {
+				if i != stopped {
+					queues[i] = nil // all accepted since the last look
+				}
+				for range rapid.IntRange(0, 2).Draw(t, "arrive") {
+					queues[i], next = append(queues[i], next), next+1
+				}
+				each[uint64(i)] = Length{uint32(len(queues[i])), 128}
+				for _, c := range queues[i] {
+					names[c] = true
+				}
+			}
+			if !g.Curious() {
+				names = nil
+			}
+			reason = g.Look(each, names)
+			if stopped < 0 && reason != "" {
+				t.Fatalf("%q although all accept", reason)
+			}
+		}
+		if stopped >= 0 && len(queues[stopped]) > 8 && reason == "" {
+			t.Fatalf("listener %d has %d waiting, and nobody noticed", stopped, len(queues[stopped]))
+		}
+	})
+}
+
 // Whatever came before, an empty queue is a sound one.
 func TestEmptyQueueForgivesAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
