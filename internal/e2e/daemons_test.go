@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
+	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/nstest"
@@ -142,4 +143,24 @@ func (n *network) nothingWithdrawn(since int64) {
 			n.t.Errorf("event %s %s: %s", e.Kind, e.Subject, e.Text)
 		}
 	}
+}
+
+func TestListenersComeAndGoWhileTheDaemonIsAway(t *testing.T) {
+	n := theNetwork(t)
+	addr := n.create("meanwhile")
+	old := n.serveTCP("s1", port(addr, 80))
+	n.serving("meanwhile", "tcp", 80, 1)
+	n.kill("s1/hostd")
+	old.Close()
+	n.serveTCP("s1", port(addr, 81))
+	if err := only(n.connects("c1", netip.AddrPortFrom(addr, 80), 20), unix.ECONNREFUSED); err != nil {
+		t.Errorf("the port of a server that ended while the daemon is away: %v\nlook at: %s", err, n.look())
+	}
+	n.do("start s1/hostd")
+	n.serving("meanwhile", "tcp", 81, 1)
+	n.serving("meanwhile", "tcp", 80, 0)
+	if host := n.who("tcp6", port(addr, 81)); host != "s1" {
+		t.Errorf("the new port is answered by %q, want s1", host)
+	}
+	n.settled()
 }
