@@ -1,0 +1,73 @@
+package emu
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParametersAreWrittenAsTheyAreRead(t *testing.T) {
+	for _, in := range []string{
+		"", "rate 10Mbit", "rate 1500Kbit queue 64KB delay 20ms jitter 2ms", "delay 1m0s jitter 1s unordered true",
+		"loss 1%", "loss 0.001%", "burst-loss 2.5% burst 3.5", "duplicate 100% reorder 30% reorder-by 2ms",
+	} {
+		var p Params
+		words := strings.Fields(in)
+		for i := 0; i < len(words); i += 2 {
+			if err := p.Set(words[i], words[i+1]); err != nil {
+				t.Errorf("%q: %v", in, err)
+			}
+		}
+		if got := p.String(); got != in {
+			t.Errorf("%q became %q", in, got)
+		}
+		if err := p.Validate(); err != nil {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+}
+
+func TestImpossibleValuesAreRefused(t *testing.T) {
+	for _, in := range []string{
+		"rate 1", "rate 7kbit", "rate 1Tbit", "queue -1", "queue 2GB", "queue many", "delay 2m", "delay -1s", "delay 20", "loss 1",
+		"loss 101%", "loss -1%", "loss NaN%", "burst 0", "burst NaN", "unordered yes", "seed -1", "seed x", "speed 3",
+	} {
+		key, value, _ := strings.Cut(in, " ")
+		var p Params
+		if err := p.Set(key, value); err == nil {
+			t.Errorf("%q was read as %v", in, p)
+		}
+	}
+	for _, p := range []Params{
+		{Rate: 1}, {Queue: 1000}, {Rate: 1e6, Queue: MaxQueue + 1}, {Delay: MaxDelay + 1}, {Delay: -1}, {Jitter: time.Second},
+		{Delay: time.Second, Jitter: -1}, {ReorderBy: -1}, {Burst: 0.5}, {BurstLoss: 1}, {BurstLoss: 0.9, Burst: 2}, {Loss: 1.1}, {Duplicate: -1},
+	} {
+		if p.Validate() == nil {
+			t.Errorf("%+v is valid", p)
+		}
+	}
+}
+
+func FuzzSet(f *testing.F) {
+	for _, k := range keys {
+		f.Add(k.name, "1")
+		f.Add(k.name, "1%")
+		f.Add(k.name, "1ms")
+	}
+	f.Fuzz(func(t *testing.T, key, value string) {
+		p := Params{Rate: 1e6, Delay: MaxDelay, Burst: maxBurst}
+		if p.Set(key, value) != nil || key == "burst-loss" || key == "seed" {
+			return
+		}
+		var again Params
+		words := strings.Fields(p.String())
+		for i := 0; i < len(words); i += 2 {
+			if err := again.Set(words[i], words[i+1]); err != nil {
+				t.Errorf("%s %s: %q: %v", key, value, p, err)
+			}
+		}
+		if again.String() != p.String() {
+			t.Errorf("%s %s: %q became %q", key, value, p, again)
+		}
+	})
+}
