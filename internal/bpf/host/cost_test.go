@@ -22,6 +22,46 @@ func BenchmarkEdge(b *testing.B) {
 	defer stats.Close()
 	b.Run("stream", func(b *testing.B) { cost(b, client, func() { stream(b, client, server) }) })
 	b.Run("datagrams", func(b *testing.B) { cost(b, client, func() { datagrams(b, client, server) }) })
+	b.Run("connections", func(b *testing.B) { connections(b, client, server) })
+}
+
+// connections prints what the programs of both hosts take for a connection with one request.
+func connections(b *testing.B, client, server *testHost) {
+	l := server.Listen(b, "tcp6", at(webAddr, 80))
+	defer l.Close()
+	go func() {
+		buf := make([]byte, 1)
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			c.Read(buf)
+			c.Write(buf)
+			c.Close()
+		}
+	}()
+	total := func() (ns int64, runs uint64) {
+		for _, h := range []*testHost{client, server} {
+			for _, prog := range []*ebpf.Program{h.edge.programs[ethernetLen].EdgeEgress, h.edge.programs[ethernetLen].EdgeIngress} {
+				s, err := prog.Stats()
+				must(b, err)
+				ns, runs = ns+s.Runtime.Nanoseconds(), runs+s.RunCount
+			}
+		}
+		return ns, runs
+	}
+	ns, runs := total()
+	buf := make([]byte, 1)
+	client.Do(func() {
+		for b.Loop() {
+			c, err := net.Dial("tcp6", at(webAddr, 80))
+			must(b, err)
+			c.Write(buf)
+			c.Read(buf)
+			c.Read(buf)
+			c.Close()
+		}
+	})
+	after, ran := total()
+	b.ReportMetric(float64(after-ns)/float64(b.N), "edge-ns/connection")
+	b.ReportMetric(float64(ran-runs)/float64(b.N), "packets/connection")
 }
 
 func cost(b *testing.B, h *testHost, work func()) {
