@@ -38,7 +38,7 @@ struct service_state {
 };
 _Static_assert(sizeof(struct service_state) == 12, "ABI");
 
-/* protocol 0 and port 0: any port. node 0: the root. */
+/* port 0: any port of UDP or, with protocol 0, of whatever protocol. node 0: the root. */
 struct table_key {
 	__u64 node;
 	__u64 suffix;
@@ -75,7 +75,7 @@ enum router_reason {
 	ROUTER_NO_INSTANCE,    /* refused, code 3 */
 	ROUTER_NO_PORT,        /* refused, code 4 */
 	ROUTER_LIMITED,        /* would have been refused, but the bucket was empty */
-	ROUTER_HOP_LIMIT,      /* left to the kernel, whose route decides */
+	ROUTER_HOP_LIMIT,      /* would leave the router with hop limit 0; answered */
 	ROUTER_MALFORMED,      /* headers that do not parse, or a source that cannot be answered */
 	ROUTER_ICMP,           /* ICMPv6 to a service, other than echo */
 	ROUTER_FRAGMENT,       /* a later fragment for a service without an entry for any port */

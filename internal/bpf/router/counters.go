@@ -8,7 +8,7 @@ import (
 
 // reasons are the names of enum router_reason, in its order.
 var reasons = [...]string{"none", "resolved", "redirected", "refused_unknown", "refused_forbidden",
-	"refused_no_instance", "refused_no_port", "dropped_refusal_limit", "passed_hop_limit", "dropped_malformed",
+	"refused_no_instance", "refused_no_port", "dropped_refusal_limit", "expired_hop_limit", "dropped_malformed",
 	"dropped_icmp", "dropped_fragment", "dropped_torn", "dropped_rewrite"}
 
 // Counters returns how many packets met which fate, since the maps were made.

@@ -6,7 +6,7 @@
 // them. The choice itself is internal/core/resolve; the tests run the same packets through both.
 //
 // Fragments: a later fragment has no ports, and no state may tell it from which flow it is, so all
-// fragments of a datagram use the service's entry for any port.
+// fragments of a datagram use the service's entry for any port of UDP.
 package router
 
 // The objects are committed; clang is needed only to change them.

@@ -17,6 +17,7 @@
 #define TOKENS 20000 /* refusals a second and CPU, and as many at once */
 #define TOKEN_NS (1000000000ULL / TOKENS)
 
+#define ICMP6_EXCEEDED 3
 #define UNREACHABLE_UNKNOWN 0
 #define UNREACHABLE_FORBIDDEN 1
 #define UNREACHABLE_NO_INSTANCE 3
@@ -64,6 +65,39 @@ static __always_inline int answer(struct __sk_buff *skb, struct packet *p, const
 	return bpf_redirect(skb->ifindex, 0);
 }
 
+/* become_exceeded makes a time exceeded of a destination unreachable with code 0. */
+static __always_inline int become_exceeded(struct __sk_buff *skb)
+{
+	struct {
+		__u8  type, code;
+		__u16 sum;
+	} h;
+
+	if (bpf_skb_load_bytes(skb, ETH_HLEN + IP6_LEN, &h, sizeof(h)))
+		return -1;
+	h.type = ICMP6_EXCEEDED;
+	h.sum = ~fold((__u64)(__u16)~h.sum + (__u16)~ICMP6_UNREACHABLE + ICMP6_EXCEEDED);
+	return bpf_skb_store_bytes(skb, ETH_HLEN + IP6_LEN, &h, sizeof(h), 0);
+}
+
+/*
+ * expire answers a packet that has no hop left. The kernel cannot: it has no way for an address that nobody has
+ * resolved, and looks for that first, so that a traceroute would end here.
+ */
+static __always_inline int expire(struct __sk_buff *skb, struct packet *p, const struct router_config *c)
+{
+	struct addr from = { bpf_cpu_to_be64(c->locator), HOST_LOW };
+
+	if (parse_transport(skb, p) || !answerable(p) || (p->proto == PROTO_ICMPV6 && p->type < ICMP6_ECHO))
+		return drop(ROUTER_MALFORMED);
+	if (!take_token())
+		return drop(ROUTER_LIMITED);
+	if (refuse(skb, ETH_HLEN, p, &from, 0) || become_exceeded(skb))
+		return drop(ROUTER_REWRITE);
+	count(ROUTER_HOP_LIMIT);
+	return bpf_redirect(skb->ifindex, 0);
+}
+
 /* forward sends the packet on to the same lower half at another locator. */
 static __always_inline int forward(struct __sk_buff *skb, struct packet *p, __u64 locator, __u32 reason)
 {
@@ -77,24 +111,22 @@ static __always_inline int forward(struct __sk_buff *skb, struct packet *p, __u6
 
 /*
  * port_of fills in what the packet asks for. An echo has no port. Nor has a later fragment, and the first
- * one must meet the same instance, so all fragments use the entry for any port.
+ * one must meet the same instance, so all fragments use an entry for any port: UDP has one of its own.
  */
 static __always_inline void port_of(const struct packet *p, struct table_key *key)
 {
-	if (p->proto == PROTO_ICMPV6 || p->fragment != WHOLE)
+	if (p->proto == PROTO_ICMPV6 || (p->fragment != WHOLE && p->proto != PROTO_UDP))
 		return;
 	key->proto = p->proto;
-	key->port = bpf_ntohs(p->dport);
+	key->port = p->fragment == WHOLE ? bpf_ntohs(p->dport) : 0;
 }
 
 static __always_inline int resolve_first(struct __sk_buff *skb, struct packet *p, const struct router_config *c, __u32 ss)
 {
 	struct service_key name = { .suffix = bpf_be64_to_cpu(p->dst.lo), .ss = ss };
 
-	if (p->hop_limit <= 1) {
-		count(ROUTER_HOP_LIMIT);
-		return TC_ACT_UNSPEC;
-	}
+	if (p->hop_limit <= 1)
+		return expire(skb, p, c);
 	if (parse_transport(skb, p))
 		return drop(ROUTER_MALFORMED);
 	if (p->proto == PROTO_ICMPV6 && p->fragment != LATER_FRAGMENT && p->type != ICMP6_ECHO)

@@ -23,6 +23,7 @@ var (
 	webTCP  = sid.Triple{Service: web, Proto: sid.TCP, Port: 80}
 	webUDP  = sid.Triple{Service: web, Proto: sid.UDP, Port: 53}
 	anyPort = sid.Triple{Service: web}
+	anyUDP  = sid.Triple{Service: web, Proto: sid.UDP}
 	from    = netip.MustParseAddr("fd5d:0:1:202:8000:1234:5678:9abc")
 )
 
@@ -153,7 +154,7 @@ func fragments(p bpftest.Packet, at int) (first, later []byte) {
 // TestFragmentsMeetTheSameInstance also joins them again to look at the checksum.
 func TestFragmentsMeetTheSameInstance(t *testing.T) {
 	r := ready(t)
-	must(t, r.SetTable(anyPort, targets(1, 1, 1, 1, 1, 1)))
+	must(t, r.SetTable(anyUDP, targets(1, 1, 1, 1, 1, 1)), r.SetTable(anyPort, nil))
 	for i := range 50 {
 		src := host(7).Addr(uint64(sid.NewSocketID(uint64(i) * 0x9e3779b97f4a7c15)))
 		p := bpftest.Packet{Src: src, Dst: space.ServiceAddr(web), Proto: bpftest.UDP, SPort: 5, DPort: 53, Payload: make([]byte, 1000)}
@@ -263,7 +264,7 @@ func TestOddPacketsAreCounted(t *testing.T) {
 		{"half a SYN", short, bpftest.Shot, "dropped_malformed"},
 		{"an answer to multicast", syn(multicast, to, 81).Bytes(), bpftest.Shot, "dropped_malformed"},
 		{"an ICMPv6 error to a service", bpftest.Packet{Src: from, Dst: to, Proto: bpftest.ICMPv6, Type: 1, Payload: make([]byte, 48)}.Bytes(), bpftest.Shot, "dropped_icmp"},
-		{"the last hop", late.Bytes(), bpftest.Next, "passed_hop_limit"},
+		{"the last hop", late.Bytes(), bpftest.Redirect, "expired_hop_limit"},
 		{"a fragment without a table", later, bpftest.Shot, "dropped_fragment"},
 		{"a protocol that nobody serves", bpftest.Packet{Src: from, Dst: to, Proto: 132, Payload: make([]byte, 20)}.Bytes(), bpftest.Redirect, "refused_no_port"},
 	} {
@@ -272,6 +273,22 @@ func TestOddPacketsAreCounted(t *testing.T) {
 		if after, _ := r.Counters(); res.Verdict != c.verdict || after[c.counter] != before[c.counter]+1 {
 			t.Errorf("%s: %v, counters %v; want verdict %d and %s", c.name, res, after, c.verdict, c.counter)
 		}
+	}
+}
+
+// A traceroute sees the service router: the kernel knows no way for what is not resolved yet.
+func TestTheLastHopIsAnsweredWithTimeExceeded(t *testing.T) {
+	r := ready(t)
+	p := syn(from, space.ServiceAddr(web), 80)
+	p.HopLimit = 1
+	in := p.Bytes()
+	res := run(t, r, in)
+	src, dst := bpftest.Addrs(res.Packet)
+	if res.Verdict != bpftest.Redirect || !res.Swapped || dst != from || src != own.Host() {
+		t.Fatalf("%v, want a time exceeded from %v to %v", res, own.Host(), from)
+	}
+	if p := res.Packet; p[40] != 3 || p[41] != 0 || !bpftest.ChecksumOK(p) || !bytes.HasPrefix(in, p[48:]) {
+		t.Errorf("%x: want ICMPv6 type 3 code 0 with a right checksum and a quote of %x", p, in)
 	}
 }
 

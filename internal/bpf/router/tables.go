@@ -13,7 +13,7 @@ import (
 	"scaffold.dev/scaffold/sid"
 )
 
-// SetTable makes targets the instances of the triple; protocol 0 and port 0 stand for any port. None
+// SetTable makes targets the instances of the triple; port 0 stands for any port, of UDP or, with protocol 0, of whatever protocol. None
 // removes the triple: its packets are refused as for a port that nobody serves. Targets that all have
 // weight 0 refuse them as "no instance". What is there already costs nothing, a change writes what
 // changed, and at no moment does a packet meet half a table.
@@ -60,7 +60,7 @@ func (r *Resolver) change(t sid.Triple, old, new []resolve.Node) error {
 }
 
 func (r *Resolver) remember(t sid.Triple, nodes []resolve.Node) {
-	if t.Proto != 0 {
+	if t.Port != 0 {
 		r.instances += targetsIn(nodes) - targetsIn(r.tables[t])
 	}
 	if len(nodes) == 0 {

@@ -90,10 +90,10 @@ func (p *Plan) drainService(d *delta, s *service) {
 	}
 }
 
-// count is over the real triples: ping would count them twice.
+// count is over the real triples: those for any port would count them twice.
 func (s *service) count() (n uint32) {
 	for q, t := range s.ports {
-		if q != ping {
+		if q.port != 0 {
 			n += uint32(len(t.targets))
 		}
 	}

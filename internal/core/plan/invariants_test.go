@@ -30,7 +30,7 @@ func (m *machine) checkTargets(t *rapid.T, router string) {
 		}
 	}
 	for r := range m.world.regs {
-		for _, triple := range []sid.Triple{r.triple, {Service: r.triple.Service}} {
+		for _, triple := range []sid.Triple{r.triple, {Service: r.triple.Service}, {Service: r.triple.Service, Proto: sid.UDP}} {
 			if m.world.anyCould(triple) && len(mirror.resolutions[triple]) == 0 {
 				t.Fatalf("%v: somebody could serve, and nobody is a target", triple)
 			}
@@ -51,10 +51,16 @@ func (w *world) weight(id sid.ServiceID, host string) uint32 {
 	return w.services[id].Weight
 }
 
-// ready is for ping whether any port of the service is ready there.
+// matches says whether the table of t has the instance of u: port 0 stands for all, of UDP or, with
+// protocol 0, of all protocols.
+func matches(t, u sid.Triple) bool {
+	return t == u || t.Service == u.Service && t.Port == 0 && (t.Proto == 0 || t.Proto == u.Proto)
+}
+
+// ready is for any port whether one of the service is ready there.
 func (w *world) ready(l sid.Locator, t sid.Triple) bool {
 	for r, ready := range w.regs {
-		if r.at == l && r.triple.Service == t.Service && (t.Port == 0 || r.triple == t) && ready.Ready {
+		if r.at == l && r.triple.Service == t.Service && matches(t, r.triple) && ready.Ready {
 			return true
 		}
 	}
@@ -64,7 +70,7 @@ func (w *world) ready(l sid.Locator, t sid.Triple) bool {
 // queue reports whether an instance is held back by nothing but its accept queue.
 func (w *world) queue(l sid.Locator, t sid.Triple) bool {
 	for r, ready := range w.regs {
-		if r.at == l && r.triple.Service == t.Service && (t.Port == 0 || r.triple == t) && ready.Queue {
+		if r.at == l && r.triple.Service == t.Service && matches(t, r.triple) && ready.Queue {
 			return true
 		}
 	}

@@ -155,7 +155,6 @@ func (p *Plan) touchHost(h *host) {
 	for t := range h.triples {
 		s := p.services[t.Service]
 		s.touch(port{t.Proto, t.Port})
-		s.touch(ping)
 		p.dirty.services[t.Service] = struct{}{}
 	}
 }
@@ -237,7 +236,6 @@ func (p *Plan) set(s *service, q port, l sid.Locator, r Readiness) {
 	t.instances[l] = r
 	if !was || have.Ready != r.Ready || have.Queue != r.Queue {
 		s.touch(q)
-		s.touch(ping)
 		p.dirty.services[s.id] = struct{}{}
 	}
 }
@@ -255,7 +253,6 @@ func (p *Plan) Withdraw(l sid.Locator, t sid.Triple) {
 	if have, ok := s.ports[q]; ok {
 		delete(have.instances, l)
 		s.touch(q)
-		s.touch(ping)
 		p.dirty.services[s.id] = struct{}{}
 	}
 }

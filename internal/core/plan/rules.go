@@ -38,7 +38,8 @@ type ServiceRule struct {
 	Gone      bool
 }
 
-// A Resolution is the table of one triple; protocol 0 and port 0 stand for ping. No targets:
+// A Resolution is the table of one triple; port 0 stands for any port, of UDP or, with
+// protocol 0, of whatever protocol. No targets:
 // removed. Targets are shared between all who get them: read only.
 type Resolution struct {
 	Triple  sid.Triple

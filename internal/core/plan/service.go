@@ -40,7 +40,17 @@ type port struct {
 	port  uint16
 }
 
-var ping = port{} // no instance registers protocol 0
+// Two tables of a service stand for any port, which no instance registers: of any protocol, for ping,
+// and of UDP, for fragments, which have no ports.
+var (
+	ping      = port{}
+	datagrams = port{proto: sid.UDP}
+)
+
+// covers reports whether the table of p has the instances of q.
+func (p port) covers(q port) bool {
+	return p == q || p.port == 0 && (p.proto == 0 || p.proto == q.proto)
+}
 
 type service struct {
 	id        sid.ServiceID
@@ -71,7 +81,13 @@ func (s *service) weight(host string) uint32 {
 	return DefaultWeight
 }
 
-func (s *service) touch(p port) { s.dirty[p] = struct{}{} }
+// touch marks a port and the tables that cover it.
+func (s *service) touch(p port) {
+	s.dirty[p], s.dirty[ping] = struct{}{}, struct{}{}
+	if p.proto == datagrams.proto {
+		s.dirty[datagrams] = struct{}{}
+	}
+}
 
 func (s *service) touchAll() {
 	for p := range s.ports {
@@ -85,11 +101,11 @@ func (s *service) triple(p port) sid.Triple {
 }
 
 // servesAt is who serves p, true where it is ready, false where only its accept queue speaks against
-// it; of ping whoever serves any port.
+// it; of any port whoever serves one.
 func (s *service) servesAt(p port) map[sid.Locator]bool {
 	hosts := make(map[sid.Locator]bool)
 	for q, t := range s.ports {
-		if p != ping && p != q {
+		if !p.covers(q) {
 			continue
 		}
 		for l, r := range t.instances {

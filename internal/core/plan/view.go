@@ -128,7 +128,7 @@ func (p *Plan) SoleServer(id sid.ServiceID, hostName string) (sid.Triple, bool) 
 		return sid.Triple{}, false
 	}
 	for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
-		if t := s.ports[q]; q != ping && len(t.targets) > 0 && p.only(t.targets, hostName) {
+		if t := s.ports[q]; q.port != 0 && len(t.targets) > 0 && p.only(t.targets, hostName) {
 			return s.triple(q), true
 		}
 	}
