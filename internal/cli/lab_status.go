@@ -15,12 +15,18 @@ func labStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status [NAME]",
 		Short:   "Show the labs that are up: nodes, processes, links",
-		Example: "  scaffold lab status\n  scaffold lab status web -o json",
+		Example: "  scaffold lab status\n  scaffold lab status web -o json\n  scaffold lab status --lab web",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	out := addOutput(cmd.Flags())
+	out, name := addOutput(cmd.Flags()), addLab(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		names := args
+		if *name != "" && len(args) > 0 && args[0] != *name {
+			return failf(ExitUsage, "", "lab status: %q and --lab %s: which one?", args[0], *name)
+		}
+		if *name != "" {
+			names = []string{*name}
+		}
 		if len(names) == 0 {
 			var err error
 			if names, err = lab.List(lab.Options{}); err != nil {
