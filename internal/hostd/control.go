@@ -28,8 +28,11 @@ const (
 	outLimit   = 4096
 )
 
-// errFinal is a refusal that somebody must do something about.
-var errFinal = errors.New("the controller refused this host for good")
+// errRefused is a refusal that may end by itself, errFinal one that somebody must do something about.
+var (
+	errRefused = errors.New("the controller refused this host")
+	errFinal   = errors.New("the controller refused this host for good")
+)
 
 // An attachment is how the controller is reached and what Join says of the host's place.
 type attachment struct {
@@ -53,6 +56,7 @@ type control struct {
 	reached  bool          // a session joined at least once
 	session  bool          // one is joined now
 	trouble  string        // why not
+	said     string        // the kind of trouble that was logged
 	ended    chan struct{} // closed when the session ended
 	leaving  bool          // no session after this one
 }
@@ -157,16 +161,21 @@ func (c *control) run(ctx context.Context) {
 	}
 }
 
-// report logs why there is no session, once per reason.
+// report logs why there is no session, once per absence or reason of a refusal.
 func (c *control) report(a *attachment, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
 		err = errors.New("the controller closed the stream")
 	}
-	if c.trouble != err.Error() {
-		c.trouble = err.Error()
-		c.d.log.Warn("controller unreachable; flows go on, trying again", "controller", a.endpoint, "error", err)
+	c.trouble = err.Error()
+	kind, what := a.endpoint, "controller unreachable; flows go on, trying again"
+	if errors.Is(err, errRefused) || errors.Is(err, errFinal) {
+		kind, what = c.trouble, "not in the network; trying again"
+	}
+	if c.said != kind { // the errors of one absence differ, by port numbers if nothing else
+		c.said = kind
+		c.d.log.Warn(what, "controller", a.endpoint, "error", err)
 	}
 }
 
@@ -194,7 +203,7 @@ func (c *control) attempt(ctx context.Context, changed <-chan struct{}, a *attac
 		if !r.Retry {
 			return false, fmt.Errorf("%w: %s", errFinal, r.Reason)
 		}
-		return false, fmt.Errorf("the controller refused this host: %s", r.Reason)
+		return false, fmt.Errorf("%w: %s", errRefused, r.Reason)
 	}
 	j := first.GetJoined()
 	if j == nil {
@@ -207,7 +216,7 @@ func (c *control) attempt(ctx context.Context, changed <-chan struct{}, a *attac
 func (c *control) converse(ctx context.Context, cancel context.CancelFunc, stream *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder], a *attachment, j *apiv1.Joined) error {
 	out, ended := make(chan *apiv1.HostReport, outLimit), make(chan struct{})
 	c.mu.Lock()
-	c.reached, c.session, c.trouble, c.ended = true, true, "", ended
+	c.reached, c.session, c.trouble, c.said, c.ended = true, true, "", "", ended
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
 	"scaffold.dev/scaffold/internal/bpf/host"
@@ -62,9 +63,13 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	inner, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	d.ctx = inner
-	if err := d.start(ctx); err != nil {
-		d.stop(true)
+	alone, err := api.Alone("hostd")
+	if err != nil {
 		return err
+	}
+	defer alone.Close()
+	if err := d.start(ctx); err != nil {
+		return errors.Join(err, d.undo())
 	}
 	d.loop(ctx)
 	return d.farewell()
@@ -122,8 +127,14 @@ func (d *daemon) setUpNamespace() (err error) {
 	if err := bpffs.Mount(d.cfg.BPFFS); err != nil {
 		return err
 	}
+	if err := host.CheckPins(d.pin()); err != nil {
+		return err
+	}
 	if d.diag, err = sockets.OpenDiag(); err != nil {
 		return err
+	}
+	if err := host.SweepDead(filepath.Join(d.cfg.BPFFS, "host-*")); err != nil {
+		d.log.Warn("remove what hosts that are gone have left", "error", err)
 	}
 	d.hooks, err = sockets.Open(d.cfg.BPFFS)
 	return err
@@ -205,6 +216,14 @@ func (d *daemon) more() {
 			return
 		}
 	}
+}
+
+// undo takes back what a start did that failed. What a daemon that was killed left stays for the next.
+func (d *daemon) undo() error {
+	if _, err := os.Stat(d.pin()); err != nil && d.nonlocal != "" {
+		os.WriteFile(nonlocalBind, []byte(d.nonlocal), 0)
+	}
+	return d.stop(false)
 }
 
 // farewell leaves the network: first nothing new comes in, then the network is told, then what is here

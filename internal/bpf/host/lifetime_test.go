@@ -182,6 +182,12 @@ func TestUnknownLayoutIsRefused(t *testing.T) {
 	if _, err := Open(Config{Space: space, Pin: pin}); !errors.Is(err, ErrABI) {
 		t.Errorf("open: %v, want ErrABI", err)
 	}
+	if err := CheckPins(pin); !errors.Is(err, ErrABI) {
+		t.Errorf("check: %v, want ErrABI", err)
+	}
+	if err := CheckPins(filepath.Join(nstest.BPFFS, "host-none")); err != nil {
+		t.Errorf("nothing pinned: %v", err)
+	}
 }
 
 func TestSuffixOfAnotherServiceIsRefused(t *testing.T) {

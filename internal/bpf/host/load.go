@@ -27,7 +27,7 @@ func (e *Edge) load() error {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return fmt.Errorf("host edge: lift the locked-memory limit: %w (run as root)", err)
 	}
-	if err := e.inspect(); err != nil {
+	if err := e.makePins(); err != nil {
 		return err
 	}
 	spec, err := e.spec(ethernetLen)
@@ -46,15 +46,21 @@ func (e *Edge) load() error {
 	return e.begin()
 }
 
-// inspect looks at what is pinned before anything is loaded beside it.
-func (e *Edge) inspect() error {
+// makePins looks at what is pinned before anything is loaded beside it.
+func (e *Edge) makePins() error {
 	if e.cfg.Pin == "" {
 		return nil
 	}
 	if err := os.MkdirAll(e.cfg.Pin, 0o700); err != nil {
 		return fmt.Errorf("host edge: make pin directory: %w", err)
 	}
-	m, err := ebpf.LoadPinnedMap(filepath.Join(e.cfg.Pin, edgeMapConfig), nil)
+	return CheckPins(e.cfg.Pin)
+}
+
+// CheckPins reports whether Open could adopt what is pinned in the directory, or finds nothing there. An error
+// that is ErrABI does not go away by trying again.
+func CheckPins(pin string) error {
+	m, err := ebpf.LoadPinnedMap(filepath.Join(pin, edgeMapConfig), nil)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -64,11 +70,11 @@ func (e *Edge) inspect() error {
 	defer m.Close()
 	raw, err := m.LookupBytes(uint32(0))
 	if err != nil || len(raw) < 4 {
-		return fmt.Errorf("host edge: read the version of the maps in %s: %v", e.cfg.Pin, err)
+		return fmt.Errorf("host edge: read the version of the maps in %s: %v", pin, err)
 	}
 	if v := binary.NativeEndian.Uint32(raw); v != abiVersion && v != 0 {
 		return fmt.Errorf("host edge: maps in %s: %w: theirs %d, ours %d; start that version again, or stop it for good and remove the directory (this ends its flows)",
-			e.cfg.Pin, ErrABI, v, abiVersion)
+			pin, ErrABI, v, abiVersion)
 	}
 	return nil
 }

@@ -39,6 +39,10 @@ func Open(dir string) (*Hooks, error) {
 	h := &Hooks{bpffs: dir}
 	if err := h.adopt(); err == nil {
 		h.sweep()
+		if err := h.renew(); err != nil {
+			h.maps.Close()
+			return nil, err
+		}
 		return h, nil
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -73,6 +77,33 @@ func (h *Hooks) adopt() error {
 		}
 		if err := spec.Maps[name].Compatible(*m); err != nil {
 			return fmt.Errorf("the machine's socket hooks at %s are of another version (%w): stop its host daemons, remove %s, start them again", dir, err, dir)
+		}
+	}
+	return nil
+}
+
+// renew lets the machine's links run our programs, without a gap: those of an older version may not tell all
+// that is told now.
+func (h *Hooks) renew() error {
+	spec, err := loadHooks()
+	if err != nil {
+		return fmt.Errorf("parse the socket hooks: %w", err)
+	}
+	var p hooksPrograms
+	defer p.Close()
+	maps := map[string]*ebpf.Map{"hosts": h.maps.Hosts, "rings": h.maps.Rings, "socks": h.maps.Socks}
+	if err := spec.LoadAndAssign(&p, &ebpf.CollectionOptions{MapReplacements: maps}); err != nil {
+		return fmt.Errorf("load the socket hooks: %w", err)
+	}
+	for i, prog := range []*ebpf.Program{p.OnBind6, p.OnPostBind6, p.OnConnect6, p.OnRelease, p.OnSockops} {
+		l, err := link.LoadPinnedLink(filepath.Join(pinDir(h.bpffs), linkPins[i]), nil)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", linkPins[i], err)
+		}
+		err = l.Update(prog)
+		l.Close()
+		if err != nil {
+			return fmt.Errorf("renew %s: %w", linkPins[i], err)
 		}
 	}
 	return nil
