@@ -1,0 +1,161 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+// Config is what an engine cannot know by itself.
+type Config struct {
+	Space sid.Space
+	// NewID makes an unpredictable socketID for use at the locator. It mixes the locator in: a copy of
+	// this host has the same random generator in the same state.
+	NewID  func(sid.Locator) sid.SocketID
+	Secret [32]byte // random; what socketIDs of flows that we do not hold yet are made with
+	Trust  Trust    // nil: the network is open, and no flow continues at another instance
+	Times  Times    // the zero value means DefaultTimes
+}
+
+// Times are the protocol's durations and counts, docs/protocol.md §6.3.
+type Times struct {
+	First, Most time.Duration // until the first retransmission; what the doubling stops at
+	Tries       int           // messages without an answer, then the peer is unreachable
+	Grace       time.Duration // for what we were called before, and for the memory of ended flows
+	Probes      int           // unanswered probes in a row, then the peer is unreachable
+}
+
+// DefaultTimes are those of docs/protocol.md §6.3.
+var DefaultTimes = Times{First: 20 * time.Millisecond, Most: time.Second, Tries: 30, Grace: 15 * time.Second, Probes: 3}
+
+// An Engine is one host's ends of flows. It belongs to one goroutine.
+type Engine struct {
+	cfg      Config
+	flows    map[Key]*flow // a connecting flow stands under each of its attempts
+	bySocket map[sid.SocketID]*flow
+	ended    map[Key]tombstone
+	capable  map[sid.ServiceID]bool
+	timers   timers
+	serial   uint64
+	out      outbox
+	here     netip.Addr // where the message at hand arrived
+	counters map[string]uint64
+}
+
+// tombstone is what is left of a flow for the grace time: whoever asks for it is told.
+type tombstone struct {
+	reason wire.Reason
+	local  Addr
+	until  time.Time
+}
+
+// New returns an engine without flows.
+func New(cfg Config) *Engine {
+	if cfg.Times == (Times{}) {
+		cfg.Times = DefaultTimes
+	}
+	return &Engine{
+		cfg:      cfg,
+		flows:    map[Key]*flow{},
+		bySocket: map[sid.SocketID]*flow{},
+		ended:    map[Key]tombstone{},
+		capable:  map[sid.ServiceID]bool{},
+		counters: map[string]uint64{},
+	}
+}
+
+// Errors of Add.
+var (
+	ErrKnown    = errors.New("the flow is there already")
+	ErrContinue = errors.New("no flow can continue elsewhere in an open network: an unauthenticated RSYN would bypass the handshake")
+)
+
+// Add enters a flow: one that the data path bound, or, without a peer, a client's that is connecting.
+func (e *Engine) Add(x Flow) error {
+	if e.flows[x.Key] != nil {
+		return fmt.Errorf("add flow %v: %w", x.Stable, ErrKnown)
+	}
+	if x.Continue && e.cfg.Trust == nil {
+		return fmt.Errorf("add flow %v: %w", x.Stable, ErrContinue)
+	}
+	e.serial++
+	f := &flow{Flow: x, serial: e.serial, confirmed: x.Local.Locator, send: x.Local, state: Bound}
+	if x.Peer == (Addr{}) {
+		f.state = Connecting
+	}
+	delete(e.ended, x.Key)
+	e.flows[x.Key], e.bySocket[x.Local.Socket] = f, f
+	return nil
+}
+
+// SetCapable says whether a program of this host can continue the service's flows from other instances.
+func (e *Engine) SetCapable(id sid.ServiceID, capable bool) {
+	e.capable[id] = capable && e.cfg.Trust != nil
+}
+
+// Close forgets a flow that has ended at both of its sockets, or whose policy is nobody's concern any more.
+func (e *Engine) Close(now time.Time, k Key) {
+	if f := e.flows[k]; f != nil {
+		e.end(now, f, wire.NoSocket)
+	}
+}
+
+// end forgets the flow and remembers why.
+func (e *Engine) end(now time.Time, f *flow, why wire.Reason) {
+	f.become(Closed)
+	f.timer = time.Time{}
+	for _, a := range append(f.old, retired{Addr: f.Local}) {
+		delete(e.bySocket, a.Socket)
+		delete(e.flows, Key{a.IP(), f.Role}) // attempts of a connecting flow
+	}
+	delete(e.flows, f.Key)
+	t := tombstone{why, f.Local, now.Add(e.cfg.Times.Grace)}
+	e.ended[f.Key] = t
+	e.timers.add(t.until, f)
+}
+
+// Handle takes one message that arrived from one address for another.
+func (e *Engine) Handle(now time.Time, from, to netip.Addr, m wire.Message) {
+	e.here = to
+	switch m := m.(type) {
+	case wire.Renegotiate:
+		e.renegotiate(now, m)
+	case wire.Resume:
+		e.resume(now, to, m)
+	case wire.FlowFail:
+		e.flowFail(now, m)
+	case wire.Fail:
+		e.hint(now, m)
+	case wire.Probe:
+		e.probe(from, to, m)
+	case wire.ProbeAck:
+		e.probeAck(to, m)
+	default:
+		e.count("unknown_message")
+	}
+}
+
+// A View is what a flow looks like to who asks.
+type View struct {
+	Flow
+	State State
+	Epoch uint32
+}
+
+// View returns the flow under the key.
+func (e *Engine) View(k Key) (View, bool) {
+	f := e.flows[k]
+	if f == nil {
+		return View{}, false
+	}
+	return View{f.Flow, f.state, f.epoch}, true
+}
+
+// Counters are how often messages were refused or ignored, by reason.
+func (e *Engine) Counters() map[string]uint64 { return e.counters }
+
+func (e *Engine) count(what string) { e.counters[what]++ }

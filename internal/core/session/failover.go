@@ -1,0 +1,110 @@
+package session
+
+import (
+	"time"
+
+	"scaffold.dev/scaffold/wire"
+)
+
+// How patient a failover is.
+const (
+	blockedFor   = 5 * time.Second // for Continue or Close, after Block
+	confirmTries = 6               // RACKs to one instance
+	mostAsked    = 40              // messages of one failover
+)
+
+// block stops the flow: nothing that the old peer sends may arrive behind the snapshot.
+func (e *Engine) block(now time.Time, f *flow, why wire.Reason) {
+	e.change(Change{Kind: Block, Key: f.Key, Reason: why})
+	f.become(Blocked)
+	f.epoch++
+	e.renew(f)
+	f.Peer, f.peerKey, f.asked = Addr{}, wire.Key{}, 0
+	f.timer = now.Add(blockedFor)
+	e.timers.add(f.timer, f)
+}
+
+// renew gives the end a new socketID that no peer was told, and forgets all earlier ones at once.
+func (e *Engine) renew(f *flow) {
+	for _, r := range append(f.old, retired{Addr: f.Local}) {
+		delete(e.bySocket, r.Socket)
+	}
+	f.Local.Socket = e.cfg.NewID(f.Local.Locator)
+	f.old, f.chain, f.known, f.send, f.nonce = nil, nil, nil, f.Local, 0
+	f.confirmed = f.Local.Locator
+	e.bySocket[f.Local.Socket] = f
+}
+
+// Continue gives the state of a blocked flow's transport; the engine looks for an instance that goes on.
+// A data path whose state cannot be carried on (segments out of order) calls Abandon instead.
+func (e *Engine) Continue(now time.Time, k Key, t wire.Transport) {
+	if f := e.flows[k]; f != nil && f.state == Blocked {
+		f.transport = t
+		f.become(Asking)
+		e.ask(now, f)
+	}
+}
+
+// Abandon resets a flow.
+func (e *Engine) Abandon(now time.Time, k Key, why wire.Reason) {
+	if f := e.flows[k]; f != nil {
+		e.reset(now, f, why)
+	}
+}
+
+// ask sends the unresolved RSYN; each time a service router may choose another instance.
+func (e *Engine) ask(now time.Time, f *flow) {
+	if f.asked == mostAsked {
+		e.reset(now, f, wire.NoInstance)
+		return
+	}
+	if f.asked == 0 {
+		f.tries, f.wait = 0, e.cfg.Times.First/2
+	}
+	m := e.resumption(f)
+	e.out.single = append(e.out.single, Outgoing{From: f.Local.IP(), To: e.cfg.Space.ServiceAddr(f.Service),
+		Retry: uint8(f.asked % 4), Message: m})
+	f.asked++
+	e.again(now, f)
+}
+
+func (e *Engine) resumption(f *flow) wire.Message {
+	m := wire.Resume{Locator: f.Local.Locator, Claim: f.claimed(f.Peer.Socket), Service: f.Service, Proto: f.Proto, Transport: f.transport}
+	return e.sign(m, f.Local.Locator, AddrOf(f.Stable).Locator)
+}
+
+// answered: an instance offers to go on. The first one is taken; others keep nothing.
+func (e *Engine) answered(now time.Time, f *flow, key wire.Key, m wire.Renegotiate, c *wire.Claim) {
+	if m.Kind != wire.TypeRSYNACK || c.Quote != f.Local.Socket || c.Epoch != 0 || c.Seen != f.epoch {
+		e.refuse(wire.Elsewhere, m, c)
+		return
+	}
+	f.Peer, f.peerKey = Addr{m.Locator, c.Socket}, key
+	f.seen, f.peerSeen = 0, f.epoch
+	f.become(Confirming)
+	f.tries, f.wait = 0, e.cfg.Times.First/2
+	e.confirm(now, f)
+}
+
+// confirm sends the RACK that makes the flow at the instance.
+func (e *Engine) confirm(now time.Time, f *flow) {
+	e.send(f.Local.IP(), f.Peer.IP(), e.resumption(f))
+	f.asked = min(f.asked+1, mostAsked)
+	e.again(now, f)
+}
+
+// askAnew gives the instance up.
+func (e *Engine) askAnew(now time.Time, f *flow) {
+	e.tellAbandoned(f)
+	f.epoch++
+	e.renew(f)
+	f.Peer, f.peerKey = Addr{}, wire.Key{}
+	f.become(Asking)
+	e.ask(now, f)
+}
+
+// tellAbandoned: should the instance have made the flow, it hears that we are not there.
+func (e *Engine) tellAbandoned(f *flow) {
+	e.fail(wire.Elsewhere, f.Local, f.Peer, wire.Failed{Stable: f.Stable, Server: f.Role == Server,
+		Socket: f.Peer.Socket, Quote: f.Local.Socket})
+}

@@ -1,0 +1,99 @@
+package session
+
+import (
+	"time"
+
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+// fire does what the state's timer is for.
+func (e *Engine) fire(now time.Time, f *flow) {
+	t := &e.cfg.Times
+	switch {
+	case f.state == Blocked:
+		e.reset(now, f, wire.Unreachable) // the data path was not read in time
+	case f.state == Asking:
+		e.ask(now, f)
+	case f.state == Confirming && f.tries == confirmTries:
+		e.askAnew(now, f)
+	case f.state == Confirming:
+		e.confirm(now, f)
+	case f.state == Bound && f.nonce == 0:
+	case f.state == Bound && f.tries == t.Probes, f.tries == t.Tries:
+		e.lost(now, f, wire.Unreachable)
+	case f.state == Bound:
+		e.sendProbe(now, f)
+	case f.state == Moving:
+		e.claim(wire.TypeRSYN, f)
+		e.again(now, f)
+	case f.state == Answering:
+		e.claim(wire.TypeRSYNACK, f)
+		e.again(now, f)
+	}
+}
+
+// lost: the peer will not come back. What follows is the service's policy.
+func (e *Engine) lost(now time.Time, f *flow, why wire.Reason) {
+	switch {
+	case why == wire.Elsewhere || f.Role != Client || f.state == Connecting:
+		e.reset(now, f, why)
+	case f.Proto != sid.TCP:
+		e.change(Change{Kind: Unbind, Key: f.Key, Reason: why})
+		e.end(now, f, why)
+	case f.Continue && f.Service.Valid() && f.state <= Answering:
+		e.block(now, f, why)
+	default:
+		e.reset(now, f, why)
+	}
+}
+
+func (e *Engine) reset(now time.Time, f *flow, why wire.Reason) {
+	e.change(Change{Kind: Reset, Key: f.Key, Reason: why})
+	e.end(now, f, why)
+}
+
+// flowFail takes a host's word that it does not serve flows of ours.
+func (e *Engine) flowFail(now time.Time, m wire.FlowFail) {
+	key, ok := e.verify(now, m, m.Locator)
+	if !ok {
+		return
+	}
+	for _, x := range m.Flows {
+		k := Key{x.Stable, Server}
+		if x.Server {
+			k.Role = Client
+		}
+		f := e.flows[k]
+		switch {
+		case f == nil || f.Local.Socket != x.Socket:
+			e.count("late_fail")
+		case f.state == Asking:
+			e.ask(now, f) // an instance that cannot: try another one at once
+		case f.Peer.Socket != x.Quote || f.state == Blocked || f.state == Connecting:
+			e.count("late_fail")
+		case !e.trusts(f, key, m.Locator):
+			e.count("other_key")
+		case f.state == Confirming:
+			e.askAnew(now, f)
+		default:
+			e.lost(now, f, m.Reason)
+		}
+	}
+}
+
+// Fail tells the peers of these flows that this end gives them up, and forgets them: a process died, a
+// server sheds its load. A flow that is not here is passed over.
+func (e *Engine) Fail(now time.Time, why wire.Reason, keys ...Key) {
+	for _, k := range keys {
+		f := e.flows[k]
+		if f == nil {
+			continue
+		}
+		if f.state != Connecting && f.state != Blocked && f.state != Asking {
+			e.fail(why, f.Local, f.Peer, wire.Failed{Stable: f.Stable, Epoch: f.seen, Server: f.Role == Server,
+				Socket: f.Peer.Socket, Quote: f.Local.Socket})
+		}
+		e.reset(now, f, why)
+	}
+}

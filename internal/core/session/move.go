@@ -1,0 +1,107 @@
+package session
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+// Move renegotiates all flows that stand at one locator of this host for another one.
+func (e *Engine) Move(now time.Time, from, to sid.Locator) {
+	var all []*flow
+	for k, f := range e.flows {
+		if f.Local.Locator == from && f.Key == k {
+			all = append(all, f)
+		}
+	}
+	slices.SortFunc(all, func(a, b *flow) int { return int(a.serial) - int(b.serial) })
+	for _, f := range all {
+		e.move(now, f, to)
+	}
+}
+
+// MoveFlow renegotiates one flow.
+func (e *Engine) MoveFlow(now time.Time, k Key, to sid.Locator) {
+	if f := e.flows[k]; f != nil && f.Local.Locator != to {
+		e.move(now, f, to)
+	}
+}
+
+func (e *Engine) move(now time.Time, f *flow, to sid.Locator) {
+	was := f.state
+	if was == Connecting {
+		e.fresh(f, to)
+		f.send = f.Local
+		e.flows[Key{f.Local.IP(), f.Role}] = f
+		e.change(Change{Kind: Retry, Key: f.Key, Local: f.Local})
+		return
+	}
+	if was == Confirming {
+		e.tellAbandoned(f)
+	}
+	f.epoch++
+	switch was {
+	case Blocked:
+		e.elsewhere(f, to)
+	case Asking, Confirming:
+		e.elsewhere(f, to)
+		f.become(Asking)
+		e.ask(now, f)
+	default:
+		e.fresh(f, to)
+		f.become(Moving)
+		e.arm(now, f)
+		e.claim(wire.TypeRSYN, f)
+	}
+}
+
+// elsewhere moves an end that has no peer.
+func (e *Engine) elsewhere(f *flow, to sid.Locator) {
+	delete(e.bySocket, f.Local.Socket)
+	f.Local.Locator, f.Peer = to, Addr{}
+	e.renew(f)
+}
+
+// fresh gives the end a new socketID; the one before is accepted until the peer knows the new one.
+func (e *Engine) fresh(f *flow, at sid.Locator) {
+	if len(f.chain) == wire.MaxChain {
+		f.chain = slices.Delete(f.chain, 1, 2) // the first and the last ones decide most (docs/protocol.md §6.2)
+	}
+	f.chain = append(slices.Clone(f.chain), f.Local.Socket)
+	f.old = append(f.old, retired{Addr: f.Local})
+	f.Local = Addr{at, e.cfg.NewID(at)}
+	e.bySocket[f.Local.Socket] = f
+	f.nonce = 0
+	e.change(Change{Kind: Accept, Key: f.Key, Local: f.Local})
+}
+
+// Established tells of a connecting client's flow that the attempt from the address at was answered by
+// the peer. The flow's stable identifier is that attempt's; if this host moved meanwhile, so does the flow.
+func (e *Engine) Established(now time.Time, at netip.Addr, peer Addr) {
+	f := e.flows[Key{at, Client}]
+	if f == nil || f.state != Connecting {
+		return
+	}
+	where := f.Local.Locator
+	e.settle(f, at, peer)
+	f.become(Bound)
+	e.change(Change{Kind: Bind, Key: f.Key, Local: f.send, Peer: f.Peer})
+	if where != f.Local.Locator {
+		e.move(now, f, where)
+	}
+}
+
+// settle makes one attempt of a connecting flow the flow.
+func (e *Engine) settle(f *flow, at netip.Addr, peer Addr) {
+	for _, r := range append(f.old, retired{Addr: f.Local}) {
+		delete(e.flows, Key{r.IP(), f.Role})
+		delete(e.bySocket, r.Socket)
+	}
+	delete(e.flows, f.Key)
+	f.Stable, f.Local, f.Peer = at, AddrOf(at), peer
+	f.old, f.chain, f.send, f.confirmed = nil, nil, f.Local, f.Local.Locator
+	e.flows[f.Key], e.bySocket[f.Local.Socket] = f, f
+}

@@ -1,0 +1,84 @@
+package session
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// timers is a heap of wishes: one whose flow wants something else by now is passed over.
+type timers []wish
+
+type wish struct {
+	at time.Time
+	f  *flow
+}
+
+func (t timers) Len() int           { return len(t) }
+func (t timers) Less(i, j int) bool { return t[i].at.Before(t[j].at) }
+func (t timers) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
+
+// Push implements heap.Interface.
+func (t *timers) Push(x any) { *t = append(*t, x.(wish)) }
+
+// Pop implements heap.Interface.
+func (t *timers) Pop() any {
+	last := (*t)[len(*t)-1]
+	*t = (*t)[:len(*t)-1]
+	return last
+}
+
+func (t *timers) add(at time.Time, f *flow) { heap.Push(t, wish{at, f}) }
+
+// arm begins the retransmissions of a state.
+func (e *Engine) arm(now time.Time, f *flow) {
+	f.tries, f.wait = 0, e.cfg.Times.First
+	f.timer = now.Add(f.wait)
+	e.timers.add(f.timer, f)
+}
+
+// again arms the next retransmission.
+func (e *Engine) again(now time.Time, f *flow) {
+	f.tries++
+	f.wait = min(2*f.wait, e.cfg.Times.Most)
+	f.timer = now.Add(f.wait)
+	e.timers.add(f.timer, f)
+}
+
+// Deadline is when Expire may have something to do; zero when it has not.
+func (e *Engine) Deadline() time.Time {
+	if len(e.timers) == 0 {
+		return time.Time{}
+	}
+	return e.timers[0].at
+}
+
+// Expire fires the timers that now has reached, in the order in which the flows were added.
+func (e *Engine) Expire(now time.Time) {
+	var due []*flow
+	for len(e.timers) > 0 && !now.Before(e.timers[0].at) {
+		due = append(due, heap.Pop(&e.timers).(wish).f)
+	}
+	slices.SortFunc(due, func(a, b *flow) int { return cmp.Compare(a.serial, b.serial) })
+	for _, f := range slices.Compact(due) {
+		e.expire(now, f)
+	}
+}
+
+func (e *Engine) expire(now time.Time, f *flow) {
+	if t, ok := e.ended[f.Key]; ok && f.state == Closed && !now.Before(t.until) {
+		delete(e.ended, f.Key)
+	}
+	f.old = slices.DeleteFunc(f.old, func(r retired) bool {
+		gone := !r.until.IsZero() && !now.Before(r.until)
+		if gone {
+			delete(e.bySocket, r.Socket)
+		}
+		return gone
+	})
+	if !f.timer.IsZero() && !now.Before(f.timer) {
+		f.timer = time.Time{}
+		e.fire(now, f)
+	}
+}

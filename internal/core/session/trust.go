@@ -1,0 +1,83 @@
+package session
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"slices"
+	"time"
+
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+// Trust signs and checks messages, docs/protocol.md §6.6. Keys is the one that hosts use.
+type Trust interface {
+	// Sign completes a message with certificates for the locators and a signature.
+	Sign(m wire.Message, locators ...sid.Locator) wire.Message
+	// Verify returns the key that signed m and that owns all the locators at time now.
+	Verify(now time.Time, m wire.Message, locators ...sid.Locator) (wire.Key, error)
+}
+
+// Keys are a host's key, the network's public key and the host's certificates by locator.
+type Keys struct {
+	Host         ed25519.PrivateKey
+	Network      ed25519.PublicKey
+	Certificates map[sid.Locator]wire.Certificate
+}
+
+// Sign implements Trust. Locators without a certificate are left out, and then nobody takes the message.
+func (k *Keys) Sign(m wire.Message, locators ...sid.Locator) wire.Message {
+	var list []wire.Certificate
+	for i, l := range locators {
+		if c, ok := k.Certificates[l]; ok && !slices.Contains(locators[:i], l) {
+			list = append(list, c)
+		}
+	}
+	switch x := m.(type) {
+	case wire.Renegotiate:
+		x.Auth.Certificates = list
+		m = x
+	case wire.Resume:
+		x.Auth.Certificates = list
+		m = x
+	case wire.FlowFail:
+		x.Auth.Certificates = list
+		m = x
+	}
+	return wire.Sign(m, k.Host)
+}
+
+// Verify implements Trust.
+func (k *Keys) Verify(now time.Time, m wire.Message, locators ...sid.Locator) (wire.Key, error) {
+	if err := wire.Verify(m, k.Network, now.Unix(), locators...); err != nil {
+		return wire.Key{}, fmt.Errorf("session: %w", err)
+	}
+	auth, _ := wire.AuthOf(m)
+	return auth.Certificates[0].Key, nil
+}
+
+func (e *Engine) sign(m wire.Message, locators ...sid.Locator) wire.Message {
+	if e.cfg.Trust == nil {
+		return m
+	}
+	return e.cfg.Trust.Sign(m, locators...)
+}
+
+func (e *Engine) verify(now time.Time, m wire.Message, locators ...sid.Locator) (wire.Key, bool) {
+	if e.cfg.Trust == nil {
+		return wire.Key{}, true
+	}
+	key, err := e.cfg.Trust.Verify(now, m, locators...)
+	if err != nil {
+		e.count("not_authentic")
+	}
+	return key, err == nil
+}
+
+// trusts: the key is the one that moved the peer before or, the first time, that owns where the peer is.
+func (e *Engine) trusts(f *flow, key wire.Key, locators ...sid.Locator) bool {
+	if e.cfg.Trust == nil || f.peerKey != (wire.Key{}) && f.peerKey == key {
+		return true
+	}
+	return f.peerKey == (wire.Key{}) && slices.Contains(locators, f.Peer.Locator)
+}
