@@ -1,0 +1,139 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Writes one record for each IPv6 TCP socket of the namespace in which the iterator was opened. The
+ * kernel holds the socket's lock meanwhile, so that a record fits together. */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+
+#include "kernel.h"
+#include "record.h"
+
+#define AF_INET6      10
+#define TCP_LISTEN_ST 10
+
+/* Type that only Go needs by name. */
+const struct record *unused_record __attribute__((unused));
+
+static __always_inline void timer(struct record *r, struct inet_connection_sock *icsk)
+{
+	struct inet_connection_sock___early *early = (void *)icsk;
+	struct sock___moved *moved = (void *)icsk;
+	unsigned long expires = 0;
+
+	if (bpf_core_field_exists(early->icsk_timeout))
+		expires = early->icsk_timeout;
+	else if (bpf_core_field_exists(icsk->icsk_retransmit_timer))
+		expires = icsk->icsk_retransmit_timer.expires;
+	else if (bpf_core_field_exists(moved->tcp_retransmit_timer))
+		expires = moved->tcp_retransmit_timer.expires;
+	r->now = bpf_ktime_get_ns();
+	r->jiffies = bpf_jiffies64();
+	r->due = (__s64)(expires - (unsigned long)r->jiffies);
+	r->rto = icsk->icsk_rto;
+	r->pending = icsk->icsk_pending;
+	r->backoff = icsk->icsk_backoff;
+	r->retransmits = icsk->icsk_retransmits;
+	r->probes = icsk->icsk_probes_out;
+	r->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+}
+
+static __always_inline void options(struct record *r, struct tcp_sock *tp)
+{
+	struct tcp_options_received *o = &tp->rx_opt;
+
+	r->snd_wscale = BPF_CORE_READ_BITFIELD(o, snd_wscale);
+	r->rcv_wscale = BPF_CORE_READ_BITFIELD(o, rcv_wscale);
+	r->mss_clamp = o->mss_clamp;
+	r->ts_recent = o->ts_recent;
+	r->ts_ecr = o->rcv_tsecr;
+	if (BPF_CORE_READ_BITFIELD(o, sack_ok))
+		r->flags |= RECORD_SACK;
+	if (BPF_CORE_READ_BITFIELD(o, wscale_ok))
+		r->flags |= RECORD_WSCALE;
+	if (BPF_CORE_READ_BITFIELD(o, tstamp_ok))
+		r->flags |= RECORD_TSTAMP;
+}
+
+static __always_inline void flags(struct record *r, struct tcp_sock *tp)
+{
+	struct inet_sock *inet = &tp->inet_conn.icsk_inet;
+
+	if (bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
+		r->flags |= RECORD_TS_USEC;
+	if (BPF_CORE_READ_BITFIELD(tp, repair))
+		r->flags |= RECORD_REPAIR;
+	if (bpf_core_field_exists(tp->is_mptcp) && tp->is_mptcp)
+		r->flags |= RECORD_MPTCP;
+	if (tp->out_of_order_queue.rb_node)
+		r->flags |= RECORD_OOO;
+	if (bpf_core_field_exists(inet->inet_flags) && (inet->inet_flags >> INET_FLAGS_RECVERR6) & 1)
+		r->flags |= RECORD_RECVERR;
+	if (inet->pinet6 && bpf_core_field_exists(inet->pinet6->recverr) && BPF_CORE_READ_BITFIELD(inet->pinet6, recverr))
+		r->flags |= RECORD_RECVERR;
+}
+
+static __always_inline void sequence(struct record *r, struct tcp_sock *tp)
+{
+	r->snd_una = tp->snd_una;
+	r->snd_nxt = tp->snd_nxt;
+	r->write_seq = tp->write_seq;
+	r->rcv_nxt = tp->rcv_nxt;
+	r->copied_seq = tp->copied_seq;
+	r->rcv_wup = tp->rcv_wup;
+	r->snd_wl1 = tp->snd_wl1;
+	r->snd_wnd = tp->snd_wnd;
+	r->rcv_wnd = tp->rcv_wnd;
+	r->max_window = tp->max_window;
+	r->bytes_received = tp->bytes_received;
+	r->bytes_acked = tp->bytes_acked;
+}
+
+static __always_inline void path(struct record *r, struct tcp_sock *tp)
+{
+	r->mss = tp->mss_cache;
+	r->advmss = tp->advmss;
+	r->ts_offset = tp->tsoffset;
+	r->srtt = tp->srtt_us;
+	r->rttvar = tp->rttvar_us;
+	r->cwnd = tp->snd_cwnd;
+	r->packets_out = tp->packets_out;
+	r->retrans_out = tp->retrans_out;
+	r->total_retrans = tp->total_retrans;
+}
+
+static __always_inline void name(struct record *r, struct sock_common *skc)
+{
+	__builtin_memcpy(r->local, &skc->skc_v6_rcv_saddr, 16);
+	__builtin_memcpy(r->peer, &skc->skc_v6_daddr, 16);
+	r->local_port = skc->skc_num;
+	r->peer_port = bpf_ntohs(skc->skc_dport);
+	r->state = skc->skc_state;
+	r->cookie = skc->skc_cookie.counter;
+}
+
+SEC("iter/tcp")
+int tcp_sockets(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	struct record r = {};
+	struct tcp_sock *tp;
+
+	if (!skc || skc->skc_family != AF_INET6 || skc->skc_state == TCP_LISTEN_ST)
+		return 0;
+	tp = (struct tcp_sock *)bpf_skc_to_tcp_sock(skc);
+	if (!tp) /* half open, or in TIME_WAIT */
+		return 0;
+	name(&r, skc);
+	timer(&r, &tp->inet_conn);
+	sequence(&r, tp);
+	options(&r, tp);
+	path(&r, tp);
+	flags(&r, tp);
+	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
+	return 0;
+}
+
+char __license[] SEC("license") = "Dual BSD/GPL";
