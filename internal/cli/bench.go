@@ -18,7 +18,7 @@ const benchFile = "bench.yaml"
 
 func benchCommand() *cobra.Command {
 	return group("bench", "Measure Scaffold beside a peer",
-		benchPath(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchAgentCommand())
+		benchPath(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchScale(), benchAgentCommand())
 }
 
 // benchFlags are what every benchmark has.
@@ -132,6 +132,25 @@ func benchHogs() *cobra.Command {
 			return bench.Hogs(ctx, r, d)
 		})
 	cmd.Flags().DurationVar(&d, "duration", time.Minute, "how long")
+	return cmd
+}
+
+func benchScale() *cobra.Command {
+	size := bench.ScaleSize{}
+	cmd := newBench("scale", "How long thousands of services take from their hosts to a router's kernel",
+		func(ctx context.Context, r *bench.Rig) (bench.Report, error) {
+			return bench.Scale(ctx, r, size)
+		})
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if err := size.Check(); err != nil {
+			return fail(ExitUsage, "", err)
+		}
+		return nil
+	}
+	cmd.Flags().IntVar(&size.Services, "services", 10000, "services")
+	cmd.Flags().IntVar(&size.PerService, "instances", 10, "instances of each")
+	cmd.Flags().IntVar(&size.Hosts, "hosts", 100, "hosts that serve them")
+	cmd.Flags().IntVar(&size.Changes, "changes", 50, "changes to measure")
 	return cmd
 }
 
