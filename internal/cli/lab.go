@@ -23,6 +23,7 @@ func labCommand() *cobra.Command {
 		labActionCommand("cut", "NODE [PEER]", "Lose all packets on a node's links, or on the one to PEER; the carrier stays", "s1"),
 		labActionCommand("unplug", "NODE [PEER]", "Take a node's links down, or the one to PEER", "s1"),
 		labActionCommand("heal", "NODE [PEER]", "Undo cut and unplug", "s1"),
+		labLinkCommand(), labEngineCommand(),
 	)
 	cmd.Long = `A lab is a network of hosts, routers and a controller, each in a network namespace of its own, with
 real programs on the hosts. A file describes it; examples/two.yaml is the smallest.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/internal/lab"
 )
 
@@ -81,15 +82,26 @@ func drawLab(w io.Writer, s *lab.Status) error {
 	}
 	fmt.Fprintln(w)
 	return drawTable(w, func(t *table) {
-		t.row("LINK", "INTERFACES", "STATE", "RATE", "MTU")
+		t.row("LINK", "INTERFACES", "STATE", "MTU", "PARAMETERS")
 		for _, l := range s.Links {
-			rate := ""
-			if l.Rate > 0 {
-				rate = fmt.Sprintf("%gMbit", float64(l.Rate)/1e6)
-			}
-			t.row(strings.Join(l.Ends[:], " - "), strings.Join(l.Interfaces[:], " - "), l.State, rate, l.MTU)
+			t.row(strings.Join(l.Ends[:], " - "), strings.Join(l.Interfaces[:], " - "), l.State, l.MTU, linkParameters(l))
 		}
 	})
+}
+
+// linkParameters is what a link does to packets; where the directions differ, first that from the
+// first end.
+func linkParameters(l lab.LinkStatus) string {
+	switch e := l.Emulated; {
+	case e == nil && l.Rate > 0:
+		return "rate " + emu.FormatRate(l.Rate)
+	case e == nil:
+		return ""
+	case e[0] != e[1]:
+		return "emulated: " + orNone(e[0]) + " / " + orNone(e[1])
+	default:
+		return "emulated: " + orNone(e[0])
+	}
 }
 
 func drawLabNode(t *table, n lab.NodeStatus) {

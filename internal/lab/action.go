@@ -18,7 +18,9 @@ type Action struct {
 	Service string         // weight, drain, undrain
 	Weight  uint32         // weight
 	Signal  syscall.Signal // kill
-	Peer    string         // cut, unplug, heal: the link to this node alone
+	Peer    string         // cut, unplug, heal: the link to this node alone; link: its other end
+	OneWay  bool           // link: only from Node to Peer
+	Set     []Pair         // link: parameters and their values
 	Argv    []string       // exec
 }
 
@@ -32,6 +34,7 @@ var verbs = map[string]string{
 	"cut":     "cut NODE [PEER]",
 	"unplug":  "unplug NODE [PEER]",
 	"heal":    "heal NODE [PEER]",
+	"link":    "link NODE PEER PARAMETER VALUE... or link NODE->PEER PARAMETER VALUE...",
 	"weight":  "weight SERVICE HOST NUMBER",
 	"drain":   "drain SERVICE HOST",
 	"undrain": "undrain SERVICE HOST",
@@ -75,6 +78,8 @@ func (a *Action) parse(rest string) bool {
 		return false
 	}
 	switch a.Verb {
+	case "link":
+		return a.parseLink(words)
 	case "weight":
 		return a.parseWeight(words)
 	case "drain", "undrain":
@@ -105,6 +110,22 @@ func (a *Action) parseWeight(words []string) bool {
 	return err == nil
 }
 
+// parseLink reads "a b delay 20ms loss 1%" and "a->b delay 20ms".
+func (a *Action) parseLink(words []string) bool {
+	if a.Node, a.Peer, a.OneWay = strings.Cut(words[0], "->"); !a.OneWay {
+		if len(words) < 2 {
+			return false
+		}
+		a.Peer = words[1]
+		words = words[1:]
+	}
+	words = words[1:]
+	for i := 0; i+1 < len(words); i += 2 {
+		a.Set = append(a.Set, Pair{words[i], words[i+1]})
+	}
+	return a.Node != "" && a.Peer != "" && len(words) > 0 && len(words)%2 == 0
+}
+
 func (a *Action) parseSignal(words []string) bool {
 	a.Signal = syscall.SIGKILL
 	if len(words) == 0 {
@@ -126,6 +147,8 @@ func (a Action) String() string {
 		target += "/" + a.Program
 	}
 	switch {
+	case a.Verb == "link":
+		return a.linkString()
 	case a.Verb == "exec":
 		return "exec " + a.Node + ": " + strings.Join(a.Argv, " ")
 	case a.Verb == "weight":
@@ -138,4 +161,15 @@ func (a Action) String() string {
 		return "kill " + target + " " + strings.TrimPrefix(unix.SignalName(a.Signal), "SIG")
 	}
 	return a.Verb + " " + target
+}
+
+func (a Action) linkString() string {
+	text := "link " + a.Node + " " + a.Peer
+	if a.OneWay {
+		text = "link " + a.Node + "->" + a.Peer
+	}
+	for _, s := range a.Set {
+		text += " " + s.Key + " " + s.Value
+	}
+	return text
 }

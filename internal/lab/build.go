@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
@@ -13,7 +14,7 @@ const bridge = "bridge"
 const managementDev = "mgmt"
 
 // build makes namespaces, links, addresses and static routes.
-func (l *Lab) build() error {
+func (l *Lab) build(ctx context.Context) error {
 	w := newWirer()
 	defer w.close()
 	if err := l.buildManagement(w); err != nil {
@@ -23,6 +24,9 @@ func (l *Lab) build() error {
 		if err := l.buildNode(w, n); err != nil {
 			return err
 		}
+	}
+	if err := l.startEngine(ctx); err != nil {
+		return err
 	}
 	for _, c := range l.plan.Cable {
 		if err := l.buildLink(w, c); err != nil {
@@ -84,10 +88,15 @@ func (l *Lab) buildNode(w *wirer, n *PlanNode) error {
 
 func (l *Lab) buildLink(w *wirer, c *PlanLink) error {
 	a, b := c.Nodes[0], c.Nodes[1]
-	if err := w.veth(a.Netns, c.Ports[0].Dev, b.Netns, c.Ports[1].Dev, c.MTU); err != nil {
-		return err
+	if c.Emulated == nil { // else the engine made the interfaces
+		if err := w.veth(a.Netns, c.Ports[0].Dev, b.Netns, c.Ports[1].Dev, c.MTU); err != nil {
+			return err
+		}
 	}
 	for i, n := range c.Nodes {
+		if err := w.up(n.Netns, c.Ports[i].Dev); err != nil {
+			return err
+		}
 		if err := w.addr(n.Netns, c.Ports[i].Dev, netip.PrefixFrom(n.LinkLocal, 64)); err != nil {
 			return err
 		}

@@ -1,6 +1,9 @@
 package lab
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // CheckAction says which name in an action refers to nothing in this lab.
 func (f *File) CheckAction(a Action) error {
@@ -10,6 +13,8 @@ func (f *File) CheckAction(a Action) error {
 		return fmt.Errorf("%q: unknown node %q; expected one of %s", a, a.Node, f.names())
 	case a.Service != "":
 		return f.checkSteer(a, n)
+	case a.Verb == "link":
+		return f.checkLink(a)
 	case a.Peer != "":
 		if len(f.linksBetween(a.Node, a.Peer)) == 0 {
 			return fmt.Errorf("%q: no link between %q and %q", a, a.Node, a.Peer)
@@ -29,6 +34,36 @@ func (f *File) CheckAction(a Action) error {
 		}
 	}
 	return nil
+}
+
+// checkLink tries the parameters on the link as the file has it; what else was changed meanwhile is
+// for the engine to judge.
+func (f *File) checkLink(a Action) error {
+	links := f.linksBetween(a.Node, a.Peer)
+	if len(links) == 0 {
+		return fmt.Errorf("%q: no link between %q and %q", a, a.Node, a.Peer)
+	}
+	links = slices.DeleteFunc(links, func(l *Link) bool { return l.Emulated == nil })
+	if len(links) == 0 {
+		return fmt.Errorf("%q: the link between %q and %q is a plain veth pair: give it a parameter in the lab file, such as delay: 0s, and it can be changed", a, a.Node, a.Peer)
+	}
+	for _, l := range links {
+		p := *l.Emulated
+		for _, s := range a.Set {
+			if err := setWay(&p, l.Ends, a.from(), s); err != nil {
+				return fmt.Errorf("%q: %w", a, err)
+			}
+		}
+	}
+	return nil
+}
+
+// from is the node where the direction begins that a link action means, "" for both.
+func (a Action) from() string {
+	if a.OneWay {
+		return a.Node
+	}
+	return ""
 }
 
 // checkSteer leaves services that the file does not name to the controller: they may be made later.

@@ -126,6 +126,9 @@ func (l *Lab) logTail(node, name string) string {
 
 // daemonsAlive is an error as soon as a daemon has ended.
 func (l *Lab) daemonsAlive() error {
+	if err := l.exited(managementNode, engineName); err != nil {
+		return &finalError{err}
+	}
 	for _, n := range l.plan.Nodes {
 		if name := daemons[n.Kind]; name != "" {
 			if err := l.exited(n.Name, name); err != nil {

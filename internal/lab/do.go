@@ -44,6 +44,8 @@ func (l *Lab) do(ctx context.Context, n *PlanNode, a Action) error {
 		return l.startAny(ctx, n, a.Program)
 	case "cut", "unplug", "heal":
 		return l.disturb(n, a)
+	case "link":
+		return l.setLink(a)
 	case "exec":
 		return l.run(ctx, n, a.Argv)
 	}

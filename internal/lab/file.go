@@ -3,6 +3,7 @@ package lab
 import (
 	"time"
 
+	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -47,12 +48,13 @@ type Node struct {
 	Programs []*Program
 }
 
-// A Link is one veth pair between two nodes.
+// A Link joins two nodes, by a veth pair or, with Emulated, through the lab's engine.
 type Link struct {
-	Line int
-	Ends [2]string
-	Rate uint64 // bit/s in each direction, 0 is no limit
-	MTU  int
+	Line     int
+	Ends     [2]string
+	Rate     uint64 // bit/s in each direction of a veth pair, 0 is no limit
+	MTU      int
+	Emulated *[2]emu.Params // [0] from Ends[0] to Ends[1], [1] back; nil for a veth pair
 }
 
 // A Service exists from the start of the lab.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scaffold.dev/scaffold/emu"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -52,6 +54,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := f.Node("s1").Program("nginx")
+	const impaired = "rate 10Mbit queue 256KB delay 20ms jitter 2ms unordered true loss 1% burst-loss 2% burst 4 duplicate 3% reorder 4% reorder-by 5ms"
 	checks := map[string]bool{
 		"name":        f.Name == "full",
 		"domain":      f.Network.Domain == "example",
@@ -64,7 +67,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"files":       len(p.Files) == 1 && p.Files[0].Key == "conf/x",
 		"router":      f.Node("r1").Service && f.Node("r1").Block == 9,
 		"rate":        f.Links[1].Rate == 1e9 && f.Links[1].MTU == 9000,
-		"steps":       len(f.Timeline) == 2 && f.Timeline[0].At == 500*time.Millisecond && f.Timeline[1].Action.Verb == "kill",
+		"veth":        f.Links[1].Emulated == nil,
+		"emulated":    f.Links[2].Emulated[0].String() == impaired && f.Links[2].Emulated[1].String() == strings.Replace(impaired, "20ms", "30ms", 1),
+		"seeds":       [2]uint64{f.Links[2].Emulated[0].Seed, f.Links[2].Emulated[1].Seed} == emu.Seeds(7),
+		"steps":       len(f.Timeline) == 3 && f.Timeline[0].At == 500*time.Millisecond && f.Timeline[1].Action.Verb == "kill",
 		"measure":     f.Measure[0].End && f.Measure[1].At == time.Second,
 		"default mtu": f.Links[0].MTU == 1500,
 	}
@@ -103,6 +109,7 @@ func TestActionsAreWrittenAsTheyAreRead(t *testing.T) {
 	for _, in := range []string{
 		"start s1/nginx", "kill s1/nginx", "kill s1/nginx TERM", "kill s1", "stop s1/nginx", "cont s1/nginx", "restart ctl",
 		"cut s1", "cut r1 p", "unplug s1", "heal s1", "weight web s1 3", "drain web s1", "undrain web s1", "exec c1: curl -s http://web.svc/",
+		"link a b delay 50ms loss 2%", "link a->b rate 1Mbit",
 	} {
 		a, err := ParseAction(in)
 		if err != nil || a.String() != in {
@@ -111,7 +118,7 @@ func TestActionsAreWrittenAsTheyAreRead(t *testing.T) {
 	}
 	for _, in := range []string{
 		"", "fly s1", "start", "start a b", "kill s1/x NOSUCH", "kill s1 TERM x", "weight web s1", "weight web s1 -1",
-		"weight web s1 70000", "drain web", "exec c1", "exec c1:", "exec : x", "cut a b c", "exec c1: 'x",
+		"weight web s1 70000", "drain web", "exec c1", "exec c1:", "exec : x", "cut a b c", "link a", "link a b", "link a b delay", "link a->b", "link ->b delay 1ms", "exec c1: 'x",
 	} {
 		if a, err := ParseAction(in); err == nil {
 			t.Errorf("%q became %q, want an error", in, a)

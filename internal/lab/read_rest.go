@@ -6,53 +6,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MTUs that IPv6 and veth allow.
-const (
-	minMTU     = 1280
-	maxMTU     = 65535
-	defaultMTU = 1500
-)
-
-func (r *reader) links(f *File, n *yaml.Node) {
-	r.list(n, "links", func(n *yaml.Node) {
-		link := &Link{Line: n.Line, MTU: defaultMTU}
-		ok := false
-		if n.Kind == yaml.SequenceNode {
-			link.Ends, ok = r.ends(n)
-		} else {
-			r.object(n, "a link", fields{
-				"ends": func(n *yaml.Node) { link.Ends, ok = r.ends(n) },
-				"rate": func(n *yaml.Node) { link.Rate = r.rate(n) },
-				"mtu":  func(n *yaml.Node) { link.MTU = r.integer(n, "mtu", minMTU, maxMTU) },
-			})
-			if n.Kind == yaml.MappingNode && link.Ends == [2]string{} {
-				r.errorf(n.Line, "a link has no ends; expected ends: [NODE, NODE]")
-			}
-		}
-		if ok {
-			f.Links = append(f.Links, link)
-		}
-	})
-}
-
-func (r *reader) ends(n *yaml.Node) (ends [2]string, ok bool) {
-	var names []string
-	r.list(n, "the ends of a link", func(n *yaml.Node) { names = append(names, r.text(n, "an end of a link")) })
-	if len(names) != 2 || slices.Contains(names, "") {
-		r.errorf(n.Line, "a link joins two nodes; expected [NODE, NODE], found %d", len(names))
-		return [2]string{"?", "?"}, false
-	}
-	return [2]string{names[0], names[1]}, true
-}
-
-func (r *reader) rate(n *yaml.Node) uint64 {
-	rate, err := ParseRate(n.Value)
-	if err != nil {
-		r.errorf(n.Line, "rate: %v", err)
-	}
-	return rate
-}
-
 func (r *reader) services(f *File, n *yaml.Node) {
 	r.each(n, "services", func(key, value *yaml.Node) {
 		s := &Service{Line: key.Line, Name: key.Value}

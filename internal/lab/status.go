@@ -47,6 +47,8 @@ type LinkStatus struct {
 	State      string    `json:"state"` // "up", "cut" (loses everything), "unplugged", "down"
 	Rate       uint64    `json:"rate_bit_s,omitempty"`
 	MTU        int       `json:"mtu"`
+
+	Emulated *[2]string `json:"emulated,omitempty"` // present parameters, there and back; nil for a veth pair
 }
 
 // Status looks at processes and links; nothing of it is remembered.
@@ -64,10 +66,11 @@ func (l *Lab) Status() (*Status, error) {
 	}
 	w := newWirer()
 	defer w.close()
-	for _, c := range l.plan.Cable {
+	emulated, _ := l.Emulated() // without the engine its links are down, which is what is shown
+	for i, c := range l.plan.Cable {
 		s.Links = append(s.Links, LinkStatus{
 			Ends: c.Ends, Interfaces: [2]string{c.Ports[0].Dev, c.Ports[1].Dev},
-			State: linkState(w, c), Rate: c.Rate, MTU: c.MTU,
+			State: linkState(w, c), Rate: c.Rate, MTU: c.MTU, Emulated: emulated.params(i),
 		})
 	}
 	return s, nil

@@ -80,7 +80,7 @@ func (l *Lab) raise(ctx context.Context) error {
 		do   func(context.Context) error
 	}{
 		{"directories", func(context.Context) error { return l.makePlaces() }},
-		{"namespaces and links", func(context.Context) error { return l.build() }},
+		{"namespaces and links", l.build},
 		{"daemons", func(context.Context) error { return l.startDaemons() }},
 		{"network", l.settle},
 		{"programs", l.startPrograms},

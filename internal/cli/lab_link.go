@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/lab"
+)
+
+func labLinkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "link [NODE PEER | NODE->PEER] [PARAMETER VALUE...]",
+		Short: "Show what an emulated link does, or change it while it carries packets",
+		Long: `Links that the lab file gives a delay, loss or the like are emulated. Without parameters their present
+values and counters are shown. Parameters change both directions, or with NODE->PEER the one; packets
+on their way are not disturbed. docs/emu.md lists the parameters.`,
+		Example: "  scaffold lab link\n  scaffold lab link s1 r1 delay 50ms loss 2%\n  scaffold lab link 's1->r1' rate 10Mbit",
+	}
+	name, out := addLab(cmd), addOutput(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		l, err := lab.Open(*name, lab.Options{})
+		if err != nil {
+			return labFail(err)
+		}
+		links, err := l.Emulated()
+		if err != nil {
+			return err
+		}
+		if len(args) == 0 {
+			return printLinks(cmd.OutOrStdout(), out, links)
+		}
+		a, b, arrow := strings.Cut(args[0], "->")
+		if !arrow && len(args) < 2 {
+			return failf(ExitUsage, "", "which link? scaffold lab link NODE PEER")
+		}
+		used := 1
+		if !arrow {
+			b, used = args[1], 2
+		}
+		if len(args) > used {
+			return labAct(cmd.Context(), *name, "link "+strings.Join(args, " "))
+		}
+		found := links.Between(a, b)
+		if len(found) == 0 {
+			return failf(ExitNotFound, "`scaffold lab status` lists the links", "lab %s has no emulated link between %q and %q", l.File.Name, a, b)
+		}
+		return printLinks(cmd.OutOrStdout(), out, found)
+	}
+	return cmd
+}
+
+func printLinks(w io.Writer, out *output, links lab.EmulatedLinks) error {
+	if out.json() {
+		return plainJSON(w, links)
+	}
+	return drawTable(w, func(t *table) {
+		t.row("LINK", "PARAMETERS", "PACKETS", "LOST", "FULL", "TWICE", "LATE", "REFUSED", "ERROR P50/P99")
+		for _, l := range links {
+			for i, s := range l.Lines {
+				c := s.Counters
+				t.row(l.Ends[i]+"->"+l.Ends[1-i], orNone(s.Params.String()), fmt.Sprint(c.Packets), fmt.Sprint(c.Lost+c.LostBurst),
+					fmt.Sprint(c.Overflow), fmt.Sprint(c.Duplicated), fmt.Sprint(c.Reordered), fmt.Sprint(s.Refused+s.Starved),
+					fmt.Sprintf("%v/%v", s.Late.P50, s.Late.P99))
+			}
+		}
+	})
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// labEngineCommand is the process that emulates a lab's links; `lab up` starts it.
+func labEngineCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "engine CONFIG SOCKET", Short: "Emulate the links of a lab", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return lab.RunEngine(cmd.Context(), args[0], args[1])
+		},
+	}
+}
