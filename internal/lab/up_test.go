@@ -40,7 +40,7 @@ links:
   - [c1, r1]
   - {ends: [r1, p], rate: 10Mbit}
   - [p, a-node-with-a-long-name]
-  - [s1, a-node-with-a-long-name]
+  - {ends: [s1, a-node-with-a-long-name], delay: 1ms}
 timeline:
   - {at: 0s, do: start s1/later}
   - {at: 10ms, do: "exec s1: sh -c 'echo from ${node}'"}
