@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/bpf/features"
 )
 
@@ -120,6 +121,8 @@ func guess(stderr io.Writer, err error) ExitCode {
 	case errors.As(err, &missing):
 		fmt.Fprintln(stderr, "hint: scaffold doctor tells what this machine has")
 		return ExitMissing
+	case errors.Is(err, api.ErrRunning):
+		return ExitRefused
 	case errors.Is(err, fs.ErrPermission):
 		if os.Geteuid() != 0 {
 			fmt.Fprintln(stderr, "hint: this needs root: try again with sudo")

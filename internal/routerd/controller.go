@@ -37,6 +37,8 @@ func (s *session) send(r *apiv1.RouterReport) {
 	}
 }
 
+var errRefused = errors.New("the controller refused this router")
+
 type routerStream = *connect.BidiStreamForClient[apiv1.RouterReport, apiv1.RouterOrder]
 
 // converse keeps a session with the controller until ctx ends, and says once why there is none.
@@ -50,9 +52,13 @@ func (d *daemon) converse() {
 		if joined {
 			wait, said = retryFirst, ""
 		}
-		if err.Error() != said {
-			said = err.Error()
-			d.log.Warn("controller unreachable; forwarding goes on, trying again", "controller", d.cfg.Controller, "error", err)
+		kind, what := "unreachable", "controller unreachable; forwarding goes on, trying again"
+		if errors.Is(err, errRefused) {
+			kind, what = err.Error(), "not in the network; forwarding goes on, trying again"
+		}
+		if kind != said { // the errors of one absence differ
+			said = kind
+			d.log.Warn(what, "controller", d.cfg.Controller, "error", err)
 		}
 		d.health.Set("controller", err)
 		select {
@@ -86,7 +92,7 @@ func (d *daemon) attempt() (joined bool, err error) {
 		return false, err
 	}
 	if r := first.GetRefused(); r != nil {
-		return false, fmt.Errorf("the controller refused this router: %s", r.Reason)
+		return false, fmt.Errorf("%w: %s", errRefused, r.Reason)
 	}
 	if first.GetJoined() == nil {
 		return false, errors.New("the controller's first order is not Joined: another version?")

@@ -65,6 +65,11 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	d := &daemon{cfg: cfg, log: log, health: &obs.Health{}, ctx: ctx, inbox: make(chan func(), 256), failure: make(chan error, 1),
 		ports: map[int]*port{}, neighbours: newNeighbours(cfg.Links), hosts: map[sid.Locator]hostChange{}, probing: map[sid.Locator]string{}}
 	d.health.Set("controller", errors.New("not reached yet"))
+	alone, err := api.Alone("routerd")
+	if err != nil {
+		return err
+	}
+	defer alone.Close()
 	listener, err := api.Listen("unix:" + cfg.Socket)
 	if err != nil {
 		return err
