@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // Main runs the command line and returns the exit code. A signal that asks for an end ends the
@@ -15,6 +16,9 @@ import (
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watchOutput(cancel)
 	root := New()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -29,15 +33,39 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return report(stderr, err)
 }
 
-// endings are the signals that ask for an end: also those of a terminal that was closed and of a reader
-// that went away, as in `scaffold demo | head`. What nohup ignores stays ignored.
+// endings are the signals that ask for an end: also that of a terminal that was closed. What nohup
+// ignores stays ignored.
 func endings() (all []os.Signal) {
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE} {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
 			all = append(all, s)
 		}
 	}
 	return all
+}
+
+// watchOutput calls end when the reader of this process's output has gone away, as in `scaffold demo |
+// head`. The signal alone does not say so: it comes for every connection, too, that a peer has closed.
+func watchOutput(end func()) {
+	if signal.Ignored(syscall.SIGPIPE) {
+		return
+	}
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	go func() { // ends with the process
+		for range pipes {
+			if unread(1) || unread(2) {
+				end()
+			}
+		}
+	}()
+}
+
+// unread reports whether a pipe or socket has no reader any more.
+func unread(fd int32) bool {
+	p := []unix.PollFd{{Fd: fd, Events: unix.POLLOUT}}
+	_, err := unix.Poll(p, 0)
+	return err == nil && p[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
 // watchRuns notes that a command began to run: an error before that is one of usage.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -161,6 +162,24 @@ func TestListenersComeAndGoWhileTheDaemonIsAway(t *testing.T) {
 	n.serving("meanwhile", "tcp", 80, 0)
 	if host := n.who("tcp6", port(addr, 81)); host != "s1" {
 		t.Errorf("the new port is answered by %q, want s1", host)
+	}
+	n.settled()
+}
+
+// TestABrokenConnectionEndsNoDaemon lets many clients of a daemon's API go away before they are answered:
+// the daemon's writes then fail, and the kernel sends it SIGPIPE.
+func TestABrokenConnectionEndsNoDaemon(t *testing.T) {
+	n := theNetwork(t)
+	request := "POST /scaffold.v1.Admin/ListServices HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+	for range 200 {
+		for _, node := range []string{"c1", "ctl"} {
+			c, err := net.Dial("unix", n.lab.Socket(node))
+			if err != nil {
+				t.Fatalf("%s: %v\nlook at: %s", node, err, n.look())
+			}
+			c.Write([]byte(request + request))
+			c.Close()
+		}
 	}
 	n.settled()
 }

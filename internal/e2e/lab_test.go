@@ -97,7 +97,6 @@ func (n *network) kill(daemon string) {
 	n.t.Cleanup(func() {
 		if a, _ := lab.ParseAction("start " + daemon); n.t.Failed() {
 			n.lab.Do(context.Background(), a)
-			n.settled()
 		}
 	})
 }

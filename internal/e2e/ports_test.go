@@ -48,7 +48,7 @@ func TestAReusedPortIsANewFlow(t *testing.T) {
 		t.Run(c.how, func(t *testing.T) {
 			n, seen := theNetwork(t), map[string]int{}
 			for round := 1; len(seen) < 2 || round <= 50; round++ {
-				conn := n.dialFrom("c1", 40404, port(addr, 80))
+				conn := n.dialFrom("c1", 1404, port(addr, 80))
 				conn.SetDeadline(time.Now().Add(answerTime))
 				host, err := ask(conn, c.line)
 				if err != nil || round > 500 {
