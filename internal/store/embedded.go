@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -24,6 +25,9 @@ const walSegment = 4 << 20
 // startTimeout is how long an embedded etcd may take until it can be written to.
 const startTimeout = 30 * time.Second
 
+// startLook is how often one that starts is looked at: it may have given up without a word to us.
+const startLook = 100 * time.Millisecond
+
 // closeTimeout is how long we wait for one that stops; a broken one may never.
 const closeTimeout = 5 * time.Second
 
@@ -43,9 +47,9 @@ func openEmbedded(dir string, log *slog.Logger) (*embedded, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	broken := new(atomic.Pointer[string])
-	server, err := embed.StartEtcd(configure(dir, logger(log, broken)))
+	server, err := launch(configure(dir, logger(log, broken)), broken)
 	if err != nil {
-		return nil, fmt.Errorf("store: start etcd in %s: %w", dir, err)
+		return nil, fmt.Errorf("store: start etcd in %s: %w (if its files are damaged, put a backup in the place of %s, or move it away to begin with an empty network)", dir, err, filepath.Join(dir, "etcd"))
 	}
 	e := &embedded{server: server, client: v3client.New(server.Server), broken: broken}
 	select {
@@ -58,6 +62,41 @@ func openEmbedded(dir string, log *slog.Logger) (*embedded, error) {
 	}
 	e.close()
 	return nil, err
+}
+
+// launch starts etcd in goroutines of its own: on a damaged directory etcd panics, or logs an error
+// that is to end the process, which here ends the goroutine, and another one may wait for it for ever.
+func launch(cfg *embed.Config, broken *atomic.Pointer[string]) (*embed.Etcd, error) {
+	type result struct {
+		server *embed.Etcd
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r := result{err: errors.New("it ended while it started")}
+		defer func() {
+			if p := recover(); p != nil {
+				r.err = fmt.Errorf("its log or its database cannot be read: %v", p)
+			}
+			if why := broken.Load(); why != nil {
+				r.err = errors.New(*why)
+			}
+			done <- r
+		}()
+		r.server, r.err = embed.StartEtcd(cfg)
+	}()
+	look := time.NewTicker(startLook)
+	defer look.Stop()
+	for {
+		select {
+		case r := <-done:
+			return r.server, r.err
+		case <-look.C:
+			if why := broken.Load(); why != nil {
+				return nil, errors.New(*why)
+			}
+		}
+	}
 }
 
 func configure(dir string, log *zap.Logger) *embed.Config {

@@ -25,6 +25,12 @@ type Config struct {
 // commitTimeout bounds one write. A healthy disk takes milliseconds.
 const commitTimeout = 3 * time.Second
 
+// loadTimeout bounds the reading of everything.
+const loadTimeout = 15 * time.Second
+
+// ErrAway says that no etcd answers at its endpoints.
+var ErrAway = errors.New("no etcd answers")
+
 // batch is how many changes fit into one of etcd's transactions (its default limit is 128).
 const batch = 100
 
@@ -92,13 +98,16 @@ func (s *Store) Begin(ctx context.Context) (State, error) {
 
 // Load returns everything that is stored, from one revision.
 func (s *Store) Load(ctx context.Context) (State, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	var state State
 	s.mu.Lock()
 	client := s.client
 	s.mu.Unlock()
 	answer, err := client.Get(ctx, s.prefix, clientv3.WithPrefix())
+	if s.server == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return state, fmt.Errorf("store: %w at %s: is it running, and is --etcd right?", ErrAway, s)
+	}
 	if err != nil {
 		return state, fmt.Errorf("store: read %s: %w", s, err)
 	}

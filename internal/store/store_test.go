@@ -30,6 +30,7 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 		Services:    []names.Record{{Name: "web", ID: id, Policy: names.Policy{Weight: 3}, Version: 2, Created: 5}},
 		Hosts:       []Host{{Name: "s1", Key: []byte{1, 2}, Locator: 0xfd5d000000010101, Identity: 7, Router: "r1"}},
 		Routers:     []Router{{Name: "r1", Block: 1, Service: true}},
+		Links:       []Links{{Router: "r1", Links: []Link{{Port: "e0", Peer: "r2", PeerPort: "e1", Via: "fe80::2", Up: true, Cost: 1}}}},
 		Overrides:   []Override{{Service: id, Host: "s1", Set: true, Drain: true}},
 		Quarantines: []Quarantine{{Locator: 0xfd5d000000010102, Host: "s2"}},
 		Epoch:       1,
@@ -39,7 +40,7 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := Override{Service: id, Host: "s9"}
-	err := s.Commit(t.Context(), PutService(want.Services[0]), PutHost(want.Hosts[0]), PutRouter(want.Routers[0]),
+	err := s.Commit(t.Context(), PutService(want.Services[0]), PutHost(want.Hosts[0]), PutRouter(want.Routers[0]), PutLinks(want.Links[0]),
 		PutOverride(want.Overrides[0]), PutOverride(gone), PutQuarantine(want.Quarantines[0]))
 	if err != nil {
 		t.Fatal(err)
