@@ -37,7 +37,7 @@ type LineStats struct {
 	Counters Counters  `json:"counters"`
 	Refused  uint64    `json:"refused"` // parts that the far interface did not take: it is down
 	Starved  uint64    `json:"starved"` // frames for which the engine had no memory
-	Late     LateStats `json:"late"`
+	Late     LateStats `json:"late"`    // since the parameters were set
 	Realtime bool      `json:"realtime"` // the kernel runs the engine before ordinary programs
 	Busy     float64   `json:"busy"`     // share of the time that the engine's thread works
 }
@@ -98,6 +98,7 @@ func (e *Engine) Set(link int, p [2]Params) error {
 	return e.of(link).ask(func(w *worker) {
 		for i, f := range w.pair(link / len(e.workers)) {
 			f.line.Set(p[i])
+			f.late = Lateness{}
 		}
 	})
 }

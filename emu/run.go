@@ -3,6 +3,7 @@ package emu
 import (
 	"runtime"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +18,10 @@ func (w *worker) run() {
 	w.pace.begin()
 	for !w.stop {
 		now, next := w.deliver()
+		if pause := w.pace.rest(now); pause > 0 {
+			nap(pause)
+			now = w.now()
+		}
 		wait := w.pace.sleep(next - now)
 		ready := w.poll.wait(wait)
 		w.pace.waited(now, w.now(), wait)
@@ -29,6 +34,12 @@ func (w *worker) run() {
 			w.receive(w.flows[e.Fd])
 		}
 	}
+}
+
+// nap sleeps whatever comes. A signal may end it early, which does no harm.
+func nap(d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&t)), 0, 0, 0)
 }
 
 // deliver lets out what is due, and returns the time and when the next is due.

@@ -96,3 +96,12 @@ func sysctls(name string, values [][2]string) error {
 		return nil
 	})
 }
+
+// In calls f on a thread inside the network namespace of a node: sockets that f opens are the node's.
+func (l *Lab) In(node string, f func() error) error {
+	n := l.plan.Node(node)
+	if n == nil {
+		return fmt.Errorf("lab %s has no node %q; it has %s", l.File.Name, node, l.File.names())
+	}
+	return inNetns(n.Netns, f)
+}

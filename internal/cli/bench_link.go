@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/bench"
+	"scaffold.dev/scaffold/internal/lab"
+)
+
+func benchLink() *cobra.Command {
+	var flags benchFlags
+	var d time.Duration
+	cmd := &cobra.Command{
+		Use: "link", Short: "What an emulated link delivers of the rate, delay and loss it was asked for", Args: cobra.NoArgs,
+		Example: "  sudo scaffold bench link --check\n  sudo scaffold bench link -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if d < 200*time.Millisecond {
+				return failf(ExitUsage, "", "bench link: measurements of %v show nothing: give at least 200ms", d)
+			}
+			f, err := lab.Parse("link.yaml", []byte(bench.LinkLab))
+			if err == nil {
+				err = rename(f, *flags.name)
+			}
+			if err != nil {
+				return err
+			}
+			var rep bench.Report
+			err = lab.With(cmd.Context(), f, progress(cmd, true), func(ctx context.Context, l *lab.Lab) error {
+				rep, err = bench.Link(ctx, l, d)
+				return err
+			})
+			if err != nil {
+				return labFail(err)
+			}
+			return flags.print(cmd, rep)
+		},
+	}
+	flags.out, flags.name = addOutput(cmd.Flags()), addLabName(cmd)
+	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
+	cmd.Flags().DurationVar(&d, "duration", 2*time.Second, "length of one measurement")
+	return cmd
+}
