@@ -66,7 +66,7 @@ func (e *Engine) weigh(now time.Time, f *flow, key wire.Key, m wire.Renegotiate,
 		e.count("other_key")
 	case c.Seen > f.epoch:
 		e.count("impossible_claim")
-	case f.owns(c.Quote) && newer && slices.Contains(c.Chain, f.Peer.Socket):
+	case newer && f.outstanding(c.Quote) && (c.Socket == f.Peer.Socket || slices.Contains(c.Chain, f.Peer.Socket)):
 		f.peerKey = key
 		e.take(now, f, m, c)
 	case same && f.state == Confirming && m.Kind != wire.TypeRACK:
@@ -79,6 +79,12 @@ func (e *Engine) weigh(now time.Time, f *flow, key wire.Key, m wire.Renegotiate,
 	default:
 		e.refuse(wire.Elsewhere, m, c)
 	}
+}
+
+// outstanding: s is ours, and no newer one was quoted by the peer. What the committed peer has confirmed
+// it keeps on quoting; a copy of it that knows less was made before.
+func (f *flow) outstanding(s sid.SocketID) bool {
+	return s == f.Local.Socket || slices.Contains(f.chain, s)
 }
 
 // take commits to the peer's new address.

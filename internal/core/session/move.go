@@ -65,17 +65,21 @@ func (e *Engine) elsewhere(f *flow, to sid.Locator) {
 	e.renew(f)
 }
 
-// fresh gives the end a new socketID; the one before is accepted until the peer knows the new one.
+// fresh gives the end a new socketID; the one before is accepted until the peer knows the new one. With a
+// full chain it keeps its socketID, and only its place is new (docs/protocol.md §6.2).
 func (e *Engine) fresh(f *flow, at sid.Locator) {
-	if len(f.chain) == wire.MaxChain {
-		f.chain = slices.Delete(f.chain, 1, 2) // the first and the last ones decide most (docs/protocol.md §6.2)
+	before := f.Local
+	f.Local.Locator = at
+	if len(f.chain) < wire.MaxChain {
+		f.chain = append(slices.Clone(f.chain), before.Socket)
+		f.Local.Socket = e.cfg.NewID(at)
 	}
-	f.chain = append(slices.Clone(f.chain), f.Local.Socket)
-	f.old = append(f.old, retired{Addr: f.Local})
-	f.Local = Addr{at, e.cfg.NewID(at)}
-	e.bySocket[f.Local.Socket] = f
+	if f.Local != before {
+		f.old = append(f.old, retired{Addr: before})
+		e.bySocket[f.Local.Socket] = f
+		e.change(Change{Kind: Accept, Key: f.Key, Local: f.Local})
+	}
 	f.nonce = 0
-	e.change(Change{Kind: Accept, Key: f.Key, Local: f.Local})
 }
 
 // Established tells of a connecting client's flow that the attempt from the address at was answered by

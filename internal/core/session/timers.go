@@ -72,7 +72,7 @@ func (e *Engine) expire(now time.Time, f *flow) {
 	}
 	f.old = slices.DeleteFunc(f.old, func(r retired) bool {
 		gone := !r.until.IsZero() && !now.Before(r.until)
-		if gone {
+		if gone && r.Socket != f.Local.Socket {
 			delete(e.bySocket, r.Socket)
 		}
 		return gone
