@@ -44,6 +44,9 @@ func (n *network) joinHost(s *hostSession, j *apiv1.Join) *apiv1.Refused {
 	if err != nil || name != j.Name {
 		return &apiv1.Refused{Reason: fmt.Sprintf("host name %.80q: want letters, digits and hyphens, in lower case", j.Name)}
 	}
+	if err := checkJoin(j); err != nil {
+		return &apiv1.Refused{Reason: err.Error()}
+	}
 	r, ok := n.routers[j.GetAttachment().GetRouter()]
 	if !ok {
 		return &apiv1.Refused{Retry: true, Reason: fmt.Sprintf("first-hop router %.80q has not joined the network yet", j.GetAttachment().GetRouter())}

@@ -13,6 +13,10 @@ import (
 // neighbours takes what a router says of its links. They are stored, so that after a restart paths
 // through a router that is still away are kept: its kernel forwards on.
 func (n *network) neighbours(r *router, links []*apiv1.Neighbour) {
+	if err := checkLinks(links); err != nil {
+		n.event("router.error", r.Name, because("router reports links that are not believed", err.Error()))
+		links = nil
+	}
 	n.linkEvents(r, links)
 	r.links, r.reported = links, true
 	n.plan.SetLinks(r.Name, planLinks(links))

@@ -116,6 +116,7 @@ func (n *network) leaseOver(h *host) {
 		n.event("host.silent", h.Name, "host's daemon is away; its edge answers probes, so its instances stay")
 	case r.session == nil:
 		n.event("host.silent", h.Name, "host's daemon and its router "+r.Name+" are away; its instances stay")
+		n.unreachableHosts(r)
 	default:
 		n.leave(h, "its daemon is away and its router does not know it", true)
 	}

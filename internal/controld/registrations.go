@@ -73,7 +73,11 @@ func (n *network) change(h *host, r *apiv1.Registration) {
 
 func (n *network) register(h *host, t sid.Triple, r *apiv1.Registration) {
 	before, again := h.wanted[t]
-	w := wish{ready: plan.Readiness{Ready: r.Ready, Queue: r.Queue && !r.Ready, Reason: r.Reason}, since: before.since}
+	if !again && len(h.wanted) >= maxRegistrations {
+		n.refuse(h, r, fmt.Sprintf("a host serves at most %d instances", maxRegistrations))
+		return
+	}
+	w := wish{ready: plan.Readiness{Ready: r.Ready, Queue: r.Queue && !r.Ready, Reason: shortened(r.Reason)}, since: before.since}
 	if !again || before.ready.Ready != r.Ready {
 		w.since = time.Now()
 	}

@@ -52,6 +52,9 @@ func (n *network) joinRouter(s *routerSession, j *apiv1.RouterJoin) *apiv1.Refus
 	if err != nil || name != j.Name {
 		return &apiv1.Refused{Reason: fmt.Sprintf("router name %.80q: want letters, digits and hyphens, in lower case", j.Name)}
 	}
+	if max(len(j.BootId), len(j.Version)) > maxText {
+		return &apiv1.Refused{Reason: fmt.Sprintf("boot id or version of more than %d bytes", maxText)}
+	}
 	r, known := n.routers[name]
 	if known && r.session != nil && r.bootID != j.BootId {
 		return &apiv1.Refused{Retry: true, Reason: fmt.Sprintf("a router named %s is connected already: give this one another name", name)}

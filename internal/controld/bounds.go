@@ -1,0 +1,53 @@
+package controld
+
+import (
+	"fmt"
+	"net/netip"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+)
+
+// Bounds of what hosts and routers say. All of it is kept in memory, some in the store, which would
+// refuse a record of a megabyte, and with it everything else, for ever.
+const (
+	maxText          = 256   // of an identifier, a version or an interface's name, in bytes
+	maxReason        = 1024  // of a sentence
+	maxRegistrations = 65536 // of one host
+	maxLinks         = 1024  // of one router
+)
+
+// checkJoin says what of a host's Join is out of bounds.
+func checkJoin(j *apiv1.Join) error {
+	a := j.GetAttachment()
+	for what, text := range map[string]string{
+		"boot id": j.BootId, "network namespace": j.Netns, "version": j.Version, "port": a.GetPort(), "locator": j.Locator,
+		"link-local address": a.GetLinkLocal(), "key": string(j.Key),
+	} {
+		if len(text) > maxText {
+			return fmt.Errorf("%s of %d bytes: at most %d", what, len(text), maxText)
+		}
+	}
+	if ll, err := netip.ParseAddr(a.GetLinkLocal()); err != nil || !ll.Is6() || !ll.IsLinkLocalUnicast() {
+		return fmt.Errorf("attachment at %q: want the host's link-local address", a.GetLinkLocal())
+	}
+	if n := len(a.GetMac()); n != 0 && n != 6 {
+		return fmt.Errorf("attachment with a MAC address of %d bytes: want 6, or none", n)
+	}
+	return nil
+}
+
+// checkLinks says what of a router's links is out of bounds.
+func checkLinks(links []*apiv1.Neighbour) error {
+	if len(links) > maxLinks {
+		return fmt.Errorf("%d links: at most %d", len(links), maxLinks)
+	}
+	for _, l := range links {
+		if max(len(l.Port), len(l.Peer), len(l.PeerPort), len(l.Via), len(l.Reason)) > maxText {
+			return fmt.Errorf("a link with a text of more than %d bytes", maxText)
+		}
+	}
+	return nil
+}
+
+// shortened bounds a sentence from outside.
+func shortened(s string) string { return s[:min(len(s), maxReason)] }
