@@ -65,20 +65,23 @@ func outcome(t *testing.T, fd int) unix.Errno {
 func count(results []unix.Errno) map[string]int {
 	counts := map[string]int{}
 	for _, e := range results {
-		name := unix.ErrnoName(e)
-		if e == 0 {
-			name = "connected"
-		}
-		counts[name]++
+		counts[outcomeName(e)]++
 	}
 	return counts
+}
+
+func outcomeName(e unix.Errno) string {
+	if e == 0 {
+		return "connected"
+	}
+	return unix.ErrnoName(e)
 }
 
 // only is an error unless all outcomes are the same, wanted one.
 func only(results []unix.Errno, want unix.Errno) error {
 	for _, e := range results {
 		if e != want {
-			return fmt.Errorf("connects ended by %v, want all %d by %s", count(results), len(results), unix.ErrnoName(want))
+			return fmt.Errorf("of %d connects there are %v, want all %s", len(results), count(results), outcomeName(want))
 		}
 	}
 	return nil

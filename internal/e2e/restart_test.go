@@ -8,8 +8,8 @@ import (
 )
 
 // TestAListenerThatRestartsIsNotMissed closes the only listener and opens it again while clients begin to
-// connect. The promise holds for 20 ms: a round in which this process was kept from reopening for longer
-// does not count.
+// connect. The promise is 20 ms from the end of the old listener until routers know the new one: a round
+// that took longer, on a busy machine, does not count.
 func TestAListenerThatRestartsIsNotMissed(t *testing.T) {
 	n := theNetwork(t)
 	addr := n.create("restart")
@@ -17,22 +17,27 @@ func TestAListenerThatRestartsIsNotMissed(t *testing.T) {
 	n.at("s1").Listen(t, "tcp6", port(addr, 81)) // the service lives on
 	n.serving("restart", "tcp", 80, 1)
 	n.serving("restart", "tcp", 81, 1)
+	before := n.drops("c1")["held"]
 	for counted, round := 0, 0; counted < 20; round++ {
 		if round == 200 {
-			t.Skipf("only %d of %d restarts took less than 15 ms: this machine is too busy", counted, round)
+			t.Skipf("only %d of %d restarts took less than 20 ms: this machine is too busy", counted, round)
 		}
 		gap, err := n.restart(&l, addr)
-		if gap > 15*time.Millisecond {
+		if gap > 20*time.Millisecond {
 			continue
 		}
 		counted++
 		if err != nil {
-			t.Fatalf("restart %d, the port was closed for %v: %v\nthe client's edge counts %v\nlook at: %s", counted, gap, err, n.drops("c1"), n.look())
+			t.Fatalf("restart %d, the port was not served for %v: %v\nthe client's edge counts %v\nlook at: %s", counted, gap, err, n.drops("c1"), n.look())
 		}
+	}
+	if held := n.drops("c1")["held"]; held == before {
+		t.Error("no client came while the port was closed: the test tries nothing")
 	}
 }
 
-// restart closes the listener, waits until a client has been turned away, if one is, and listens again.
+// restart closes the listener while clients connect, and listens again. The gap is how long, at most, no
+// router had an instance for the port.
 func (n *network) restart(l *net.Listener, addr netip.Addr) (gap time.Duration, err error) {
 	n.t.Helper()
 	to := netip.AddrPortFrom(addr, 80)
@@ -40,8 +45,9 @@ func (n *network) restart(l *net.Listener, addr netip.Addr) (gap time.Duration, 
 	begun := time.Now()
 	(*l).Close()
 	go func() { ended <- only(n.connects("c1", to, 5), 0) }()
-	time.Sleep(5 * time.Millisecond) // this is the restart
+	time.Sleep(2 * time.Millisecond) // this is the restart
 	*l = n.at("s1").Listen(n.t, "tcp6", to.String())
+	n.serving("restart", "tcp", 80, 1)
 	gap = time.Since(begun)
 	return gap, <-ended
 }
