@@ -35,9 +35,9 @@ type LinkStats struct {
 type LineStats struct {
 	Params   Params    `json:"params"`
 	Counters Counters  `json:"counters"`
-	Refused  uint64    `json:"refused"` // parts that the far interface did not take: it is down
-	Starved  uint64    `json:"starved"` // frames for which the engine had no memory
-	Late     LateStats `json:"late"`    // since the parameters were set
+	Refused  uint64    `json:"refused"`  // parts that the far interface did not take: it is down
+	Starved  uint64    `json:"starved"`  // frames for which the engine had no memory
+	Late     LateStats `json:"late"`     // since the parameters were set
 	Realtime bool      `json:"realtime"` // the kernel runs the engine before ordinary programs
 	Busy     float64   `json:"busy"`     // share of the time that the engine's thread works
 }
