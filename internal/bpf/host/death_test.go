@@ -24,7 +24,7 @@ const answerLen = 300_000
 // markDying is MARK_DYING of dying.h.
 const markDying = 0x5cafdead
 
-// playServer answers "HOW LENGTH\n" with that many bytes and then ends that way.
+// playServer answers "LENGTH HOW\n" with that many bytes and then ends that way.
 func playServer() {
 	l, err := net.Listen("tcp6", os.Getenv(serverEnv))
 	if err != nil {
@@ -39,7 +39,7 @@ func playServer() {
 		}
 		var how string
 		var length int
-		fmt.Fscanln(c, &how, &length)
+		fmt.Fscanf(c, "%d %q\n", &length, &how)
 		c.(*net.TCPConn).SetWriteBuffer(2 * answerLen)
 		c.Write(make([]byte, length))
 		endBy(how, c)
@@ -52,6 +52,9 @@ func endBy(how string, c net.Conn) {
 		c.Close()
 	case "shutdown":
 		c.(*net.TCPConn).CloseWrite()
+	case "shutdown, kill":
+		c.(*net.TCPConn).CloseWrite()
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "exit0":
 		os.Exit(0)
 	case "exit3":
@@ -83,7 +86,7 @@ func TestATruncatedAnswerIsAnError(t *testing.T) {
 	for _, c := range []struct {
 		how  string
 		want error
-	}{{"close", nil}, {"shutdown", nil}, {"exit0", nil}, {"exit3", syscall.ECONNRESET}, {"kill", syscall.ECONNRESET}, {"crash", syscall.ECONNRESET}} {
+	}{{"close", nil}, {"shutdown", nil}, {"shutdown, kill", nil}, {"exit0", nil}, {"exit3", syscall.ECONNRESET}, {"kill", syscall.ECONNRESET}, {"crash", syscall.ECONNRESET}} {
 		for _, length := range []int{0, 5, answerLen} {
 			t.Run(fmt.Sprintf("%s/%d", c.how, length), func(t *testing.T) {
 				got, err := askOne(t, client, server, c.how, length)
@@ -105,7 +108,7 @@ func askOne(t *testing.T, client, server *testHost, how string, length int) (int
 	must(t, err)
 	defer conn.Close()
 	within(t, conn)
-	fmt.Fprintf(conn, "%s %d\n", how, length)
+	fmt.Fprintf(conn, "%d %q\n", length, how)
 	if how == "close" || how == "shutdown" {
 		p.WaitFor(t, "answered")
 	} else {

@@ -185,8 +185,8 @@ static __always_inline int death(void)
 }
 
 /*
- * abandon marks a connection that its process did not close itself. The kernel is about to send a FIN for it, as
- * if all had been said. A process that exits with 0 has said all: many leave the closing to exit().
+ * abandon marks a connection that its process neither closed nor shut down itself. The kernel is about to send a
+ * FIN for it, as if all had been said. A process that exits with 0 has said all: many leave the closing to exit().
  */
 static __always_inline void abandon(struct bpf_sock *ctx, int exit_code)
 {
@@ -194,6 +194,8 @@ static __always_inline void abandon(struct bpf_sock *ctx, int exit_code)
 
 	if (exit_code <= 0 || ctx->protocol != IPPROTO_TCP || ctx->family != AF_INET6)
 		return;
+	if (ctx->state != BPF_TCP_ESTABLISHED && ctx->state != BPF_TCP_CLOSE_WAIT)
+		return; /* its own FIN has left, and may have to be sent again */
 	netns = bpf_get_netns_cookie(ctx);
 	if (bpf_map_lookup_elem(&hosts, &netns))
 		ctx->mark = MARK_DYING;
