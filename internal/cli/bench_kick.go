@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/bench"
+)
+
+func benchKick() *cobra.Command {
+	var flags benchFlags
+	var times, crowd int
+	cmd := &cobra.Command{
+		Use: "kick", Short: "How long TCP stands still after a break, with and without the kick", Args: cobra.NoArgs,
+		Example: "  sudo scaffold bench kick --times 50 --connections 10000",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if times < 1 || crowd < 0 || crowd > 20000 {
+				return failf(ExitUsage, "", "bench kick: times must be at least 1, connections 0 to 20000")
+			}
+			if os.Geteuid() != 0 {
+				return failf(ExitMissing, "try again with sudo", "bench kick makes network namespaces and needs root")
+			}
+			rep, err := bench.Kick(times, crowd)
+			if err != nil {
+				return err
+			}
+			return flags.print(cmd, rep)
+		},
+	}
+	flags.out = addOutput(cmd.Flags())
+	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
+	cmd.Flags().IntVarP(&times, "times", "n", 10, "breaks of each length, with the kick and without")
+	cmd.Flags().IntVar(&crowd, "connections", 10000, "connections to kick at once; 0 leaves this out")
+	return cmd
+}
