@@ -48,6 +48,7 @@ func routerdCommand() *cobra.Command {
 	set.StringVar(&f.cfg.Management, "mgmt", "", "interface that leads to the controller and is no port")
 	set.StringArrayVar(&f.links, "link", nil, "a router behind one without Scaffold, peer=NAME,port=INTERFACE,via=ADDRESS; repeat for more")
 	set.StringVar(&f.cfg.Socket, "socket", routerd.DefaultSocket, "path of the status API's Unix socket")
+	set.StringVar(&f.cfg.Metrics, "metrics", "", "address to serve /metrics and /healthz at besides the socket, host:port")
 	set.StringVar(&f.cfg.BPFFS, "bpffs", "", "BPF file system for pins (default /run/scaffold/bpf, mounted if need be)")
 	set.BoolVar(&f.cfg.Keep, "keep", false, "leave routes and tables in place when stopped, for the next routerd to adopt")
 	set.BoolVar(&f.cfg.NoTCX, "clsact", false, "attach by clsact filters also where the kernel has tcx (6.6)")

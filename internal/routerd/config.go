@@ -20,6 +20,7 @@ type Config struct {
 	Management string   // interface that leads to the controller and is no port
 	Links      []Link   // neighbours behind routers that know nothing of Scaffold
 	Socket     string   // path of the status API's Unix socket
+	Metrics    string   // host:port that serves metrics and health besides; "": none
 	BPFFS      string   // where pins are
 	Keep       bool     // leave everything in the kernel at the end, for an upgrade
 	NoTCX      bool     // attach by clsact filters, as kernels before 6.6 need it

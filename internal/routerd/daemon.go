@@ -43,6 +43,7 @@ type daemon struct {
 	resolver   *router.Resolver // nil where this is no service router
 	prober     *prober          // nil before the first Joined
 
+	gauges     gauges
 	session    *session // nil while there is none
 	space      sid.Space
 	locator    sid.Locator
@@ -78,9 +79,17 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := d.open(); err != nil {
 		return errors.Join(err, d.close())
 	}
+	watch := d.metrics()
+	if cfg.Metrics != "" {
+		l, err := api.Listen(cfg.Metrics)
+		if err != nil {
+			return errors.Join(fmt.Errorf("metrics: %w", err), d.close())
+		}
+		go api.Serve(ctx, watch, l) //nolint:errcheck // its failure is no reason to stop routing
+	}
 	log.Info("router", "name", cfg.Name, "service", cfg.Service, "controller", cfg.Controller, "socket", cfg.Socket)
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(ctx, d.handler(), listener) }()
+	go func() { served <- api.Serve(ctx, d.handler(watch), listener) }()
 	go d.hear()
 	go d.converse()
 	err = d.loop(served)
@@ -186,6 +195,7 @@ func (d *daemon) tick() {
 		d.tellNeighbours()
 	}
 	d.tellCounters()
+	d.measure()
 }
 
 // post hands f to the loop; after the end it is dropped.

@@ -1,7 +1,6 @@
 package routerd
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -242,7 +241,7 @@ func setOwn(space sid.Space, own sid.Locator) error {
 	found := false
 	for _, a := range list {
 		switch {
-		case bytes.Equal(a.IP.To16(), want):
+		case a.IP.Equal(want):
 			found = true
 		case ipNet(space.AS).Contains(a.IP):
 			if err := netlink.AddrDel(lo, &a); err != nil {

@@ -43,13 +43,65 @@ type HostStatus struct {
 }
 
 // handler serves the status, metrics and health on the socket. Requests wait for the loop.
-func (d *daemon) handler() http.Handler {
-	m := obs.NewMetrics("routerd")
-	m.CounterMap("packets_total", "First packets by what became of them.", "fate", d.counters)
+func (d *daemon) handler(watch http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", d.serveStatus)
-	mux.Handle("/", obs.Handler(m, d.health, d.cfg.Profiles))
+	mux.Handle("/", watch)
 	return mux
+}
+
+// metrics serves metrics and health.
+func (d *daemon) metrics() http.Handler {
+	m := obs.NewMetrics("routerd")
+	m.CounterMap("packets_total", "First packets by what became of them.", "fate", d.counters)
+	d.gauges = gauges{
+		hosts:     m.Gauge("hosts", "Hosts on this router by what probes say.", "state"),
+		links:     m.Gauge("links", "Links to other routers by state.", "state"),
+		routes:    m.Gauge("routes", "Routes in the kernel."),
+		services:  m.Gauge("services", "Services in the kernel's tables."),
+		instances: m.Gauge("instances", "Instances in the kernel's tables."),
+		bytes:     m.Gauge("table_bytes", "Kernel memory of the tables."),
+		joined:    m.Gauge("joined", "1 while the controller is connected."),
+		rules:     m.Gauge("generation", "Generation of the rules applied."),
+	}
+	return obs.Handler(m, d.health, d.cfg.Profiles)
+}
+
+// gauges are set by the loop, each second.
+type gauges struct{ hosts, links, routes, services, instances, bytes, joined, rules obs.Gauge }
+
+func (d *daemon) measure() {
+	s := d.status()
+	g := d.gauges
+	hosts := map[string]int{"unknown": 0, string(hostUp): 0, string(hostSuspect): 0, string(hostGone): 0}
+	for _, h := range s.Hosts {
+		hosts[cmp.Or(h.State, "unknown")]++
+	}
+	links := map[string]int{"up": 0, "down": 0}
+	for _, l := range s.Neighbours {
+		if l.Up {
+			links["up"]++
+		} else {
+			links["down"]++
+		}
+	}
+	setEach(g.hosts, hosts)
+	setEach(g.links, links)
+	g.routes.Set(float64(s.Routes))
+	g.services.Set(float64(s.Services))
+	g.instances.Set(float64(s.Instances))
+	g.bytes.Set(float64(s.TableBytes))
+	g.rules.Set(float64(s.Generation))
+	g.joined.Set(0)
+	if s.Joined {
+		g.joined.Set(1)
+	}
+}
+
+func setEach(g obs.Gauge, counts map[string]int) {
+	for state, n := range counts {
+		g.Set(float64(n), state)
+	}
 }
 
 // counters is safe for concurrent use.
