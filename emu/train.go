@@ -39,27 +39,39 @@ func describe(b []byte) Frame {
 	whole := Frame{Bytes: uint32(len(b) - vnetLen), Head: uint32(len(b) - vnetLen), Count: 1}
 	size, start := uint32(native.Uint16(b[vnetSize:])), uint32(native.Uint16(b[vnetSumStart:]))
 	packet := b[vnetLen:]
-	if size == 0 || b[vnetFlags]&needsSum == 0 || network(packet) == 0 || uint32(network(packet)) >= start {
+	if size == 0 || b[vnetFlags]&needsSum == 0 || start < afterIP(packet) {
 		return whole
 	}
-	var head uint32
+	var head, least uint32
 	switch b[vnetKind] &^ kindECN {
 	case kindTCP4, kindTCP6:
 		if start+tcpLen > whole.Bytes {
 			return whole
 		}
-		head = start + uint32(packet[start+12]>>4)*4
+		head, least = start+uint32(packet[start+12]>>4)*4, start+tcpLen
 	case kindUDP:
-		head = start + udpLen
+		head, least = start+udpLen, start+udpLen
 	default:
 		return whole
 	}
-	if head >= whole.Bytes || head > maxHead-vnetLen || head < start+udpLen {
+	if head >= whole.Bytes || head > maxHead-vnetLen || head < least {
 		return whole
 	}
 	whole.Head, whole.Size = head, size
 	whole.Count = (whole.Bytes - head + size - 1) / size
 	return whole
+}
+
+// afterIP is where a transport header may begin at the earliest, beyond every frame if there is none.
+func afterIP(packet []byte) uint32 {
+	at := network(packet)
+	switch {
+	case at == 0:
+		return 1 << 31
+	case packet[at]>>4 == 6:
+		return uint32(at) + 40
+	}
+	return uint32(at) + uint32(max(5, packet[at]&15))*4
 }
 
 // network is where the IP header of a packet begins, 0 if it has none that we know.
