@@ -12,6 +12,9 @@ import (
 	"scaffold.dev/scaffold/internal/nstest"
 )
 
+// joined is what hostd logs when it is in the network.
+const joined = `msg="joined the network"`
+
 // A while without a controller, long enough for many attempts.
 const absence = 4 * time.Second
 
@@ -23,7 +26,8 @@ func TestWithoutAControllerDaemonsSaySoOnceAndWait(t *testing.T) {
 	h.WaitFor(t, trouble)
 	quiet(t, r, h, trouble, 1)
 	c := s.controld()
-	h.WaitFor(t, "joined the network")
+	h.WaitFor(t, joined)
+	s.until("up", "router", "ls")
 	c.Signal(syscall.SIGKILL)
 	c.Wait() //nolint:errcheck // killed
 	nstest.Wait(t, "the daemons' logs", func() error {
@@ -57,7 +61,7 @@ func TestAnUplinkThatVanishesAndReturnsIsTakenUpAgain(t *testing.T) {
 	s.controld()
 	s.routerd()
 	h := s.hostd("h1")
-	h.WaitFor(t, "joined the network")
+	h.WaitFor(t, joined)
 	s.unplug("h1")
 	h.WaitFor(t, "uplink cannot be used")
 	s.until("host.gone", "events", "-n", "99")
@@ -66,7 +70,7 @@ func TestAnUplinkThatVanishesAndReturnsIsTakenUpAgain(t *testing.T) {
 	}
 	s.plug("h1")
 	nstest.Wait(t, "the host's log", func() error {
-		if lines(h, "joined the network") < 2 {
+		if lines(h, joined) < 2 {
 			return fmt.Errorf("%s", h.Output())
 		}
 		return nil
@@ -96,7 +100,7 @@ func TestASecondHostOfTheSameNameIsRefused(t *testing.T) {
 	s.controld()
 	s.routerd()
 	first := s.hostd("h1")
-	first.WaitFor(t, "joined the network")
+	first.WaitFor(t, joined)
 	second := s.hostd("h2", "--name", "h1")
 	second.WaitFor(t, "refused")
 	time.Sleep(absence)
@@ -106,7 +110,7 @@ func TestASecondHostOfTheSameNameIsRefused(t *testing.T) {
 	if !strings.Contains(second.Output(), "a host named h1 is alive already, on port to-h1 of router r1: give this one another name") {
 		t.Errorf("the second says:\n%s", second.Output())
 	}
-	if lines(first, "joined the network") != 1 || lines(first, "unreachable") != 0 {
+	if lines(first, joined) != 1 || lines(first, "unreachable") != 0 {
 		t.Errorf("the first host noticed:\n%s", first.Output())
 	}
 }
@@ -116,7 +120,7 @@ func TestASecondDaemonOnOneHostIsRefused(t *testing.T) {
 	s.controld()
 	r := s.routerd()
 	first := s.hostd("h1")
-	first.WaitFor(t, "joined the network")
+	first.WaitFor(t, joined)
 	r.WaitFor(t, "router")
 	for _, second := range []*nstest.Proc{
 		s.hostd("h1"),

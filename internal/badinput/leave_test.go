@@ -13,7 +13,7 @@ func TestDaemonsLeaveTheirNamespacesAsTheyWere(t *testing.T) {
 		s := newSite(t, "h1")
 		host, router := kernel(t, s.hosts["h1"]), kernel(t, s.router)
 		c, r, h := s.controld(), s.routerd(), s.hostd("h1")
-		h.WaitFor(t, "joined the network")
+		h.WaitFor(t, joined)
 		s.until("up", "host", "ls")
 		for _, p := range []*nstest.Proc{h, r, c} {
 			p.Signal(syscall.SIGTERM)

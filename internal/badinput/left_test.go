@@ -34,7 +34,7 @@ func here(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, " bpf ") || strings.Contains(line, "scaffold") || strings.Contains(line, "netns") {
+		if strings.Contains(line, nstest.LabName()) || strings.Contains(line, nstest.BPFFS) { // others' labs come and go
 			all = append(all, "mount "+strings.TrimSpace(line))
 		}
 	}

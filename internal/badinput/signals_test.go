@@ -98,19 +98,19 @@ func lastLine(text string) string {
 
 func TestAReaderThatGoesAwayEndsTheLab(t *testing.T) {
 	before := snap(t)
-	cmd := exec.Command("sh", "-c", self2(t)+" demo --name "+nstest.LabName()+" 2>&1 | head -n 4")
+	cmd := exec.Command("sh", "-c", path(t)+" demo --name "+nstest.LabName()+" 2>&1 | head -n 4")
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) == 0 {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	before.same(t, "demo | head")
 }
 
-// self2 is this binary for a shell, which has another /proc/self/exe.
-func self2(t *testing.T) string {
+// path is this binary for a shell, which has another /proc/self/exe.
+func path(t *testing.T) string {
 	t.Helper()
-	path, err := filepath.EvalSymlinks(self)
+	file, err := filepath.EvalSymlinks(self)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return file
 }
