@@ -51,10 +51,6 @@ func TestAKernelWithoutWhatIsOptionalCostsOnlyThat(t *testing.T) {
 	if lines(h, cost) != 1 {
 		t.Errorf("what the missing feature costs is not said:\n%s", h.Output())
 	}
-	out, errs, _ := scaffold(t, "status", "-o", "json", "--api", "unix:"+s.path("h1.sock"))
-	if !strings.Contains(out, cost) {
-		t.Errorf("the host's status does not tell:\n%s%s", out, errs)
-	}
 }
 
 func TestWithAFullDiskTheControllerGoesOnAndLosesNothing(t *testing.T) {
