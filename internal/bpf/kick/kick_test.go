@@ -12,11 +12,6 @@ import (
 	"scaffold.dev/scaffold/internal/nstest"
 )
 
-func describe(s Socket) string {
-	return fmt.Sprintf("%v %v: in flight %d, queued %d, %v timer due in %v, backoff %d, retransmits %d, rto %v",
-		s.Tuple, s.State, s.InFlight(), s.Queued(), s.Timer, s.Due, s.Backoff, s.Retransmits, s.RTO)
-}
-
 // The end that did not move has data in flight and a doubled timer. The retransmission must come while that
 // timer still runs, so that the kick made it. Nothing here depends on how long anything took: a run in which
 // the timer came first proves nothing and is repeated.
@@ -71,9 +66,9 @@ func kicked(t *testing.T, k *Kicker, c net.Conn, wire *nstest.Frames, before Soc
 	}
 	early := monotonic() < state.At+state.Due
 	if want := (Result{Found: 1, Pending: 1, Refusals: int(state.Backoff) + 1}); early && r != want {
-		t.Errorf("kick of %s: %+v, want %+v", describe(state), r, want)
+		t.Errorf("kick of %s: %+v, want %+v", state.String(), r, want)
 	}
-	wire.Next(t, "first unacknowledged byte of "+describe(state), func(frame []byte) bool {
+	wire.Next(t, "first unacknowledged byte of "+state.String(), func(frame []byte) bool {
 		s, ok := segmentOf(frame)
 		return ok && s.Tuple == tupleOf(c) && s.seq == state.SndUna && s.payload > 0
 	})
@@ -114,9 +109,9 @@ func kickStuck(t *testing.T, gone time.Duration) {
 		}
 		early := monotonic() < state.At+state.Due
 		if want := (Result{Found: 1, Stuck: 1, Acks: 1}); early && r != want {
-			t.Errorf("kick of %s: %+v, want %+v", describe(state), r, want)
+			t.Errorf("kick of %s: %+v, want %+v", state.String(), r, want)
 		}
-		w.wire.Next(t, "first byte of "+describe(state), func(frame []byte) bool {
+		w.wire.Next(t, "first byte of "+state.String(), func(frame []byte) bool {
 			s, ok := segmentOf(frame)
 			return ok && s.Tuple == tupleOf(c.mover) && s.seq == state.SndNxt && s.payload == 5
 		})
@@ -170,5 +165,55 @@ func TestResetIsTheProgramsECONNRESET(t *testing.T) {
 		if s, ok := segmentOf(frame); ok && s.flags&flagRST != 0 {
 			t.Errorf("a reset left the host: %+v", s)
 		}
+	}
+}
+
+// A service's address is on no interface: only the rule for the daemon's mark leads to its sockets.
+func TestTheMarkLeadsToAddressesThatAreNobodys(t *testing.T) {
+	w := newWorld(t)
+	const service = "fd5c::7"
+	w.other.Sysctl(t, "net/ipv6/ip_nonlocal_bind", "1")
+	w.other.Run(t, "ip", "-6", "rule", "add", "fwmark", "0x5caf", "lookup", "23727")
+	w.other.Run(t, "ip", "-6", "rule", "add", "iif", "up", "lookup", "23727")
+	w.other.Run(t, "ip", "-6", "route", "add", "local", service+"/128", "dev", "lo", "table", "23727")
+	w.router.Route(t, service+"/128", w.other.LinkLocal(t, "up").String(), "o")
+	c := w.connectTo(service)
+	exchange(t, c.mover, c.other, "hello")
+	k := openIn(t, w.other)
+	if _, err := k.Reset(SetOf(tupleOf(c.other))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.other.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("read: %v, want ECONNRESET\nlook at: ip -6 rule; ip -6 route show table 23727", err)
+	}
+}
+
+// A refusal given to a socket that still connects would end the attempt.
+func TestConnectingSocketsGoOn(t *testing.T) {
+	w := newWorld(t)
+	l := w.other.Listen(t, "tcp6", "["+otherAddr+"]:0")
+	w.router.Run(t, "ip", "-6", "route", "replace", "blackhole", otherAddr+"/128", "metric", "1")
+	connected := make(chan error, 1)
+	go func() {
+		c, err := w.mover.Dial("tcp6", l.Addr().String())
+		if err == nil {
+			c.Close()
+		}
+		connected <- err
+	}()
+	k := openIn(t, w.mover)
+	nstest.Wait(t, "ss -tan in the mover", func() error {
+		all, err := k.Snapshot(nil)
+		if err == nil && (len(all) != 1 || all[0].State != SynSent || all[0].InFlight() == 0) {
+			err = fmt.Errorf("not one connecting socket: %v", all)
+		}
+		return err
+	})
+	if r, err := k.Kick(nil); err != nil || r != (Result{Found: 1, Waiting: 1}) {
+		t.Errorf("kick: %+v, %v", r, err)
+	}
+	w.router.Run(t, "ip", "-6", "route", "del", "blackhole", otherAddr+"/128", "metric", "1")
+	if err := nstest.Receive(t, "ss -tan in the mover: the SYN is sent again after a second", connected); err != nil {
+		t.Errorf("connect: %v", err)
 	}
 }

@@ -125,7 +125,7 @@ type Socket struct {
 	PacketsOut    uint32 // segments in flight
 	RetransOut    uint32 // of these sent again
 	TotalRetrans  uint32 // segments sent again in the whole life
-	BytesAcked    uint64 // of ours, in the whole life
+	BytesAcked    uint64 // of ours, in the whole life; our SYN counts as one
 	BytesReceived uint64 // in order, in the whole life
 
 	Congestion uint8 // 0 open, 1 disorder, 2 reduced, 3 recovery, 4 loss: the kernel's tcp_ca_state
@@ -137,6 +137,12 @@ type Socket struct {
 	// kernel cannot run iter/tcp programs (see Kicker.Lost): they count from zero then, and only their
 	// differences mean anything.
 	Sequenced bool
+}
+
+// String tells what the connection waits for.
+func (s Socket) String() string {
+	return fmt.Sprintf("%v %v: %d bytes in flight, %d queued, %v timer due in %v, doubled %d times, %d retransmissions, rto %v",
+		s.Tuple, s.State, s.InFlight(), s.Queued(), s.Timer, s.Due, s.Backoff, s.Retransmits, s.RTO)
 }
 
 // InFlight is how many bytes (a FIN counts as one) were sent and not acknowledged.

@@ -61,9 +61,11 @@ type conn struct {
 	mover, other *net.TCPConn
 }
 
-func (w *world) connect() conn {
+func (w *world) connect() conn { w.t.Helper(); return w.connectTo(otherAddr) }
+
+func (w *world) connectTo(addr string) conn {
 	w.t.Helper()
-	l := w.other.Listen(w.t, "tcp6", "["+otherAddr+"]:0")
+	l := w.other.Listen(w.t, "tcp6", "["+addr+"]:0")
 	accepted := make(chan net.Conn, 1)
 	go func() {
 		if c, err := l.Accept(); err == nil {
@@ -114,7 +116,7 @@ func await(t testing.TB, k *Kicker, c net.Conn, what string, is func(Socket) boo
 	t.Helper()
 	nstest.Wait(t, "ss -tanie in the namespace", func() error {
 		if s = one(t, k, c); !is(s) {
-			return errors.New("not " + what + ": " + describe(s))
+			return errors.New("not " + what + ": " + s.String())
 		}
 		return nil
 	})

@@ -1,0 +1,32 @@
+package kick
+
+import "testing"
+
+func TestEachStateGetsItsKick(t *testing.T) {
+	flying := func(s Socket) Socket { s.SndUna, s.SndNxt = 100, 200; s.Written = max(s.Written, 200); return s }
+	for _, c := range []struct {
+		what string
+		s    Socket
+		want need
+	}{
+		{"idle", Socket{State: Established}, need{}},
+		{"idle, closing from the peer's side only", Socket{State: CloseWait}, need{}},
+		{"in flight, timer not doubled yet", flying(Socket{State: Established, Timer: Retransmit}), need{}},
+		{"in flight, a tail loss probe waits", flying(Socket{State: Established, Timer: LossProbe, Written: 300}), need{}},
+		{"in flight, doubled", flying(Socket{State: Established, Backoff: 1, Retransmits: 1}), need{refusals: 2}},
+		{"a FIN in flight, doubled", flying(Socket{State: LastAck, Backoff: 3, Retransmits: 3}), need{refusals: 4}},
+		{"over the end of sequence space", Socket{State: FinWait1, SndUna: 1<<32 - 5, SndNxt: 5, Written: 5, Backoff: 2, Retransmits: 2}, need{refusals: 3}},
+		{"in flight, doubled, more queued", flying(Socket{State: Established, Backoff: 1, Retransmits: 1, Written: 900}), need{refusals: 2}},
+		{"nothing could be sent", Socket{State: Established, Written: 9, Timer: WindowProbe, Backoff: 4}, need{ack: true}},
+		{"nothing could be sent, no timer yet", Socket{State: Established, Written: 9}, need{ack: true}},
+		{"probes with data in flight", flying(Socket{State: Established, Written: 900, Timer: WindowProbe, Backoff: 1, Retransmits: 1}), need{refusals: 2, ack: true}},
+		{"connecting: a refusal would end it", Socket{State: SynSent, SndNxt: 1, Written: 1, Backoff: 2, Retransmits: 2}, need{}},
+		{"the program reads ICMPv6 errors", flying(Socket{State: Established, Backoff: 2, Retransmits: 2, ReadsICMP: true}), need{}},
+		{"somebody repairs it", flying(Socket{State: Established, Backoff: 2, Retransmits: 2, Repair: true}), need{}},
+		{"closed", flying(Socket{State: Closed, Backoff: 2, Retransmits: 2}), need{}},
+	} {
+		if got := needOf(&c.s); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+		}
+	}
+}
