@@ -1,6 +1,7 @@
 package host
 
 import (
+	"container/heap"
 	"time"
 
 	"scaffold.dev/scaffold/sid"
@@ -29,6 +30,7 @@ type Action struct {
 // calls Expire at Deadline, and gives what Drain returns to Edge.Retry and Edge.InjectRefusal.
 type Refusals struct {
 	held map[refused]*hold
+	due  agenda
 	out  []Action
 }
 
@@ -39,6 +41,8 @@ type refused struct {
 }
 
 type hold struct {
+	key    refused
+	place  int // in the agenda
 	event  Event
 	since  time.Time
 	next   time.Time     // when something is to be done
@@ -55,13 +59,15 @@ func (r *Refusals) Handle(now time.Time, ev Event) {
 	key := refused{ev.ID, ev.ISN}
 	h := r.held[key]
 	if h == nil {
-		h = &hold{since: now, wait: retryFirst}
+		h = &hold{key: key, since: now, next: now, wait: retryFirst}
 		r.held[key] = h
+		heap.Push(&r.due, h)
 	}
 	if h.told > 0 {
 		return // a late answer to an old question
 	}
 	h.event, h.answer = ev, true
+	defer func() { heap.Fix(&r.due, h.place) }()
 	if ev.Code == noSuchPort && ev.repeatable() && now.Add(h.wait).Before(h.since.Add(holdLimit)) {
 		h.next = now.Add(h.wait)
 		return
@@ -72,10 +78,14 @@ func (r *Refusals) Handle(now time.Time, ev Event) {
 
 // Expire does what is due.
 func (r *Refusals) Expire(now time.Time) {
-	for key, h := range r.held {
-		if !now.Before(h.next) && !r.step(now, h) {
-			delete(r.held, key)
+	for len(r.due) > 0 && !now.Before(r.due[0].next) {
+		h := r.due[0]
+		if r.step(now, h) {
+			heap.Fix(&r.due, 0)
+			continue
 		}
+		heap.Pop(&r.due)
+		delete(r.held, h.key)
 	}
 }
 
@@ -87,7 +97,7 @@ func (r *Refusals) step(now time.Time, h *hold) bool {
 	case h.wait > 0:
 		r.out = append(r.out, Action{Retry: true, Event: h.event})
 		h.answer, h.wait = false, 2*h.wait
-		h.next = h.since.Add(2 * holdLimit)
+		h.next = now.Add(2 * holdLimit) // from now: a question that was asked late has its time, too
 		return true
 	}
 	r.out = append(r.out, Action{Event: h.event})
@@ -97,13 +107,37 @@ func (r *Refusals) step(now time.Time, h *hold) bool {
 }
 
 // Deadline is when Expire has something to do; zero when it has not.
-func (r *Refusals) Deadline() (d time.Time) {
-	for _, h := range r.held {
-		if d.IsZero() || h.next.Before(d) {
-			d = h.next
-		}
+func (r *Refusals) Deadline() time.Time {
+	if len(r.due) == 0 {
+		return time.Time{}
 	}
-	return d
+	return r.due[0].next
+}
+
+// An agenda is a heap, what is due first on top: a thousand connects may be refused at the same moment.
+type agenda []*hold
+
+func (a agenda) Len() int           { return len(a) }
+func (a agenda) Less(i, j int) bool { return a[i].next.Before(a[j].next) }
+
+func (a agenda) Swap(i, j int) {
+	a[i], a[j] = a[j], a[i]
+	a[i].place, a[j].place = i, j
+}
+
+// Push is for container/heap.
+func (a *agenda) Push(x any) {
+	h := x.(*hold)
+	h.place = len(*a)
+	*a = append(*a, h)
+}
+
+// Pop is for container/heap.
+func (a *agenda) Pop() any {
+	last := len(*a) - 1
+	h := (*a)[last]
+	*a = (*a)[:last]
+	return h
 }
 
 // copies is how often the socket has to be told.
