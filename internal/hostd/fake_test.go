@@ -227,6 +227,19 @@ func (l *link) local(t *testing.T) apiv1connect.LocalClient {
 	return apiv1connect.NewLocalClient(client, base)
 }
 
+// running is kernelState of a host that has joined, once the kernel is done with it too: it makes the route to a
+// new address a moment after the address.
+func (l *link) running(t *testing.T) (state string) {
+	t.Helper()
+	nstest.Wait(t, "ip -6 route show table local", func() error {
+		if state = l.kernelState(t); !strings.Contains(state, "local fd5d:0:1:101::1 dev up0 table local") {
+			return errors.New("the host's own address is not local yet")
+		}
+		return nil
+	})
+	return state
+}
+
 // kernelState is what a host's set-up shows in, one line each.
 func (l *link) kernelState(t *testing.T) string {
 	t.Helper()

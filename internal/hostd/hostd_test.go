@@ -87,7 +87,7 @@ func TestKilledDaemonIsAdopted(t *testing.T) {
 	d := l.start(t, nil)
 	early := l.program(t, 80)
 	l.controller.until(t, d, "port 80 ready", ready(80, true))
-	running := l.kernelState(t)
+	running := l.running(t)
 	d.Kill()
 	if after := l.kernelState(t); after != running {
 		t.Errorf("the data path did not outlive the daemon:\n%s", after)
@@ -115,7 +115,7 @@ func TestForeignFlushIsUndone(t *testing.T) {
 	l := newLink(t)
 	d := l.start(t, nil)
 	l.controller.until(t, d, "snapshot", func(r *apiv1.HostReport) bool { return r.GetSnapshot() != nil })
-	whole := l.kernelState(t)
+	whole := l.running(t)
 	for _, cmd := range []string{"ip -6 rule del pref 23727", "ip -6 route del fd5c::/32", "ip -6 addr del fd5d:0:1:101::1/128 dev up0", "ip -6 route flush table 23727"} {
 		l.host.Run(t, strings.Fields(cmd)...)
 		nstest.Wait(t, "kernel.go; what the daemon printed", func() error {
@@ -229,7 +229,7 @@ func TestKeepLeavesTheDataPath(t *testing.T) {
 	d := l.start(t, func(c *Config) { c.Keep = true })
 	l.program(t, 80)
 	l.controller.until(t, d, "port 80 ready", ready(80, true))
-	running := l.kernelState(t)
+	running := l.running(t)
 	d.Signal(syscall.SIGTERM)
 	if err := d.Wait(); err != nil {
 		t.Error(err)
