@@ -8,12 +8,14 @@ import (
 )
 
 // How a refusal of a connecting flow is handled. An ICMPv6 error that arrives while connect() still holds
-// its socket is lost and the program would wait for the next SYN; so it comes a moment later, and twice. "No
+// its socket is lost and the program would wait for the next SYN; so it comes a moment later, and again: soon,
+// and after the time for which a busy machine may keep a program from running. "No
 // such port" (code 4) is held back: a restart in progress goes unseen, docs/protocol.md §3.5. So is that of a
 // datagram, which is sent again if the error quotes all of it; its socket is told once, as each error counts.
 const (
 	injectDelay = 300 * time.Microsecond
 	injectAgain = 5 * time.Millisecond
+	injectLast  = 40 * time.Millisecond
 	retryFirst  = 2 * time.Millisecond
 	holdLimit   = 20 * time.Millisecond
 
@@ -101,8 +103,11 @@ func (r *Refusals) step(now time.Time, h *hold) bool {
 		return true
 	}
 	r.out = append(r.out, Action{Event: h.event})
-	h.told++
-	h.next = now.Add(injectAgain)
+	if h.told++; h.told == 1 {
+		h.next = now.Add(injectAgain)
+	} else {
+		h.next = now.Add(injectLast)
+	}
 	return h.told < h.event.copies()
 }
 
@@ -145,7 +150,7 @@ func (ev Event) copies() int {
 	if ev.Proto == sid.UDP {
 		return 1
 	}
-	return 2
+	return 3
 }
 
 // Drain returns what is to be done now, in order.
