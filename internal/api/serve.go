@@ -71,7 +71,7 @@ func removeStale(path string) error {
 	}
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		c.Close()
-		return fmt.Errorf("listen on unix:%s: %w and answers there: stop it or choose another path", path, ErrRunning)
+		return running(fmt.Sprintf("listen on unix:%s: another daemon answers there: stop it or choose another path", path))
 	}
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("listen on unix:%s: remove the socket that a dead daemon left: %w", path, err)
