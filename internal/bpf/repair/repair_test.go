@@ -94,13 +94,21 @@ func (w *world) move(t *testing.T, server *net.TCPConn) (moved net.Conn, c *Conn
 	return moved, c
 }
 
-// The client reads nothing at first: the server's queues are full of sent and of unsent bytes when it moves,
-// and hold bytes of the client's that it has not read.
+// The client reads nothing at first, or hears nothing: the server's queue is full of unsent bytes, or of sent
+// ones also, when it moves, and holds bytes of the client's that it has not read.
 func TestAConnectionMovesWithItsQueues(t *testing.T) {
+	t.Run("the client does not read", func(t *testing.T) { moveQueues(t, false) })
+	t.Run("the client hears nothing", func(t *testing.T) { moveQueues(t, true) })
+}
+
+func moveQueues(t *testing.T, deaf bool) {
 	w := newWorld(t)
 	client, server := w.connect(t)
 	down, up := noise(8<<20), noise(100_000)
-	sent := stuff(t, server, down)
+	sent := 0
+	if !deaf {
+		sent = stuff(t, server, down)
+	}
 	if _, err := client.Write(up[:60_000]); err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +116,15 @@ func TestAConnectionMovesWithItsQueues(t *testing.T) {
 	if _, err := io.ReadFull(server, head); err != nil || !bytes.Equal(head, up[:1000]) {
 		t.Fatalf("before the move: %v", err)
 	}
+	if deaf {
+		w.router.Run(t, "ip", "-6", "route", "replace", "blackhole", clientAddr+"/128")
+		sent = stuff(t, server, down)
+	}
 	moved, c := w.move(t, server)
+	w.router.Route(t, clientAddr+"/128", w.client.LinkLocal(t, "up").String(), "c")
 	t.Logf("moved with %d bytes sent, %d unsent, %d received", len(c.Sent), len(c.Unsent), len(c.Received))
-	if len(c.Unsent) == 0 {
-		t.Errorf("no unsent byte was in the queue: the test shows less than it should")
+	if len(c.Unsent) == 0 || len(c.Received) == 0 || deaf && len(c.Sent) == 0 {
+		t.Errorf("a queue was empty: the test shows less than it should")
 	}
 	go func() { // ends with the connection
 		moved.Write(down[sent:])
