@@ -37,7 +37,7 @@ var owners = map[string][]string{
 	"github.com/rogpeppe":        {},
 	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
 	"github.com/stretchr":        {},
-	"connectrpc.com/connect":     {"internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "internal/demo", "internal/bench", "internal/cli"},
+	"connectrpc.com/connect":     {".", "internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "internal/demo", "internal/bench", "internal/cli"},
 	"google.golang.org/protobuf": {"internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "internal/demo", "internal/bench", "internal/cli", "internal/store"},
 }
 
