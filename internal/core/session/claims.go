@@ -57,7 +57,9 @@ func (e *Engine) met(now time.Time, f *flow, key wire.Key, m wire.Renegotiate, c
 	}
 }
 
-// weigh decides what a claim is: new, known, late, or that of another copy of the peer.
+// weigh decides what a claim is: new, known, late, or that of another copy of the peer. What names an
+// address that the committed peer had before is refused like a copy's: its sender, if it is the peer, has
+// another one by now and is not meant.
 func (e *Engine) weigh(now time.Time, f *flow, key wire.Key, m wire.Renegotiate, c *wire.Claim) {
 	newer := c.Epoch > f.seen || c.Epoch == f.seen && c.Seen > f.peerSeen
 	same := c.Epoch == f.seen && c.Seen == f.peerSeen && f.Peer == Addr{m.Locator, c.Socket}
@@ -74,7 +76,7 @@ func (e *Engine) weigh(now time.Time, f *flow, key wire.Key, m wire.Renegotiate,
 	case f.owns(c.Quote) && same:
 		e.heard(now, f, c)
 		e.reply(m.Kind, f)
-	case slices.Contains(f.known, c.Socket):
+	case c.Socket == f.Peer.Socket:
 		e.count("late_claim")
 	default:
 		e.refuse(wire.Elsewhere, m, c)
@@ -90,7 +92,6 @@ func (f *flow) outstanding(s sid.SocketID) bool {
 // take commits to the peer's new address.
 func (e *Engine) take(now time.Time, f *flow, m wire.Renegotiate, c *wire.Claim) {
 	moved := c.Epoch > f.seen
-	f.remember(f.Peer.Socket)
 	f.Peer, f.seen, f.peerSeen = Addr{m.Locator, c.Socket}, c.Epoch, c.Seen
 	if !moved {
 		e.heard(now, f, c)
@@ -104,14 +105,6 @@ func (e *Engine) take(now time.Time, f *flow, m wire.Renegotiate, c *wire.Claim)
 	e.bind(f)
 	e.arm(now, f)
 	e.reply(wire.TypeRSYN, f)
-}
-
-// remember keeps what the peer was called, so that its late claims are not taken for a copy's.
-func (f *flow) remember(s sid.SocketID) {
-	f.known = append(f.known, s)
-	if len(f.known) > 2*wire.MaxChain {
-		f.known = slices.Delete(f.known, 0, 1)
-	}
 }
 
 // heard draws from a claim of the committed peer what the peer knows of us.

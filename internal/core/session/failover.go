@@ -30,7 +30,7 @@ func (e *Engine) renew(f *flow) {
 		delete(e.bySocket, r.Socket)
 	}
 	f.Local.Socket = e.cfg.NewID(f.Local.Locator)
-	f.old, f.chain, f.known, f.send, f.nonce = nil, nil, nil, f.Local, 0
+	f.old, f.chain, f.send, f.nonce = nil, nil, f.Local, 0
 	f.confirmed = f.Local.Locator
 	e.bySocket[f.Local.Socket] = f
 }

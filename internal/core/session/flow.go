@@ -85,9 +85,8 @@ type flow struct {
 	epoch  uint32 // moves of this end
 	seen   uint32 // the last epoch of the peer that we took
 
-	peerSeen uint32         // the last epoch of ours that the peer took
-	peerKey  wire.Key       // zero while the peer has proved nothing
-	known    []sid.SocketID // what the peer was called before, the newest last
+	peerSeen uint32   // the last epoch of ours that the peer took
+	peerKey  wire.Key // zero while the peer has proved nothing
 
 	chain     []sid.SocketID // ours since the peer last confirmed one, that one first
 	confirmed sid.Locator    // of ours, the last that the peer confirmed

@@ -284,7 +284,7 @@ func (w *world) copyOf(h *host) *host {
 	c.serial = h.serial
 	for k, f := range h.flows {
 		g := *f
-		g.chain, g.old, g.known = slices.Clone(f.chain), slices.Clone(f.old), slices.Clone(f.known)
+		g.chain, g.old = slices.Clone(f.chain), slices.Clone(f.old)
 		c.flows[k] = &g
 		for _, r := range append(slices.Clone(g.old), retired{Addr: g.Local}) {
 			c.bySocket[r.Socket] = &g
