@@ -5,7 +5,7 @@
 export PATH := $(PATH):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export GO
 
-.PHONY: build check test demo bench generate check-generated clean help
+.PHONY: build check test demo bench model generate check-generated clean help
 
 build: ## build bin/scaffold
 	@scripts/build.sh
@@ -30,6 +30,10 @@ demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves i
 BENCH ?= path churn cut split hogs table kick scale
 bench: build ## measure this machine (BENCH=path names one of the benchmarks)
 	@for name in $(BENCH); do scripts/as-root.sh bin/scaffold bench $$name || exit; done
+
+model: ## check the models of the protocol with SPIN, in a minute or two
+	@scripts/as-root.sh scripts/packages.sh model
+	@model/check.sh
 
 generate: ## generate BPF objects and the API anew (clang-19, libbpf-dev, protobuf-compiler)
 	@scripts/as-root.sh scripts/packages.sh generate
