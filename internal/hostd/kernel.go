@@ -83,7 +83,7 @@ func itemsFor(p *place, identity netip.Addr, uplink int) []item {
 	via := func(dst netip.Prefix, src netip.Addr) item {
 		return route(netlink.Route{
 			LinkIndex: uplink, Dst: ipNet(dst), Gw: p.Router.AsSlice(), Src: src.AsSlice(),
-			RtoMin: rtoMin, QuickACK: 1, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST,
+			RtoMin: rtoMin, RtoMinLock: true, QuickACK: 1, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST,
 		}, fmt.Sprintf("route %v via %v dev %s src %v", dst, p.Router, p.Uplink, src))
 	}
 	local := func(dst netip.Prefix) item {
@@ -138,7 +138,7 @@ func route(r netlink.Route, name string) item {
 
 func sameRoute(a, b netlink.Route) bool {
 	return a.LinkIndex == b.LinkIndex && a.Gw.Equal(b.Gw) && (b.Src == nil || a.Src.Equal(b.Src)) &&
-		a.RtoMin == b.RtoMin && a.QuickACK == b.QuickACK && a.Type == b.Type
+		a.RtoMin == b.RtoMin && a.RtoMinLock == b.RtoMinLock && a.QuickACK == b.QuickACK && a.Type == b.Type
 }
 
 func rule(want netlink.Rule, name string) item {

@@ -107,7 +107,7 @@ func (n *testNetwork) serve(t testing.TB, triple sid.Triple, hosts ...*testHost)
 	}
 	must(t, n.resolver.SetService(triple.Service, router.Service{Instances: uint32(len(hosts))}))
 	must(t, n.resolver.SetTable(triple, targets))
-	must(t, n.resolver.SetTable(sid.Triple{Service: triple.Service}, targets)) // ping
+	must(t, n.resolver.SetTable(sid.Triple{Service: triple.Service}, targets))                      // ping
 	must(t, n.resolver.SetTable(sid.Triple{Service: triple.Service, Proto: triple.Proto}, targets)) // fragments
 }
 
