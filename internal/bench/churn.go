@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,7 +42,7 @@ func Churn(ctx context.Context, r *Rig, service string, n int) (Report, error) {
 		}
 		listened, killed, lost, err := comeAndGo(r, w, to)
 		if err != nil {
-			return rep, err
+			return rep, errors.Join(err, explain(ctx, r, service))
 		}
 		up, down, failed = append(up, listened), append(down, killed), failed+lost
 	}
@@ -69,7 +70,7 @@ func comeAndGo(r *Rig, w *watch, to string) (up, down float64, failed int, err e
 		return q.ID == "s2" && q.End > s.Listening
 	})
 	if !found {
-		return 0, 0, 0, fmt.Errorf("the new instance on s2 served nothing for 5 s; `scaffold service show` tells its state")
+		return 0, 0, 0, fmt.Errorf("the new instance on s2 served nothing for 5 s")
 	}
 	w.pass(20*time.Millisecond, func(agent.Request) {}) // let it take its share
 	at := agent.Now()
@@ -142,4 +143,18 @@ func cutOnce(ctx context.Context, r *Rig, to string) (last float64, err error) {
 		}
 	})
 	return last, r.Act(ctx, "heal s2")
+}
+
+// explain says what the controller knows of the service's instances and what happened last.
+func explain(ctx context.Context, r *Rig, service string) error {
+	s, err := r.Service(ctx, service)
+	if err != nil {
+		return err
+	}
+	events, err := r.Events(ctx)
+	text := fmt.Sprintf("the controller has %v", s.Instances)
+	for _, e := range events[max(0, len(events)-12):] {
+		text += fmt.Sprintf("\n  %s %s: %s", e.Kind, e.Subject, e.Text)
+	}
+	return errors.Join(errors.New(text), err)
 }

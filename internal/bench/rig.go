@@ -36,6 +36,16 @@ func NewRig(l *lab.Lab) (*Rig, error) {
 	return &Rig{l, admin}, err
 }
 
+// FreePorts lets a node use a client port again one second after its connection ended, not sixty: else
+// a client that opens thousands of connections a second runs out of them and measures that.
+func (r *Rig) FreePorts(ctx context.Context, node string) error {
+	out, err := r.Output(ctx, node, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_tw_reuse && echo 1024 65535 > /proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		return fmt.Errorf("free client ports on %s: %w: %s", node, err, out)
+	}
+	return nil
+}
+
 // Act carries out one action, written as in a lab file's timeline: "kill s2/nginx".
 func (r *Rig) Act(ctx context.Context, format string, args ...any) error {
 	a, err := lab.ParseAction(fmt.Sprintf(format, args...))
@@ -112,9 +122,9 @@ type Server struct {
 	cmd       *exec.Cmd
 }
 
-// serve starts a serving agent and waits until it listens.
-func serve(r *Rig, node, addr string) (*Server, error) {
-	cmd, err := agentCommand("serve", "--listen", addr, "--id", node)
+// serve starts a serving agent and waits until it listens; args are more flags for it.
+func serve(r *Rig, node, addr string, args ...string) (*Server, error) {
+	cmd, err := agentCommand(append([]string{"serve", "--listen", addr, "--id", node}, args...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,9 @@ func benchOnLab(cmd *cobra.Command, name string, run func(context.Context, *benc
 		if err != nil {
 			return err
 		}
+		if err := rig.FreePorts(ctx, "c1"); err != nil {
+			return err
+		}
 		rep, err = run(ctx, rig)
 		return err
 	})
@@ -87,8 +90,8 @@ func benchPath() *cobra.Command {
 		func(ctx context.Context, r *bench.Rig) (bench.Report, error) {
 			return bench.Path(ctx, r, "bench", pairs, d)
 		})
-	cmd.Flags().IntVar(&pairs, "pairs", 10, "alternating pairs of each measurement")
-	cmd.Flags().DurationVar(&d, "duration", time.Second, "length of one measurement")
+	cmd.Flags().IntVar(&pairs, "pairs", 30, "alternating pairs of each measurement")
+	cmd.Flags().DurationVar(&d, "duration", 300*time.Millisecond, "length of one measurement")
 	return cmd
 }
 

@@ -22,14 +22,19 @@ func benchAgentCommand() *cobra.Command {
 
 func agentServe() *cobra.Command {
 	var listen, id string
+	cpu := -1
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Answer each request by this instance's name, over TCP and UDP", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := agent.Pin(cpu); err != nil {
+				return err
+			}
 			return agent.Serve(cmd.Context(), listen, id, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "address and port, as in [fd5c::1]:7")
 	cmd.Flags().StringVar(&id, "id", "", "name of this instance")
+	cmd.Flags().IntVar(&cpu, "cpu", -1, "processor to stay on")
 	return cmd
 }
 
@@ -102,6 +107,8 @@ func agentConnect() *cobra.Command {
 }
 
 func addTarget(cmd *cobra.Command, to *string, d *time.Duration) {
+	cpu := cmd.Flags().Int("cpu", -1, "processor to stay on")
+	cmd.PreRunE = func(*cobra.Command, []string) error { return agent.Pin(*cpu) }
 	cmd.Flags().StringVar(to, "to", "", "address and port")
 	cmd.Flags().DurationVar(d, "duration", 0, "how long")
 }
