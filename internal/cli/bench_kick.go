@@ -30,7 +30,7 @@ func benchKick() *cobra.Command {
 	}
 	flags.out = addOutput(cmd.Flags())
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
-	cmd.Flags().IntVarP(&times, "times", "n", 10, "breaks of each length, with the kick and without")
+	addSize(cmd.Flags(), &times, "times", "n", 10, "breaks of each length, with the kick and without")
 	cmd.Flags().IntVar(&crowd, "connections", 10000, "connections to kick at once; 0 leaves this out")
 	return cmd
 }

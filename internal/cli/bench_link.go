@@ -40,6 +40,6 @@ func benchLink() *cobra.Command {
 	}
 	flags.out, flags.name = addOutput(cmd.Flags()), addLabName(cmd)
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
-	cmd.Flags().DurationVar(&d, "duration", 2*time.Second, "length of one measurement")
+	addLength(cmd.Flags(), &d, 2*time.Second, 10*time.Millisecond, "length of one measurement")
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/sid"
 )
@@ -75,6 +76,11 @@ func (c *Config) Check() error {
 	}
 	if _, err := names.Clean(c.Network, ""); err != nil {
 		return fmt.Errorf("network: %w", err)
+	}
+	for _, endpoint := range c.Listen {
+		if _, err := api.ParseEndpoint(endpoint); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
 	}
 	if len(c.Listen) == 0 && c.Socket == "" {
 		return fmt.Errorf("nowhere to listen: give --listen or --socket")
