@@ -398,3 +398,29 @@ func TestCgroupEndsWithItsProcesses(t *testing.T) {
 		t.Error("the process outlived its cgroup")
 	}
 }
+
+// Closing while another goroutine is just about to read must end the reading, wherever it was.
+func TestCloseMeetsARead(t *testing.T) {
+	nstest.Root(t)
+	hooks, ns := open(t), nstest.New(t, "closing")
+	start(t, ns, "") // a namespace without a process is taken for dead
+	for range 100 {
+		var host *Host
+		var err error
+		ns.Do(func() { host, err = hooks.Join(services) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, ended := make(chan struct{}), make(chan error)
+		go func() {
+			close(began)
+			_, err := host.Read()
+			ended <- err
+		}()
+		<-began
+		host.Close(false)
+		if err := nstest.Receive(t, "Host.Close", ended); !errors.Is(err, os.ErrClosed) {
+			t.Fatalf("read while closing: %v, want os.ErrClosed", err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -21,6 +22,8 @@ type Host struct {
 	netns  uint64 // cookie
 	prefix netip.Prefix
 	reader *ringbuf.Reader
+	open   sync.Mutex // held to look into the ring, which must not be unmapped meanwhile
+	ended  bool
 	record ringbuf.Record
 	lost   uint64 // seen so far
 	diag   *Diag
@@ -96,7 +99,7 @@ func netnsCookie() (uint64, error) {
 func (host *Host) Read() (Event, error) {
 	// Events are dropped only while the ring is full, so a loss shows up at the latest when it was
 	// drained; looking then and only then misses none.
-	if host.reader.AvailableBytes() == 0 {
+	if host.drained() {
 		if lost := host.lostNow(); lost != host.lost {
 			host.lost = lost
 			return Event{Kind: Lost, ExitCode: -1}, nil
@@ -108,8 +111,20 @@ func (host *Host) Read() (Event, error) {
 	return parseEvent(host.record.RawSample)
 }
 
+// drained tells that nothing is left to read; a ring that was closed meanwhile is left to ReadInto.
+func (host *Host) drained() bool {
+	host.open.Lock()
+	defer host.open.Unlock()
+	return !host.ended && host.reader.AvailableBytes() == 0
+}
+
 // Interrupt makes a blocked Read return os.ErrClosed; Close must still follow.
-func (host *Host) Interrupt() error { return host.reader.Close() }
+func (host *Host) Interrupt() error {
+	host.open.Lock()
+	host.ended = true
+	host.open.Unlock()
+	return host.reader.Close()
+}
 
 func (host *Host) lostNow() uint64 {
 	var row hooksHostRow
@@ -135,7 +150,7 @@ func parseEvent(raw []byte) (Event, error) {
 
 // Close leaves. With keep the row stays, for a daemon that comes right back: it dumps what it missed.
 func (host *Host) Close(keep bool) error {
-	err := errors.Join(host.reader.Close(), host.diag.Close())
+	err := errors.Join(host.Interrupt(), host.diag.Close())
 	if keep {
 		return err
 	}
