@@ -9,6 +9,7 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/store"
 )
@@ -16,6 +17,7 @@ import (
 // adminAPI serves operators. What they change is saved first and done then: an answer without error
 // means that it outlives the controller.
 type adminAPI struct {
+	apiv1connect.UnimplementedAdminHandler
 	n  *network
 	mu sync.Mutex // one change at a time, from its check over its saving to its effect
 }

@@ -20,7 +20,7 @@ func (d *daemon) serveAPI(ctx context.Context) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle(apiv1connect.NewLocalHandler(&local{d}))
+	mux.Handle(apiv1connect.NewLocalHandler(&local{d: d}))
 	mux.Handle("/"+apiv1connect.AdminName+"/", d.adminProxy())
 	mux.Handle("/", obs.Handler(d.metrics(), d.health(), true))
 	go func() {

@@ -11,13 +11,17 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/internal/core/serving"
 	"scaffold.dev/scaffold/sid"
 )
 
 // local is the host's own API. Its methods run in goroutines of the HTTP server and ask the loop.
-type local struct{ d *daemon }
+type local struct {
+	apiv1connect.UnimplementedLocalHandler // of what this version does not know
+	d                                      *daemon
+}
 
 var errLeaving = connect.NewError(connect.CodeUnavailable, errors.New("this host is leaving the network"))
 

@@ -66,7 +66,7 @@ type Status struct {
 	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	Space         *Space                 `protobuf:"bytes,3,opt,name=space,proto3" json:"space,omitempty"`
 	Domain        string                 `protobuf:"bytes,4,opt,name=domain,proto3" json:"domain,omitempty"`          // DNS domain of the service names, "svc"
-	Trust         string                 `protobuf:"bytes,5,opt,name=trust,proto3" json:"trust,omitempty"`            // "open"
+	Trust         string                 `protobuf:"bytes,5,opt,name=trust,proto3" json:"trust,omitempty"`            // "open", "keys": hosts prove who they are, docs/protocol.md §6.6
 	Generation    uint64                 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules: grows with each change
 	Hosts         uint32                 `protobuf:"varint,7,opt,name=hosts,proto3" json:"hosts,omitempty"`
 	Routers       uint32                 `protobuf:"varint,8,opt,name=routers,proto3" json:"routers,omitempty"`
@@ -652,12 +652,15 @@ func (x *SetWeightRequest) GetWeight() uint32 {
 	return 0
 }
 
+// force: also the last instance. mode: "wait": flows end in peace; "shed": they fail over by the service's
+// policy; empty: as the service's policy says.
 type DrainRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
 	Undrain       bool                   `protobuf:"varint,3,opt,name=undrain,proto3" json:"undrain,omitempty"`
 	Force         bool                   `protobuf:"varint,4,opt,name=force,proto3" json:"force,omitempty"`
+	Mode          string                 `protobuf:"bytes,5,opt,name=mode,proto3" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -720,10 +723,327 @@ func (x *DrainRequest) GetForce() bool {
 	return false
 }
 
+func (x *DrainRequest) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+type DrainHostRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Undrain       bool                   `protobuf:"varint,2,opt,name=undrain,proto3" json:"undrain,omitempty"`
+	Force         bool                   `protobuf:"varint,3,opt,name=force,proto3" json:"force,omitempty"`
+	Mode          string                 `protobuf:"bytes,4,opt,name=mode,proto3" json:"mode,omitempty"`
+	DryRun        bool                   `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainHostRequest) Reset() {
+	*x = DrainHostRequest{}
+	mi := &file_scaffold_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainHostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainHostRequest) ProtoMessage() {}
+
+func (x *DrainHostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainHostRequest.ProtoReflect.Descriptor instead.
+func (*DrainHostRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DrainHostRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *DrainHostRequest) GetUndrain() bool {
+	if x != nil {
+		return x.Undrain
+	}
+	return false
+}
+
+func (x *DrainHostRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *DrainHostRequest) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *DrainHostRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type DrainHostResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Services      []*Drained             `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
+	Flows         uint32                 `protobuf:"varint,2,opt,name=flows,proto3" json:"flows,omitempty"` // of this host as a client, which a drain does not touch
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainHostResponse) Reset() {
+	*x = DrainHostResponse{}
+	mi := &file_scaffold_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainHostResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainHostResponse) ProtoMessage() {}
+
+func (x *DrainHostResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainHostResponse.ProtoReflect.Descriptor instead.
+func (*DrainHostResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DrainHostResponse) GetServices() []*Drained {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
+func (x *DrainHostResponse) GetFlows() uint32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+// What a drain does, or would do, to one service.
+type Drained struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Mode          string                 `protobuf:"bytes,2,opt,name=mode,proto3" json:"mode,omitempty"`
+	Flows         uint32                 `protobuf:"varint,3,opt,name=flows,proto3" json:"flows,omitempty"`   // live on the host
+	Others        uint32                 `protobuf:"varint,4,opt,name=others,proto3" json:"others,omitempty"` // instances elsewhere that take new flows
+	Breaks        string                 `protobuf:"bytes,5,opt,name=breaks,proto3" json:"breaks,omitempty"`  // what clients will notice; empty: nothing
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Drained) Reset() {
+	*x = Drained{}
+	mi := &file_scaffold_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Drained) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Drained) ProtoMessage() {}
+
+func (x *Drained) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Drained.ProtoReflect.Descriptor instead.
+func (*Drained) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Drained) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *Drained) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *Drained) GetFlows() uint32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *Drained) GetOthers() uint32 {
+	if x != nil {
+		return x.Others
+	}
+	return 0
+}
+
+func (x *Drained) GetBreaks() string {
+	if x != nil {
+		return x.Breaks
+	}
+	return ""
+}
+
+type ExplainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainRequest) Reset() {
+	*x = ExplainRequest{}
+	mi := &file_scaffold_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainRequest) ProtoMessage() {}
+
+func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
+func (*ExplainRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ExplainRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// ServiceStory is what the controller knows of a service, for people.
+type ServiceStory struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       *Service               `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Reasons       []string               `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"` // one line for each instance and each rule that applies
+	Events        []*Event               `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`   // of the service and its hosts, oldest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceStory) Reset() {
+	*x = ServiceStory{}
+	mi := &file_scaffold_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceStory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceStory) ProtoMessage() {}
+
+func (x *ServiceStory) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceStory.ProtoReflect.Descriptor instead.
+func (*ServiceStory) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ServiceStory) GetService() *Service {
+	if x != nil {
+		return x.Service
+	}
+	return nil
+}
+
+func (x *ServiceStory) GetReasons() []string {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *ServiceStory) GetEvents() []*Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
 type Policy struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Failover      string                 `protobuf:"bytes,1,opt,name=failover,proto3" json:"failover,omitempty"`   // "reset" (default)
-	Drain         string                 `protobuf:"bytes,2,opt,name=drain,proto3" json:"drain,omitempty"`         // "wait" (default)
+	Failover      string                 `protobuf:"bytes,1,opt,name=failover,proto3" json:"failover,omitempty"`   // "reset" (default), "continue": at another instance that can resume; not in an open network
+	Drain         string                 `protobuf:"bytes,2,opt,name=drain,proto3" json:"drain,omitempty"`         // "wait" (default), "shed"
 	Ready         string                 `protobuf:"bytes,3,opt,name=ready,proto3" json:"ready,omitempty"`         // "" (listening is enough), "tcp", "http:/path", "exec:command"
 	Weight        uint32                 `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`      // of hosts that nobody gave one; 0 means 100
 	Datagrams     string                 `protobuf:"bytes,5,opt,name=datagrams,proto3" json:"datagrams,omitempty"` // "bound" (default), "unbound", "unset"
@@ -734,7 +1054,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_scaffold_proto_msgTypes[12]
+	mi := &file_scaffold_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -746,7 +1066,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[12]
+	mi := &file_scaffold_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -759,7 +1079,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{12}
+	return file_scaffold_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Policy) GetFailover() string {
@@ -819,7 +1139,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_scaffold_proto_msgTypes[13]
+	mi := &file_scaffold_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -831,7 +1151,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[13]
+	mi := &file_scaffold_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -844,7 +1164,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{13}
+	return file_scaffold_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Service) GetName() string {
@@ -916,7 +1236,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_scaffold_proto_msgTypes[14]
+	mi := &file_scaffold_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1248,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[14]
+	mi := &file_scaffold_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1261,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{14}
+	return file_scaffold_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Instance) GetHost() string {
@@ -1029,7 +1349,7 @@ type ListHostsRequest struct {
 
 func (x *ListHostsRequest) Reset() {
 	*x = ListHostsRequest{}
-	mi := &file_scaffold_proto_msgTypes[15]
+	mi := &file_scaffold_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1361,7 @@ func (x *ListHostsRequest) String() string {
 func (*ListHostsRequest) ProtoMessage() {}
 
 func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[15]
+	mi := &file_scaffold_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1374,7 @@ func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
 func (*ListHostsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{15}
+	return file_scaffold_proto_rawDescGZIP(), []int{20}
 }
 
 type ListHostsResponse struct {
@@ -1066,7 +1386,7 @@ type ListHostsResponse struct {
 
 func (x *ListHostsResponse) Reset() {
 	*x = ListHostsResponse{}
-	mi := &file_scaffold_proto_msgTypes[16]
+	mi := &file_scaffold_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1398,7 @@ func (x *ListHostsResponse) String() string {
 func (*ListHostsResponse) ProtoMessage() {}
 
 func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[16]
+	mi := &file_scaffold_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1411,7 @@ func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsResponse.ProtoReflect.Descriptor instead.
 func (*ListHostsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{16}
+	return file_scaffold_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListHostsResponse) GetHosts() []*Host {
@@ -1110,7 +1430,7 @@ type GetHostRequest struct {
 
 func (x *GetHostRequest) Reset() {
 	*x = GetHostRequest{}
-	mi := &file_scaffold_proto_msgTypes[17]
+	mi := &file_scaffold_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1442,7 @@ func (x *GetHostRequest) String() string {
 func (*GetHostRequest) ProtoMessage() {}
 
 func (x *GetHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[17]
+	mi := &file_scaffold_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1455,7 @@ func (x *GetHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostRequest.ProtoReflect.Descriptor instead.
 func (*GetHostRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{17}
+	return file_scaffold_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetHostRequest) GetName() string {
@@ -1164,7 +1484,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_scaffold_proto_msgTypes[18]
+	mi := &file_scaffold_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1496,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[18]
+	mi := &file_scaffold_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1509,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{18}
+	return file_scaffold_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Host) GetName() string {
@@ -1277,7 +1597,7 @@ type ListRoutersRequest struct {
 
 func (x *ListRoutersRequest) Reset() {
 	*x = ListRoutersRequest{}
-	mi := &file_scaffold_proto_msgTypes[19]
+	mi := &file_scaffold_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1609,7 @@ func (x *ListRoutersRequest) String() string {
 func (*ListRoutersRequest) ProtoMessage() {}
 
 func (x *ListRoutersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[19]
+	mi := &file_scaffold_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1622,7 @@ func (x *ListRoutersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRoutersRequest.ProtoReflect.Descriptor instead.
 func (*ListRoutersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{19}
+	return file_scaffold_proto_rawDescGZIP(), []int{24}
 }
 
 type ListRoutersResponse struct {
@@ -1314,7 +1634,7 @@ type ListRoutersResponse struct {
 
 func (x *ListRoutersResponse) Reset() {
 	*x = ListRoutersResponse{}
-	mi := &file_scaffold_proto_msgTypes[20]
+	mi := &file_scaffold_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1326,7 +1646,7 @@ func (x *ListRoutersResponse) String() string {
 func (*ListRoutersResponse) ProtoMessage() {}
 
 func (x *ListRoutersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[20]
+	mi := &file_scaffold_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1339,7 +1659,7 @@ func (x *ListRoutersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRoutersResponse.ProtoReflect.Descriptor instead.
 func (*ListRoutersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{20}
+	return file_scaffold_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListRoutersResponse) GetRouters() []*Router {
@@ -1368,7 +1688,7 @@ type Router struct {
 
 func (x *Router) Reset() {
 	*x = Router{}
-	mi := &file_scaffold_proto_msgTypes[21]
+	mi := &file_scaffold_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1700,7 @@ func (x *Router) String() string {
 func (*Router) ProtoMessage() {}
 
 func (x *Router) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[21]
+	mi := &file_scaffold_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1713,7 @@ func (x *Router) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Router.ProtoReflect.Descriptor instead.
 func (*Router) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{21}
+	return file_scaffold_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Router) GetName() string {
@@ -1486,7 +1806,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_scaffold_proto_msgTypes[22]
+	mi := &file_scaffold_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1498,7 +1818,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[22]
+	mi := &file_scaffold_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1511,7 +1831,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{22}
+	return file_scaffold_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Link) GetPort() string {
@@ -1559,7 +1879,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_scaffold_proto_msgTypes[23]
+	mi := &file_scaffold_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1891,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[23]
+	mi := &file_scaffold_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1904,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{23}
+	return file_scaffold_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -1615,7 +1935,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_scaffold_proto_msgTypes[24]
+	mi := &file_scaffold_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1947,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[24]
+	mi := &file_scaffold_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1960,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{24}
+	return file_scaffold_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Event) GetUnixMs() int64 {
@@ -1695,7 +2015,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_scaffold_proto_msgTypes[25]
+	mi := &file_scaffold_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +2027,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[25]
+	mi := &file_scaffold_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +2040,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{25}
+	return file_scaffold_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResolveRequest) GetName() string {
@@ -1750,7 +2070,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_scaffold_proto_msgTypes[26]
+	mi := &file_scaffold_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +2082,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[26]
+	mi := &file_scaffold_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +2095,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{26}
+	return file_scaffold_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ResolveResponse) GetName() string {
@@ -1822,6 +2142,10 @@ type HostReport struct {
 	//	*HostReport_Delta
 	//	*HostReport_Load
 	//	*HostReport_Leave
+	//	*HostReport_Attach
+	//	*HostReport_Detach
+	//	*HostReport_Prefer
+	//	*HostReport_Event
 	Report        isHostReport_Report `protobuf_oneof:"report"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1829,7 +2153,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_scaffold_proto_msgTypes[27]
+	mi := &file_scaffold_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1841,7 +2165,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[27]
+	mi := &file_scaffold_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,7 +2178,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{27}
+	return file_scaffold_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HostReport) GetReport() isHostReport_Report {
@@ -1909,6 +2233,42 @@ func (x *HostReport) GetLeave() *Leave {
 	return nil
 }
 
+func (x *HostReport) GetAttach() *Attach {
+	if x != nil {
+		if x, ok := x.Report.(*HostReport_Attach); ok {
+			return x.Attach
+		}
+	}
+	return nil
+}
+
+func (x *HostReport) GetDetach() *Detach {
+	if x != nil {
+		if x, ok := x.Report.(*HostReport_Detach); ok {
+			return x.Detach
+		}
+	}
+	return nil
+}
+
+func (x *HostReport) GetPrefer() *Prefer {
+	if x != nil {
+		if x, ok := x.Report.(*HostReport_Prefer); ok {
+			return x.Prefer
+		}
+	}
+	return nil
+}
+
+func (x *HostReport) GetEvent() *Event {
+	if x != nil {
+		if x, ok := x.Report.(*HostReport_Event); ok {
+			return x.Event
+		}
+	}
+	return nil
+}
+
 type isHostReport_Report interface {
 	isHostReport_Report()
 }
@@ -1933,6 +2293,22 @@ type HostReport_Leave struct {
 	Leave *Leave `protobuf:"bytes,5,opt,name=leave,proto3,oneof"` // graceful: withdraw everything now
 }
 
+type HostReport_Attach struct {
+	Attach *Attach `protobuf:"bytes,6,opt,name=attach,proto3,oneof"` // a further uplink leads to a router
+}
+
+type HostReport_Detach struct {
+	Detach *Detach `protobuf:"bytes,7,opt,name=detach,proto3,oneof"` // an uplink was lost or given up
+}
+
+type HostReport_Prefer struct {
+	Prefer *Prefer `protobuf:"bytes,8,opt,name=prefer,proto3,oneof"` // which of its locators others are sent to
+}
+
+type HostReport_Event struct {
+	Event *Event `protobuf:"bytes,9,opt,name=event,proto3,oneof"` // what happened to flows, for the network's history
+}
+
 func (*HostReport_Join) isHostReport_Report() {}
 
 func (*HostReport_Snapshot) isHostReport_Report() {}
@@ -1943,6 +2319,14 @@ func (*HostReport_Load) isHostReport_Report() {}
 
 func (*HostReport_Leave) isHostReport_Report() {}
 
+func (*HostReport_Attach) isHostReport_Report() {}
+
+func (*HostReport_Detach) isHostReport_Report() {}
+
+func (*HostReport_Prefer) isHostReport_Report() {}
+
+func (*HostReport_Event) isHostReport_Report() {}
+
 type Join struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1950,16 +2334,19 @@ type Join struct {
 	BootId        string                 `protobuf:"bytes,3,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"` // tells a second host of the same name from a restarted daemon
 	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	Attachment    *Attachment            `protobuf:"bytes,5,opt,name=attachment,proto3" json:"attachment,omitempty"`
-	Locator       string                 `protobuf:"bytes,6,opt,name=locator,proto3" json:"locator,omitempty"`    // the one it had, to be kept if it may
-	Identity      uint64                 `protobuf:"varint,7,opt,name=identity,proto3" json:"identity,omitempty"` // low half of its identity address
-	Netns         string                 `protobuf:"bytes,8,opt,name=netns,proto3" json:"netns,omitempty"`        // with boot_id: which network namespace
+	Locator       string                 `protobuf:"bytes,6,opt,name=locator,proto3" json:"locator,omitempty"`                           // the one it had, to be kept if it may
+	Identity      uint64                 `protobuf:"varint,7,opt,name=identity,proto3" json:"identity,omitempty"`                        // low half of its identity address
+	Netns         string                 `protobuf:"bytes,8,opt,name=netns,proto3" json:"netns,omitempty"`                               // with boot_id: which network namespace
+	Others        []*Attach              `protobuf:"bytes,9,rep,name=others,proto3" json:"others,omitempty"`                             // further uplinks that are up; locators that it had and does not name are redirected to the first
+	SignedUnix    int64                  `protobuf:"varint,10,opt,name=signed_unix,json=signedUnix,proto3" json:"signed_unix,omitempty"` // seconds; signature is over "scaffold join 1", a zero byte and this Join without it
+	Signature     []byte                 `protobuf:"bytes,11,opt,name=signature,proto3" json:"signature,omitempty"`                      // by key; empty is taken only in an open network
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_scaffold_proto_msgTypes[28]
+	mi := &file_scaffold_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2358,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[28]
+	mi := &file_scaffold_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2371,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{28}
+	return file_scaffold_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Join) GetName() string {
@@ -2043,6 +2430,27 @@ func (x *Join) GetNetns() string {
 	return ""
 }
 
+func (x *Join) GetOthers() []*Attach {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+func (x *Join) GetSignedUnix() int64 {
+	if x != nil {
+		return x.SignedUnix
+	}
+	return 0
+}
+
+func (x *Join) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
 // Where a host hangs on the network, as its first-hop router's HELLO told it.
 type Attachment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2057,7 +2465,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_scaffold_proto_msgTypes[29]
+	mi := &file_scaffold_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2477,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[29]
+	mi := &file_scaffold_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2490,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{29}
+	return file_scaffold_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Attachment) GetRouter() string {
@@ -2120,6 +2528,163 @@ func (x *Attachment) GetMtu() uint32 {
 	return 0
 }
 
+// The answer is Attached with the same serial.
+type Attach struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Serial        uint32                 `protobuf:"varint,1,opt,name=serial,proto3" json:"serial,omitempty"`
+	Attachment    *Attachment            `protobuf:"bytes,2,opt,name=attachment,proto3" json:"attachment,omitempty"`
+	Locator       string                 `protobuf:"bytes,3,opt,name=locator,proto3" json:"locator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attach) Reset() {
+	*x = Attach{}
+	mi := &file_scaffold_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attach) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attach) ProtoMessage() {}
+
+func (x *Attach) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attach.ProtoReflect.Descriptor instead.
+func (*Attach) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Attach) GetSerial() uint32 {
+	if x != nil {
+		return x.Serial
+	}
+	return 0
+}
+
+func (x *Attach) GetAttachment() *Attachment {
+	if x != nil {
+		return x.Attachment
+	}
+	return nil
+}
+
+func (x *Attach) GetLocator() string {
+	if x != nil {
+		return x.Locator
+	}
+	return ""
+}
+
+type Detach struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Locator       uint64                 `protobuf:"fixed64,1,opt,name=locator,proto3" json:"locator,omitempty"`
+	To            uint64                 `protobuf:"fixed64,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Detach) Reset() {
+	*x = Detach{}
+	mi := &file_scaffold_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Detach) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Detach) ProtoMessage() {}
+
+func (x *Detach) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Detach.ProtoReflect.Descriptor instead.
+func (*Detach) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *Detach) GetLocator() uint64 {
+	if x != nil {
+		return x.Locator
+	}
+	return 0
+}
+
+func (x *Detach) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+type Prefer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Locator       uint64                 `protobuf:"fixed64,1,opt,name=locator,proto3" json:"locator,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Prefer) Reset() {
+	*x = Prefer{}
+	mi := &file_scaffold_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Prefer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Prefer) ProtoMessage() {}
+
+func (x *Prefer) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Prefer.ProtoReflect.Descriptor instead.
+func (*Prefer) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Prefer) GetLocator() uint64 {
+	if x != nil {
+		return x.Locator
+	}
+	return 0
+}
+
 type Registrations struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*Registration        `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
@@ -2130,7 +2695,7 @@ type Registrations struct {
 
 func (x *Registrations) Reset() {
 	*x = Registrations{}
-	mi := &file_scaffold_proto_msgTypes[30]
+	mi := &file_scaffold_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2707,7 @@ func (x *Registrations) String() string {
 func (*Registrations) ProtoMessage() {}
 
 func (x *Registrations) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[30]
+	mi := &file_scaffold_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2720,7 @@ func (x *Registrations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registrations.ProtoReflect.Descriptor instead.
 func (*Registrations) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{30}
+	return file_scaffold_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Registrations) GetEntries() []*Registration {
@@ -2189,7 +2754,7 @@ type Registration struct {
 
 func (x *Registration) Reset() {
 	*x = Registration{}
-	mi := &file_scaffold_proto_msgTypes[31]
+	mi := &file_scaffold_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2201,7 +2766,7 @@ func (x *Registration) String() string {
 func (*Registration) ProtoMessage() {}
 
 func (x *Registration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[31]
+	mi := &file_scaffold_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2214,7 +2779,7 @@ func (x *Registration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registration.ProtoReflect.Descriptor instead.
 func (*Registration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{31}
+	return file_scaffold_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Registration) GetSs() uint32 {
@@ -2291,7 +2856,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_scaffold_proto_msgTypes[32]
+	mi := &file_scaffold_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2868,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[32]
+	mi := &file_scaffold_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2881,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{32}
+	return file_scaffold_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Load) GetFlows() uint32 {
@@ -2355,7 +2920,7 @@ type TripleLoad struct {
 
 func (x *TripleLoad) Reset() {
 	*x = TripleLoad{}
-	mi := &file_scaffold_proto_msgTypes[33]
+	mi := &file_scaffold_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2367,7 +2932,7 @@ func (x *TripleLoad) String() string {
 func (*TripleLoad) ProtoMessage() {}
 
 func (x *TripleLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[33]
+	mi := &file_scaffold_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2380,7 +2945,7 @@ func (x *TripleLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TripleLoad.ProtoReflect.Descriptor instead.
 func (*TripleLoad) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{33}
+	return file_scaffold_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TripleLoad) GetSs() uint32 {
@@ -2441,7 +3006,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_scaffold_proto_msgTypes[34]
+	mi := &file_scaffold_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +3018,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[34]
+	mi := &file_scaffold_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +3031,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{34}
+	return file_scaffold_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Leave) GetReason() string {
@@ -2485,6 +3050,8 @@ type HostOrder struct {
 	//	*HostOrder_Services
 	//	*HostOrder_Gone
 	//	*HostOrder_RegistrationRefused
+	//	*HostOrder_Attached
+	//	*HostOrder_Drain
 	Order         isHostOrder_Order `protobuf_oneof:"order"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2492,7 +3059,7 @@ type HostOrder struct {
 
 func (x *HostOrder) Reset() {
 	*x = HostOrder{}
-	mi := &file_scaffold_proto_msgTypes[35]
+	mi := &file_scaffold_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2504,7 +3071,7 @@ func (x *HostOrder) String() string {
 func (*HostOrder) ProtoMessage() {}
 
 func (x *HostOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[35]
+	mi := &file_scaffold_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2517,7 +3084,7 @@ func (x *HostOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostOrder.ProtoReflect.Descriptor instead.
 func (*HostOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{35}
+	return file_scaffold_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HostOrder) GetOrder() isHostOrder_Order {
@@ -2572,6 +3139,24 @@ func (x *HostOrder) GetRegistrationRefused() *RegistrationRefused {
 	return nil
 }
 
+func (x *HostOrder) GetAttached() *Attached {
+	if x != nil {
+		if x, ok := x.Order.(*HostOrder_Attached); ok {
+			return x.Attached
+		}
+	}
+	return nil
+}
+
+func (x *HostOrder) GetDrain() *DrainOrder {
+	if x != nil {
+		if x, ok := x.Order.(*HostOrder_Drain); ok {
+			return x.Drain
+		}
+	}
+	return nil
+}
+
 type isHostOrder_Order interface {
 	isHostOrder_Order()
 }
@@ -2596,6 +3181,14 @@ type HostOrder_RegistrationRefused struct {
 	RegistrationRefused *RegistrationRefused `protobuf:"bytes,5,opt,name=registration_refused,json=registrationRefused,proto3,oneof"`
 }
 
+type HostOrder_Attached struct {
+	Attached *Attached `protobuf:"bytes,6,opt,name=attached,proto3,oneof"`
+}
+
+type HostOrder_Drain struct {
+	Drain *DrainOrder `protobuf:"bytes,7,opt,name=drain,proto3,oneof"`
+}
+
 func (*HostOrder_Joined) isHostOrder_Order() {}
 
 func (*HostOrder_Refused) isHostOrder_Order() {}
@@ -2606,6 +3199,10 @@ func (*HostOrder_Gone) isHostOrder_Order() {}
 
 func (*HostOrder_RegistrationRefused) isHostOrder_Order() {}
 
+func (*HostOrder_Attached) isHostOrder_Order() {}
+
+func (*HostOrder_Drain) isHostOrder_Order() {}
+
 type Joined struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Network         string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
@@ -2614,14 +3211,18 @@ type Joined struct {
 	Domain          string                 `protobuf:"bytes,4,opt,name=domain,proto3" json:"domain,omitempty"`
 	Epoch           uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	ProbeIntervalMs uint32                 `protobuf:"varint,6,opt,name=probe_interval_ms,json=probeIntervalMs,proto3" json:"probe_interval_ms,omitempty"`
-	Routers         []string               `protobuf:"bytes,7,rep,name=routers,proto3" json:"routers,omitempty"` // locators whose PROBEs the edge answers
+	Routers         []string               `protobuf:"bytes,7,rep,name=routers,proto3" json:"routers,omitempty"`                         // locators whose PROBEs the edge answers
+	Trust           string                 `protobuf:"bytes,8,opt,name=trust,proto3" json:"trust,omitempty"`                             // "open", "keys"
+	NetworkKey      []byte                 `protobuf:"bytes,9,opt,name=network_key,json=networkKey,proto3" json:"network_key,omitempty"` // Ed25519, of the certificates; empty in an open network
+	Certificate     []byte                 `protobuf:"bytes,10,opt,name=certificate,proto3" json:"certificate,omitempty"`                // wire.Certificate for the locator
+	Others          []*Attached            `protobuf:"bytes,11,rep,name=others,proto3" json:"others,omitempty"`                          // of Join.others
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Joined) Reset() {
 	*x = Joined{}
-	mi := &file_scaffold_proto_msgTypes[36]
+	mi := &file_scaffold_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2633,7 +3234,7 @@ func (x *Joined) String() string {
 func (*Joined) ProtoMessage() {}
 
 func (x *Joined) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[36]
+	mi := &file_scaffold_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2646,7 +3247,7 @@ func (x *Joined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Joined.ProtoReflect.Descriptor instead.
 func (*Joined) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{36}
+	return file_scaffold_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Joined) GetNetwork() string {
@@ -2698,6 +3299,171 @@ func (x *Joined) GetRouters() []string {
 	return nil
 }
 
+func (x *Joined) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
+}
+
+func (x *Joined) GetNetworkKey() []byte {
+	if x != nil {
+		return x.NetworkKey
+	}
+	return nil
+}
+
+func (x *Joined) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *Joined) GetOthers() []*Attached {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+type Attached struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Serial        uint32                 `protobuf:"varint,1,opt,name=serial,proto3" json:"serial,omitempty"`
+	Locator       string                 `protobuf:"bytes,2,opt,name=locator,proto3" json:"locator,omitempty"`
+	Certificate   []byte                 `protobuf:"bytes,3,opt,name=certificate,proto3" json:"certificate,omitempty"`
+	Refused       string                 `protobuf:"bytes,4,opt,name=refused,proto3" json:"refused,omitempty"`
+	Retry         bool                   `protobuf:"varint,5,opt,name=retry,proto3" json:"retry,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attached) Reset() {
+	*x = Attached{}
+	mi := &file_scaffold_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attached) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attached) ProtoMessage() {}
+
+func (x *Attached) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attached.ProtoReflect.Descriptor instead.
+func (*Attached) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *Attached) GetSerial() uint32 {
+	if x != nil {
+		return x.Serial
+	}
+	return 0
+}
+
+func (x *Attached) GetLocator() string {
+	if x != nil {
+		return x.Locator
+	}
+	return ""
+}
+
+func (x *Attached) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *Attached) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
+func (x *Attached) GetRetry() bool {
+	if x != nil {
+		return x.Retry
+	}
+	return false
+}
+
+// What the host is to do with the flows of a service that it serves: "wait", "shed", or "" to serve on.
+type DrainOrder struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ss            uint32                 `protobuf:"varint,1,opt,name=ss,proto3" json:"ss,omitempty"`
+	Suffix        uint64                 `protobuf:"fixed64,2,opt,name=suffix,proto3" json:"suffix,omitempty"`
+	Mode          string                 `protobuf:"bytes,3,opt,name=mode,proto3" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainOrder) Reset() {
+	*x = DrainOrder{}
+	mi := &file_scaffold_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainOrder) ProtoMessage() {}
+
+func (x *DrainOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainOrder.ProtoReflect.Descriptor instead.
+func (*DrainOrder) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *DrainOrder) GetSs() uint32 {
+	if x != nil {
+		return x.Ss
+	}
+	return 0
+}
+
+func (x *DrainOrder) GetSuffix() uint64 {
+	if x != nil {
+		return x.Suffix
+	}
+	return 0
+}
+
+func (x *DrainOrder) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
 type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -2708,7 +3474,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_scaffold_proto_msgTypes[37]
+	mi := &file_scaffold_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +3486,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[37]
+	mi := &file_scaffold_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +3499,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{37}
+	return file_scaffold_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Refused) GetReason() string {
@@ -2759,7 +3525,7 @@ type ServicePolicies struct {
 
 func (x *ServicePolicies) Reset() {
 	*x = ServicePolicies{}
-	mi := &file_scaffold_proto_msgTypes[38]
+	mi := &file_scaffold_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +3537,7 @@ func (x *ServicePolicies) String() string {
 func (*ServicePolicies) ProtoMessage() {}
 
 func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[38]
+	mi := &file_scaffold_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +3550,7 @@ func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicies.ProtoReflect.Descriptor instead.
 func (*ServicePolicies) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{38}
+	return file_scaffold_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ServicePolicies) GetEntries() []*ServicePolicy {
@@ -2807,7 +3573,7 @@ type ServicePolicy struct {
 
 func (x *ServicePolicy) Reset() {
 	*x = ServicePolicy{}
-	mi := &file_scaffold_proto_msgTypes[39]
+	mi := &file_scaffold_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2819,7 +3585,7 @@ func (x *ServicePolicy) String() string {
 func (*ServicePolicy) ProtoMessage() {}
 
 func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[39]
+	mi := &file_scaffold_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2832,7 +3598,7 @@ func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicy.ProtoReflect.Descriptor instead.
 func (*ServicePolicy) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{39}
+	return file_scaffold_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ServicePolicy) GetName() string {
@@ -2879,7 +3645,7 @@ type LocatorsGone struct {
 
 func (x *LocatorsGone) Reset() {
 	*x = LocatorsGone{}
-	mi := &file_scaffold_proto_msgTypes[40]
+	mi := &file_scaffold_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3657,7 @@ func (x *LocatorsGone) String() string {
 func (*LocatorsGone) ProtoMessage() {}
 
 func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[40]
+	mi := &file_scaffold_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3670,7 @@ func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatorsGone.ProtoReflect.Descriptor instead.
 func (*LocatorsGone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{40}
+	return file_scaffold_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *LocatorsGone) GetLocators() []uint64 {
@@ -2924,7 +3690,7 @@ type RegistrationRefused struct {
 
 func (x *RegistrationRefused) Reset() {
 	*x = RegistrationRefused{}
-	mi := &file_scaffold_proto_msgTypes[41]
+	mi := &file_scaffold_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2936,7 +3702,7 @@ func (x *RegistrationRefused) String() string {
 func (*RegistrationRefused) ProtoMessage() {}
 
 func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[41]
+	mi := &file_scaffold_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2949,7 +3715,7 @@ func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegistrationRefused.ProtoReflect.Descriptor instead.
 func (*RegistrationRefused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{41}
+	return file_scaffold_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RegistrationRefused) GetRegistration() *Registration {
@@ -2982,7 +3748,7 @@ type RouterReport struct {
 
 func (x *RouterReport) Reset() {
 	*x = RouterReport{}
-	mi := &file_scaffold_proto_msgTypes[42]
+	mi := &file_scaffold_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3760,7 @@ func (x *RouterReport) String() string {
 func (*RouterReport) ProtoMessage() {}
 
 func (x *RouterReport) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[42]
+	mi := &file_scaffold_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3773,7 @@ func (x *RouterReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterReport.ProtoReflect.Descriptor instead.
 func (*RouterReport) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{42}
+	return file_scaffold_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RouterReport) GetReport() isRouterReport_Report {
@@ -3110,7 +3876,7 @@ type RouterJoin struct {
 
 func (x *RouterJoin) Reset() {
 	*x = RouterJoin{}
-	mi := &file_scaffold_proto_msgTypes[43]
+	mi := &file_scaffold_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3122,7 +3888,7 @@ func (x *RouterJoin) String() string {
 func (*RouterJoin) ProtoMessage() {}
 
 func (x *RouterJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[43]
+	mi := &file_scaffold_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3135,7 +3901,7 @@ func (x *RouterJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoin.ProtoReflect.Descriptor instead.
 func (*RouterJoin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{43}
+	return file_scaffold_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RouterJoin) GetName() string {
@@ -3189,7 +3955,7 @@ type Neighbours struct {
 
 func (x *Neighbours) Reset() {
 	*x = Neighbours{}
-	mi := &file_scaffold_proto_msgTypes[44]
+	mi := &file_scaffold_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3201,7 +3967,7 @@ func (x *Neighbours) String() string {
 func (*Neighbours) ProtoMessage() {}
 
 func (x *Neighbours) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[44]
+	mi := &file_scaffold_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3214,7 +3980,7 @@ func (x *Neighbours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbours.ProtoReflect.Descriptor instead.
 func (*Neighbours) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{44}
+	return file_scaffold_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Neighbours) GetLinks() []*Neighbour {
@@ -3239,7 +4005,7 @@ type Neighbour struct {
 
 func (x *Neighbour) Reset() {
 	*x = Neighbour{}
-	mi := &file_scaffold_proto_msgTypes[45]
+	mi := &file_scaffold_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3251,7 +4017,7 @@ func (x *Neighbour) String() string {
 func (*Neighbour) ProtoMessage() {}
 
 func (x *Neighbour) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[45]
+	mi := &file_scaffold_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3264,7 +4030,7 @@ func (x *Neighbour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
 func (*Neighbour) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{45}
+	return file_scaffold_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Neighbour) GetPort() string {
@@ -3325,7 +4091,7 @@ type HostStates struct {
 
 func (x *HostStates) Reset() {
 	*x = HostStates{}
-	mi := &file_scaffold_proto_msgTypes[46]
+	mi := &file_scaffold_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +4103,7 @@ func (x *HostStates) String() string {
 func (*HostStates) ProtoMessage() {}
 
 func (x *HostStates) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[46]
+	mi := &file_scaffold_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +4116,7 @@ func (x *HostStates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStates.ProtoReflect.Descriptor instead.
 func (*HostStates) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{46}
+	return file_scaffold_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *HostStates) GetHosts() []*HostState {
@@ -3372,7 +4138,7 @@ type HostState struct {
 
 func (x *HostState) Reset() {
 	*x = HostState{}
-	mi := &file_scaffold_proto_msgTypes[47]
+	mi := &file_scaffold_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +4150,7 @@ func (x *HostState) String() string {
 func (*HostState) ProtoMessage() {}
 
 func (x *HostState) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[47]
+	mi := &file_scaffold_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +4163,7 @@ func (x *HostState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostState.ProtoReflect.Descriptor instead.
 func (*HostState) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{47}
+	return file_scaffold_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *HostState) GetLocator() uint64 {
@@ -3440,7 +4206,7 @@ type RouterCounters struct {
 
 func (x *RouterCounters) Reset() {
 	*x = RouterCounters{}
-	mi := &file_scaffold_proto_msgTypes[48]
+	mi := &file_scaffold_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3452,7 +4218,7 @@ func (x *RouterCounters) String() string {
 func (*RouterCounters) ProtoMessage() {}
 
 func (x *RouterCounters) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[48]
+	mi := &file_scaffold_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3465,7 +4231,7 @@ func (x *RouterCounters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterCounters.ProtoReflect.Descriptor instead.
 func (*RouterCounters) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{48}
+	return file_scaffold_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RouterCounters) GetCounters() map[string]uint64 {
@@ -3506,7 +4272,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_scaffold_proto_msgTypes[49]
+	mi := &file_scaffold_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3518,7 +4284,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[49]
+	mi := &file_scaffold_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3531,7 +4297,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{49}
+	return file_scaffold_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Applied) GetGeneration() uint64 {
@@ -3567,7 +4333,7 @@ type RouterOrder struct {
 
 func (x *RouterOrder) Reset() {
 	*x = RouterOrder{}
-	mi := &file_scaffold_proto_msgTypes[50]
+	mi := &file_scaffold_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3579,7 +4345,7 @@ func (x *RouterOrder) String() string {
 func (*RouterOrder) ProtoMessage() {}
 
 func (x *RouterOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[50]
+	mi := &file_scaffold_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3592,7 +4358,7 @@ func (x *RouterOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterOrder.ProtoReflect.Descriptor instead.
 func (*RouterOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{50}
+	return file_scaffold_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RouterOrder) GetOrder() isRouterOrder_Order {
@@ -3695,7 +4461,7 @@ type RouterJoined struct {
 
 func (x *RouterJoined) Reset() {
 	*x = RouterJoined{}
-	mi := &file_scaffold_proto_msgTypes[51]
+	mi := &file_scaffold_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3707,7 +4473,7 @@ func (x *RouterJoined) String() string {
 func (*RouterJoined) ProtoMessage() {}
 
 func (x *RouterJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[51]
+	mi := &file_scaffold_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3720,7 +4486,7 @@ func (x *RouterJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoined.ProtoReflect.Descriptor instead.
 func (*RouterJoined) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{51}
+	return file_scaffold_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RouterJoined) GetNetwork() string {
@@ -3774,7 +4540,7 @@ type SnapshotBegin struct {
 
 func (x *SnapshotBegin) Reset() {
 	*x = SnapshotBegin{}
-	mi := &file_scaffold_proto_msgTypes[52]
+	mi := &file_scaffold_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3786,7 +4552,7 @@ func (x *SnapshotBegin) String() string {
 func (*SnapshotBegin) ProtoMessage() {}
 
 func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[52]
+	mi := &file_scaffold_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3799,7 +4565,7 @@ func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotBegin.ProtoReflect.Descriptor instead.
 func (*SnapshotBegin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{52}
+	return file_scaffold_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *SnapshotBegin) GetGeneration() uint64 {
@@ -3818,7 +4584,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_scaffold_proto_msgTypes[53]
+	mi := &file_scaffold_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3830,7 +4596,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[53]
+	mi := &file_scaffold_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3843,7 +4609,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{53}
+	return file_scaffold_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Commit) GetGeneration() uint64 {
@@ -3861,13 +4627,14 @@ type Rules struct {
 	Resolutions   []*Resolution          `protobuf:"bytes,4,rep,name=resolutions,proto3" json:"resolutions,omitempty"`
 	Probes        []*Probe               `protobuf:"bytes,5,rep,name=probes,proto3" json:"probes,omitempty"`
 	Redirects     []*Redirect            `protobuf:"bytes,6,rep,name=redirects,proto3" json:"redirects,omitempty"`
+	Gone          []*Gone                `protobuf:"bytes,7,rep,name=gone,proto3" json:"gone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Rules) Reset() {
 	*x = Rules{}
-	mi := &file_scaffold_proto_msgTypes[54]
+	mi := &file_scaffold_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3879,7 +4646,7 @@ func (x *Rules) String() string {
 func (*Rules) ProtoMessage() {}
 
 func (x *Rules) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[54]
+	mi := &file_scaffold_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3892,7 +4659,7 @@ func (x *Rules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rules.ProtoReflect.Descriptor instead.
 func (*Rules) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{54}
+	return file_scaffold_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Rules) GetGeneration() uint64 {
@@ -3937,6 +4704,13 @@ func (x *Rules) GetRedirects() []*Redirect {
 	return nil
 }
 
+func (x *Rules) GetGone() []*Gone {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
 type Route struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
@@ -3950,7 +4724,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_scaffold_proto_msgTypes[55]
+	mi := &file_scaffold_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3962,7 +4736,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[55]
+	mi := &file_scaffold_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3975,7 +4749,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{55}
+	return file_scaffold_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Route) GetPrefix() string {
@@ -4027,7 +4801,7 @@ type ServiceRule struct {
 
 func (x *ServiceRule) Reset() {
 	*x = ServiceRule{}
-	mi := &file_scaffold_proto_msgTypes[56]
+	mi := &file_scaffold_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4039,7 +4813,7 @@ func (x *ServiceRule) String() string {
 func (*ServiceRule) ProtoMessage() {}
 
 func (x *ServiceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[56]
+	mi := &file_scaffold_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4052,7 +4826,7 @@ func (x *ServiceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRule.ProtoReflect.Descriptor instead.
 func (*ServiceRule) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{56}
+	return file_scaffold_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ServiceRule) GetSs() uint32 {
@@ -4103,7 +4877,7 @@ type Resolution struct {
 
 func (x *Resolution) Reset() {
 	*x = Resolution{}
-	mi := &file_scaffold_proto_msgTypes[57]
+	mi := &file_scaffold_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4115,7 +4889,7 @@ func (x *Resolution) String() string {
 func (*Resolution) ProtoMessage() {}
 
 func (x *Resolution) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[57]
+	mi := &file_scaffold_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4128,7 +4902,7 @@ func (x *Resolution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolution.ProtoReflect.Descriptor instead.
 func (*Resolution) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{57}
+	return file_scaffold_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Resolution) GetSs() uint32 {
@@ -4176,7 +4950,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_scaffold_proto_msgTypes[58]
+	mi := &file_scaffold_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +4962,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[58]
+	mi := &file_scaffold_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +4975,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{58}
+	return file_scaffold_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Target) GetLocator() uint64 {
@@ -4230,7 +5004,7 @@ type Probe struct {
 
 func (x *Probe) Reset() {
 	*x = Probe{}
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4242,7 +5016,7 @@ func (x *Probe) String() string {
 func (*Probe) ProtoMessage() {}
 
 func (x *Probe) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4255,7 +5029,7 @@ func (x *Probe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Probe.ProtoReflect.Descriptor instead.
 func (*Probe) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{59}
+	return file_scaffold_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Probe) GetLocator() uint64 {
@@ -4279,6 +5053,59 @@ func (x *Probe) GetGone() bool {
 	return false
 }
 
+// A locator of this router's hosts at which nobody is: senders are told by FAIL. back: no longer so.
+type Gone struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Locator       uint64                 `protobuf:"fixed64,1,opt,name=locator,proto3" json:"locator,omitempty"`
+	Back          bool                   `protobuf:"varint,2,opt,name=back,proto3" json:"back,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Gone) Reset() {
+	*x = Gone{}
+	mi := &file_scaffold_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Gone) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Gone) ProtoMessage() {}
+
+func (x *Gone) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Gone.ProtoReflect.Descriptor instead.
+func (*Gone) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *Gone) GetLocator() uint64 {
+	if x != nil {
+		return x.Locator
+	}
+	return 0
+}
+
+func (x *Gone) GetBack() bool {
+	if x != nil {
+		return x.Back
+	}
+	return false
+}
+
 type Redirect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          uint64                 `protobuf:"fixed64,1,opt,name=from,proto3" json:"from,omitempty"`
@@ -4290,7 +5117,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4302,7 +5129,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4315,7 +5142,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{60}
+	return file_scaffold_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Redirect) GetFrom() uint64 {
@@ -4347,7 +5174,7 @@ type GetHostStatusRequest struct {
 
 func (x *GetHostStatusRequest) Reset() {
 	*x = GetHostStatusRequest{}
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4359,7 +5186,7 @@ func (x *GetHostStatusRequest) String() string {
 func (*GetHostStatusRequest) ProtoMessage() {}
 
 func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4372,7 +5199,7 @@ func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetHostStatusRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{61}
+	return file_scaffold_proto_rawDescGZIP(), []int{72}
 }
 
 type HostStatus struct {
@@ -4394,7 +5221,7 @@ type HostStatus struct {
 
 func (x *HostStatus) Reset() {
 	*x = HostStatus{}
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4406,7 +5233,7 @@ func (x *HostStatus) String() string {
 func (*HostStatus) ProtoMessage() {}
 
 func (x *HostStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4419,7 +5246,7 @@ func (x *HostStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStatus.ProtoReflect.Descriptor instead.
 func (*HostStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{62}
+	return file_scaffold_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *HostStatus) GetName() string {
@@ -4510,7 +5337,7 @@ type Feature struct {
 
 func (x *Feature) Reset() {
 	*x = Feature{}
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4522,7 +5349,7 @@ func (x *Feature) String() string {
 func (*Feature) ProtoMessage() {}
 
 func (x *Feature) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4535,7 +5362,7 @@ func (x *Feature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feature.ProtoReflect.Descriptor instead.
 func (*Feature) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{63}
+	return file_scaffold_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Feature) GetName() string {
@@ -4572,7 +5399,7 @@ type Uplink struct {
 
 func (x *Uplink) Reset() {
 	*x = Uplink{}
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4584,7 +5411,7 @@ func (x *Uplink) String() string {
 func (*Uplink) ProtoMessage() {}
 
 func (x *Uplink) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4597,7 +5424,7 @@ func (x *Uplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Uplink.ProtoReflect.Descriptor instead.
 func (*Uplink) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{64}
+	return file_scaffold_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Uplink) GetInterface() string {
@@ -4645,7 +5472,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4657,7 +5484,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4670,7 +5497,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{65}
+	return file_scaffold_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListFlowsRequest) GetService() string {
@@ -4697,7 +5524,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4709,7 +5536,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4722,7 +5549,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{66}
+	return file_scaffold_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListFlowsResponse) GetFlows() []*Flow {
@@ -4754,13 +5581,16 @@ type Flow struct {
 	Process       string                 `protobuf:"bytes,11,opt,name=process,proto3" json:"process,omitempty"`
 	Host          string                 `protobuf:"bytes,12,opt,name=host,proto3" json:"host,omitempty"`
 	IdleMs        int64                  `protobuf:"varint,13,opt,name=idle_ms,json=idleMs,proto3" json:"idle_ms,omitempty"`
+	Stable        string                 `protobuf:"bytes,14,opt,name=stable,proto3" json:"stable,omitempty"` // stable identifier: the client's first address on the wire
+	Uplink        string                 `protobuf:"bytes,15,opt,name=uplink,proto3" json:"uplink,omitempty"` // interface that it leaves by
+	Moves         uint32                 `protobuf:"varint,16,opt,name=moves,proto3" json:"moves,omitempty"`  // of this end
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4772,7 +5602,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4785,7 +5615,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{67}
+	return file_scaffold_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Flow) GetId() string {
@@ -4879,6 +5709,27 @@ func (x *Flow) GetIdleMs() int64 {
 	return 0
 }
 
+func (x *Flow) GetStable() string {
+	if x != nil {
+		return x.Stable
+	}
+	return ""
+}
+
+func (x *Flow) GetUplink() string {
+	if x != nil {
+		return x.Uplink
+	}
+	return ""
+}
+
+func (x *Flow) GetMoves() uint32 {
+	if x != nil {
+		return x.Moves
+	}
+	return 0
+}
+
 type WhoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Address       string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
@@ -4888,7 +5739,7 @@ type WhoRequest struct {
 
 func (x *WhoRequest) Reset() {
 	*x = WhoRequest{}
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4900,7 +5751,7 @@ func (x *WhoRequest) String() string {
 func (*WhoRequest) ProtoMessage() {}
 
 func (x *WhoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4913,7 +5764,7 @@ func (x *WhoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoRequest.ProtoReflect.Descriptor instead.
 func (*WhoRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{68}
+	return file_scaffold_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *WhoRequest) GetAddress() string {
@@ -4931,7 +5782,7 @@ type ListRegistrationsRequest struct {
 
 func (x *ListRegistrationsRequest) Reset() {
 	*x = ListRegistrationsRequest{}
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4943,7 +5794,7 @@ func (x *ListRegistrationsRequest) String() string {
 func (*ListRegistrationsRequest) ProtoMessage() {}
 
 func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4956,7 +5807,7 @@ func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsRequest.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{69}
+	return file_scaffold_proto_rawDescGZIP(), []int{80}
 }
 
 type ListRegistrationsResponse struct {
@@ -4968,7 +5819,7 @@ type ListRegistrationsResponse struct {
 
 func (x *ListRegistrationsResponse) Reset() {
 	*x = ListRegistrationsResponse{}
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4980,7 +5831,7 @@ func (x *ListRegistrationsResponse) String() string {
 func (*ListRegistrationsResponse) ProtoMessage() {}
 
 func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4993,7 +5844,7 @@ func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsResponse.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{70}
+	return file_scaffold_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListRegistrationsResponse) GetRegistrations() []*LocalRegistration {
@@ -5019,7 +5870,7 @@ type LocalRegistration struct {
 
 func (x *LocalRegistration) Reset() {
 	*x = LocalRegistration{}
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5031,7 +5882,7 @@ func (x *LocalRegistration) String() string {
 func (*LocalRegistration) ProtoMessage() {}
 
 func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5044,7 +5895,7 @@ func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalRegistration.ProtoReflect.Descriptor instead.
 func (*LocalRegistration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{71}
+	return file_scaffold_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *LocalRegistration) GetService() string {
@@ -5103,6 +5954,796 @@ func (x *LocalRegistration) GetAcceptQueue() uint32 {
 	return 0
 }
 
+// Which flows: of the one with the identifier (a socketID or a stable identifier), of the service, of the
+// interface; what is empty does not matter, but one is given.
+type MoveFlowsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flow          string                 `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	Service       string                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
+	From          string                 `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
+	To            string                 `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveFlowsRequest) Reset() {
+	*x = MoveFlowsRequest{}
+	mi := &file_scaffold_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveFlowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveFlowsRequest) ProtoMessage() {}
+
+func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveFlowsRequest.ProtoReflect.Descriptor instead.
+func (*MoveFlowsRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *MoveFlowsRequest) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+func (x *MoveFlowsRequest) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *MoveFlowsRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *MoveFlowsRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+type MoveFlowsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Moved         uint32                 `protobuf:"varint,1,opt,name=moved,proto3" json:"moved,omitempty"`
+	Failed        uint32                 `protobuf:"varint,2,opt,name=failed,proto3" json:"failed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveFlowsResponse) Reset() {
+	*x = MoveFlowsResponse{}
+	mi := &file_scaffold_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveFlowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveFlowsResponse) ProtoMessage() {}
+
+func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveFlowsResponse.ProtoReflect.Descriptor instead.
+func (*MoveFlowsResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *MoveFlowsResponse) GetMoved() uint32 {
+	if x != nil {
+		return x.Moved
+	}
+	return 0
+}
+
+func (x *MoveFlowsResponse) GetFailed() uint32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+type BiographyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flow          string                 `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BiographyRequest) Reset() {
+	*x = BiographyRequest{}
+	mi := &file_scaffold_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BiographyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BiographyRequest) ProtoMessage() {}
+
+func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BiographyRequest.ProtoReflect.Descriptor instead.
+func (*BiographyRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *BiographyRequest) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
+}
+
+type FlowStory struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flow          *Flow                  `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	Chapters      []*Chapter             `protobuf:"bytes,2,rep,name=chapters,proto3" json:"chapters,omitempty"`
+	Ended         bool                   `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowStory) Reset() {
+	*x = FlowStory{}
+	mi := &file_scaffold_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowStory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowStory) ProtoMessage() {}
+
+func (x *FlowStory) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowStory.ProtoReflect.Descriptor instead.
+func (*FlowStory) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{86}
+}
+
+func (x *FlowStory) GetFlow() *Flow {
+	if x != nil {
+		return x.Flow
+	}
+	return nil
+}
+
+func (x *FlowStory) GetChapters() []*Chapter {
+	if x != nil {
+		return x.Chapters
+	}
+	return nil
+}
+
+func (x *FlowStory) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+type Chapter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UnixNs        int64                  `protobuf:"varint,1,opt,name=unix_ns,json=unixNs,proto3" json:"unix_ns,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`                       // "begin", "move", "peer-move", "failover", "stall", "kick", "fail", "end"
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`                       // one line for people
+	StallNs       int64                  `protobuf:"varint,4,opt,name=stall_ns,json=stallNs,proto3" json:"stall_ns,omitempty"` // how long nothing came through, where that is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Chapter) Reset() {
+	*x = Chapter{}
+	mi := &file_scaffold_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Chapter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Chapter) ProtoMessage() {}
+
+func (x *Chapter) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Chapter.ProtoReflect.Descriptor instead.
+func (*Chapter) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *Chapter) GetUnixNs() int64 {
+	if x != nil {
+		return x.UnixNs
+	}
+	return 0
+}
+
+func (x *Chapter) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Chapter) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Chapter) GetStallNs() int64 {
+	if x != nil {
+		return x.StallNs
+	}
+	return 0
+}
+
+type ServeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Proto         string                 `protobuf:"bytes,2,opt,name=proto,proto3" json:"proto,omitempty"`
+	Port          uint32                 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	CanResume     bool                   `protobuf:"varint,4,opt,name=can_resume,json=canResume,proto3" json:"can_resume,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServeRequest) Reset() {
+	*x = ServeRequest{}
+	mi := &file_scaffold_proto_msgTypes[88]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServeRequest) ProtoMessage() {}
+
+func (x *ServeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[88]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
+func (*ServeRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{88}
+}
+
+func (x *ServeRequest) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *ServeRequest) GetProto() string {
+	if x != nil {
+		return x.Proto
+	}
+	return ""
+}
+
+func (x *ServeRequest) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *ServeRequest) GetCanResume() bool {
+	if x != nil {
+		return x.CanResume
+	}
+	return false
+}
+
+type ServeNotice struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServeNotice) Reset() {
+	*x = ServeNotice{}
+	mi := &file_scaffold_proto_msgTypes[89]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServeNotice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServeNotice) ProtoMessage() {}
+
+func (x *ServeNotice) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[89]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServeNotice.ProtoReflect.Descriptor instead.
+func (*ServeNotice) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{89}
+}
+
+func (x *ServeNotice) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+type IdentifyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Proto         string                 `protobuf:"bytes,1,opt,name=proto,proto3" json:"proto,omitempty"`
+	Local         string                 `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
+	Peer          string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentifyRequest) Reset() {
+	*x = IdentifyRequest{}
+	mi := &file_scaffold_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentifyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentifyRequest) ProtoMessage() {}
+
+func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentifyRequest.ProtoReflect.Descriptor instead.
+func (*IdentifyRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{90}
+}
+
+func (x *IdentifyRequest) GetProto() string {
+	if x != nil {
+		return x.Proto
+	}
+	return ""
+}
+
+func (x *IdentifyRequest) GetLocal() string {
+	if x != nil {
+		return x.Local
+	}
+	return ""
+}
+
+func (x *IdentifyRequest) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+type FlowIdentity struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stable        string                 `protobuf:"bytes,1,opt,name=stable,proto3" json:"stable,omitempty"`
+	Resumed       bool                   `protobuf:"varint,2,opt,name=resumed,proto3" json:"resumed,omitempty"`   // it began at another instance
+	Received      uint64                 `protobuf:"varint,3,opt,name=received,proto3" json:"received,omitempty"` // bytes of the client's that were acknowledged before it came here
+	Sent          uint64                 `protobuf:"varint,4,opt,name=sent,proto3" json:"sent,omitempty"`         // bytes that the client had before it came here
+	Service       string                 `protobuf:"bytes,5,opt,name=service,proto3" json:"service,omitempty"`
+	PeerHost      string                 `protobuf:"bytes,6,opt,name=peer_host,json=peerHost,proto3" json:"peer_host,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowIdentity) Reset() {
+	*x = FlowIdentity{}
+	mi := &file_scaffold_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowIdentity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowIdentity) ProtoMessage() {}
+
+func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowIdentity.ProtoReflect.Descriptor instead.
+func (*FlowIdentity) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *FlowIdentity) GetStable() string {
+	if x != nil {
+		return x.Stable
+	}
+	return ""
+}
+
+func (x *FlowIdentity) GetResumed() bool {
+	if x != nil {
+		return x.Resumed
+	}
+	return false
+}
+
+func (x *FlowIdentity) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *FlowIdentity) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *FlowIdentity) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *FlowIdentity) GetPeerHost() string {
+	if x != nil {
+		return x.PeerHost
+	}
+	return ""
+}
+
+type FailFlowsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Proto         string                 `protobuf:"bytes,2,opt,name=proto,proto3" json:"proto,omitempty"`
+	Port          uint32                 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	Local         string                 `protobuf:"bytes,4,opt,name=local,proto3" json:"local,omitempty"`
+	Peer          string                 `protobuf:"bytes,5,opt,name=peer,proto3" json:"peer,omitempty"`
+	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailFlowsRequest) Reset() {
+	*x = FailFlowsRequest{}
+	mi := &file_scaffold_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailFlowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailFlowsRequest) ProtoMessage() {}
+
+func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailFlowsRequest.ProtoReflect.Descriptor instead.
+func (*FailFlowsRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{92}
+}
+
+func (x *FailFlowsRequest) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *FailFlowsRequest) GetProto() string {
+	if x != nil {
+		return x.Proto
+	}
+	return ""
+}
+
+func (x *FailFlowsRequest) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *FailFlowsRequest) GetLocal() string {
+	if x != nil {
+		return x.Local
+	}
+	return ""
+}
+
+func (x *FailFlowsRequest) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *FailFlowsRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type FailFlowsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Failed        uint32                 `protobuf:"varint,1,opt,name=failed,proto3" json:"failed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailFlowsResponse) Reset() {
+	*x = FailFlowsResponse{}
+	mi := &file_scaffold_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailFlowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailFlowsResponse) ProtoMessage() {}
+
+func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailFlowsResponse.ProtoReflect.Descriptor instead.
+func (*FailFlowsResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{93}
+}
+
+func (x *FailFlowsResponse) GetFailed() uint32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+type DrainLocalRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Mode          string                 `protobuf:"bytes,2,opt,name=mode,proto3" json:"mode,omitempty"`
+	Undrain       bool                   `protobuf:"varint,3,opt,name=undrain,proto3" json:"undrain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainLocalRequest) Reset() {
+	*x = DrainLocalRequest{}
+	mi := &file_scaffold_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainLocalRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainLocalRequest) ProtoMessage() {}
+
+func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainLocalRequest.ProtoReflect.Descriptor instead.
+func (*DrainLocalRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *DrainLocalRequest) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *DrainLocalRequest) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *DrainLocalRequest) GetUndrain() bool {
+	if x != nil {
+		return x.Undrain
+	}
+	return false
+}
+
+type DrainProgress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flows         uint32                 `protobuf:"varint,1,opt,name=flows,proto3" json:"flows,omitempty"`
+	Shed          uint32                 `protobuf:"varint,2,opt,name=shed,proto3" json:"shed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainProgress) Reset() {
+	*x = DrainProgress{}
+	mi := &file_scaffold_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainProgress) ProtoMessage() {}
+
+func (x *DrainProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
+func (*DrainProgress) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *DrainProgress) GetFlows() uint32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *DrainProgress) GetShed() uint32 {
+	if x != nil {
+		return x.Shed
+	}
+	return 0
+}
+
 var File_scaffold_proto protoreflect.FileDescriptor
 
 const file_scaffold_proto_rawDesc = "" +
@@ -5152,12 +6793,34 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x10SetWeightRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x16\n" +
-	"\x06weight\x18\x03 \x01(\rR\x06weight\"f\n" +
+	"\x06weight\x18\x03 \x01(\rR\x06weight\"z\n" +
 	"\fDrainRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x18\n" +
 	"\aundrain\x18\x03 \x01(\bR\aundrain\x12\x14\n" +
-	"\x05force\x18\x04 \x01(\bR\x05force\"\x9a\x01\n" +
+	"\x05force\x18\x04 \x01(\bR\x05force\x12\x12\n" +
+	"\x04mode\x18\x05 \x01(\tR\x04mode\"\x83\x01\n" +
+	"\x10DrainHostRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x18\n" +
+	"\aundrain\x18\x02 \x01(\bR\aundrain\x12\x14\n" +
+	"\x05force\x18\x03 \x01(\bR\x05force\x12\x12\n" +
+	"\x04mode\x18\x04 \x01(\tR\x04mode\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"[\n" +
+	"\x11DrainHostResponse\x120\n" +
+	"\bservices\x18\x01 \x03(\v2\x14.scaffold.v1.DrainedR\bservices\x12\x14\n" +
+	"\x05flows\x18\x02 \x01(\rR\x05flows\"}\n" +
+	"\aDrained\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x12\n" +
+	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x14\n" +
+	"\x05flows\x18\x03 \x01(\rR\x05flows\x12\x16\n" +
+	"\x06others\x18\x04 \x01(\rR\x06others\x12\x16\n" +
+	"\x06breaks\x18\x05 \x01(\tR\x06breaks\"$\n" +
+	"\x0eExplainRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x84\x01\n" +
+	"\fServiceStory\x12.\n" +
+	"\aservice\x18\x01 \x01(\v2\x14.scaffold.v1.ServiceR\aservice\x12\x18\n" +
+	"\areasons\x18\x02 \x03(\tR\areasons\x12*\n" +
+	"\x06events\x18\x03 \x03(\v2\x12.scaffold.v1.EventR\x06events\"\x9a\x01\n" +
 	"\x06Policy\x12\x1a\n" +
 	"\bfailover\x18\x01 \x01(\tR\bfailover\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\tR\x05drain\x12\x14\n" +
@@ -5252,15 +6915,19 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1f\n" +
 	"\vttl_seconds\x18\x04 \x01(\rR\n" +
 	"ttlSeconds\x12+\n" +
-	"\x06policy\x18\x05 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\"\x82\x02\n" +
+	"\x06policy\x18\x05 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\"\xbb\x03\n" +
 	"\n" +
 	"HostReport\x12'\n" +
 	"\x04join\x18\x01 \x01(\v2\x11.scaffold.v1.JoinH\x00R\x04join\x128\n" +
 	"\bsnapshot\x18\x02 \x01(\v2\x1a.scaffold.v1.RegistrationsH\x00R\bsnapshot\x122\n" +
 	"\x05delta\x18\x03 \x01(\v2\x1a.scaffold.v1.RegistrationsH\x00R\x05delta\x12'\n" +
 	"\x04load\x18\x04 \x01(\v2\x11.scaffold.v1.LoadH\x00R\x04load\x12*\n" +
-	"\x05leave\x18\x05 \x01(\v2\x12.scaffold.v1.LeaveH\x00R\x05leaveB\b\n" +
-	"\x06report\"\xe4\x01\n" +
+	"\x05leave\x18\x05 \x01(\v2\x12.scaffold.v1.LeaveH\x00R\x05leave\x12-\n" +
+	"\x06attach\x18\x06 \x01(\v2\x13.scaffold.v1.AttachH\x00R\x06attach\x12-\n" +
+	"\x06detach\x18\a \x01(\v2\x13.scaffold.v1.DetachH\x00R\x06detach\x12-\n" +
+	"\x06prefer\x18\b \x01(\v2\x13.scaffold.v1.PreferH\x00R\x06prefer\x12*\n" +
+	"\x05event\x18\t \x01(\v2\x12.scaffold.v1.EventH\x00R\x05eventB\b\n" +
+	"\x06report\"\xd0\x02\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x17\n" +
@@ -5271,7 +6938,12 @@ const file_scaffold_proto_rawDesc = "" +
 	"attachment\x12\x18\n" +
 	"\alocator\x18\x06 \x01(\tR\alocator\x12\x1a\n" +
 	"\bidentity\x18\a \x01(\x04R\bidentity\x12\x14\n" +
-	"\x05netns\x18\b \x01(\tR\x05netns\"{\n" +
+	"\x05netns\x18\b \x01(\tR\x05netns\x12+\n" +
+	"\x06others\x18\t \x03(\v2\x13.scaffold.v1.AttachR\x06others\x12\x1f\n" +
+	"\vsigned_unix\x18\n" +
+	" \x01(\x03R\n" +
+	"signedUnix\x12\x1c\n" +
+	"\tsignature\x18\v \x01(\fR\tsignature\"{\n" +
 	"\n" +
 	"Attachment\x12\x16\n" +
 	"\x06router\x18\x01 \x01(\tR\x06router\x12\x12\n" +
@@ -5279,7 +6951,18 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"link_local\x18\x03 \x01(\tR\tlinkLocal\x12\x10\n" +
 	"\x03mac\x18\x04 \x01(\fR\x03mac\x12\x10\n" +
-	"\x03mtu\x18\x05 \x01(\rR\x03mtu\"V\n" +
+	"\x03mtu\x18\x05 \x01(\rR\x03mtu\"s\n" +
+	"\x06Attach\x12\x16\n" +
+	"\x06serial\x18\x01 \x01(\rR\x06serial\x127\n" +
+	"\n" +
+	"attachment\x18\x02 \x01(\v2\x17.scaffold.v1.AttachmentR\n" +
+	"attachment\x12\x18\n" +
+	"\alocator\x18\x03 \x01(\tR\alocator\"2\n" +
+	"\x06Detach\x12\x18\n" +
+	"\alocator\x18\x01 \x01(\x06R\alocator\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x06R\x02to\"\"\n" +
+	"\x06Prefer\x12\x18\n" +
+	"\alocator\x18\x01 \x01(\x06R\alocator\"V\n" +
 	"\rRegistrations\x123\n" +
 	"\aentries\x18\x01 \x03(\v2\x19.scaffold.v1.RegistrationR\aentries\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xd7\x01\n" +
@@ -5308,14 +6991,16 @@ const file_scaffold_proto_rawDesc = "" +
 	"\faccept_queue\x18\x06 \x01(\rR\vacceptQueue\x12\x18\n" +
 	"\abacklog\x18\a \x01(\rR\abacklog\"\x1f\n" +
 	"\x05Leave\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xb9\x02\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x9f\x03\n" +
 	"\tHostOrder\x12-\n" +
 	"\x06joined\x18\x01 \x01(\v2\x13.scaffold.v1.JoinedH\x00R\x06joined\x120\n" +
 	"\arefused\x18\x02 \x01(\v2\x14.scaffold.v1.RefusedH\x00R\arefused\x12:\n" +
 	"\bservices\x18\x03 \x01(\v2\x1c.scaffold.v1.ServicePoliciesH\x00R\bservices\x12/\n" +
 	"\x04gone\x18\x04 \x01(\v2\x19.scaffold.v1.LocatorsGoneH\x00R\x04gone\x12U\n" +
-	"\x14registration_refused\x18\x05 \x01(\v2 .scaffold.v1.RegistrationRefusedH\x00R\x13registrationRefusedB\a\n" +
-	"\x05order\"\xda\x01\n" +
+	"\x14registration_refused\x18\x05 \x01(\v2 .scaffold.v1.RegistrationRefusedH\x00R\x13registrationRefused\x123\n" +
+	"\battached\x18\x06 \x01(\v2\x15.scaffold.v1.AttachedH\x00R\battached\x12/\n" +
+	"\x05drain\x18\a \x01(\v2\x17.scaffold.v1.DrainOrderH\x00R\x05drainB\a\n" +
+	"\x05order\"\xe2\x02\n" +
 	"\x06Joined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
@@ -5323,7 +7008,24 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06domain\x18\x04 \x01(\tR\x06domain\x12\x14\n" +
 	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\x12*\n" +
 	"\x11probe_interval_ms\x18\x06 \x01(\rR\x0fprobeIntervalMs\x12\x18\n" +
-	"\arouters\x18\a \x03(\tR\arouters\"7\n" +
+	"\arouters\x18\a \x03(\tR\arouters\x12\x14\n" +
+	"\x05trust\x18\b \x01(\tR\x05trust\x12\x1f\n" +
+	"\vnetwork_key\x18\t \x01(\fR\n" +
+	"networkKey\x12 \n" +
+	"\vcertificate\x18\n" +
+	" \x01(\fR\vcertificate\x12-\n" +
+	"\x06others\x18\v \x03(\v2\x15.scaffold.v1.AttachedR\x06others\"\x8e\x01\n" +
+	"\bAttached\x12\x16\n" +
+	"\x06serial\x18\x01 \x01(\rR\x06serial\x12\x18\n" +
+	"\alocator\x18\x02 \x01(\tR\alocator\x12 \n" +
+	"\vcertificate\x18\x03 \x01(\fR\vcertificate\x12\x18\n" +
+	"\arefused\x18\x04 \x01(\tR\arefused\x12\x14\n" +
+	"\x05retry\x18\x05 \x01(\bR\x05retry\"H\n" +
+	"\n" +
+	"DrainOrder\x12\x0e\n" +
+	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
+	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\x12\x12\n" +
+	"\x04mode\x18\x03 \x01(\tR\x04mode\"7\n" +
 	"\aRefused\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05retry\x18\x02 \x01(\bR\x05retry\"G\n" +
@@ -5413,7 +7115,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06Commit\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
-	"generation\"\xa5\x02\n" +
+	"generation\"\xcc\x02\n" +
 	"\x05Rules\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
@@ -5422,7 +7124,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\bservices\x18\x03 \x03(\v2\x18.scaffold.v1.ServiceRuleR\bservices\x129\n" +
 	"\vresolutions\x18\x04 \x03(\v2\x17.scaffold.v1.ResolutionR\vresolutions\x12*\n" +
 	"\x06probes\x18\x05 \x03(\v2\x12.scaffold.v1.ProbeR\x06probes\x123\n" +
-	"\tredirects\x18\x06 \x03(\v2\x15.scaffold.v1.RedirectR\tredirects\"k\n" +
+	"\tredirects\x18\x06 \x03(\v2\x15.scaffold.v1.RedirectR\tredirects\x12%\n" +
+	"\x04gone\x18\a \x03(\v2\x11.scaffold.v1.GoneR\x04gone\"k\n" +
 	"\x05Route\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x10\n" +
 	"\x03via\x18\x02 \x01(\tR\x03via\x12\x12\n" +
@@ -5448,7 +7151,10 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05Probe\x12\x18\n" +
 	"\alocator\x18\x01 \x01(\x06R\alocator\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x12\n" +
-	"\x04gone\x18\x03 \x01(\bR\x04gone\"B\n" +
+	"\x04gone\x18\x03 \x01(\bR\x04gone\"4\n" +
+	"\x04Gone\x12\x18\n" +
+	"\alocator\x18\x01 \x01(\x06R\alocator\x12\x12\n" +
+	"\x04back\x18\x02 \x01(\bR\x04back\"B\n" +
 	"\bRedirect\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x12\n" +
@@ -5488,7 +7194,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"R\n" +
 	"\x11ListFlowsResponse\x12'\n" +
 	"\x05flows\x18\x01 \x03(\v2\x11.scaffold.v1.FlowR\x05flows\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xaf\x02\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xf5\x02\n" +
 	"\x04Flow\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x14\n" +
@@ -5504,7 +7210,10 @@ const file_scaffold_proto_rawDesc = "" +
 	" \x01(\rR\x03pid\x12\x18\n" +
 	"\aprocess\x18\v \x01(\tR\aprocess\x12\x12\n" +
 	"\x04host\x18\f \x01(\tR\x04host\x12\x17\n" +
-	"\aidle_ms\x18\r \x01(\x03R\x06idleMs\"&\n" +
+	"\aidle_ms\x18\r \x01(\x03R\x06idleMs\x12\x16\n" +
+	"\x06stable\x18\x0e \x01(\tR\x06stable\x12\x16\n" +
+	"\x06uplink\x18\x0f \x01(\tR\x06uplink\x12\x14\n" +
+	"\x05moves\x18\x10 \x01(\rR\x05moves\"&\n" +
 	"\n" +
 	"WhoRequest\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\"\x1a\n" +
@@ -5519,7 +7228,61 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04pids\x18\x06 \x03(\rR\x04pids\x12\x18\n" +
 	"\asockets\x18\a \x01(\rR\asockets\x12!\n" +
-	"\faccept_queue\x18\b \x01(\rR\vacceptQueue2\xe6\x06\n" +
+	"\faccept_queue\x18\b \x01(\rR\vacceptQueue\"d\n" +
+	"\x10MoveFlowsRequest\x12\x12\n" +
+	"\x04flow\x18\x01 \x01(\tR\x04flow\x12\x18\n" +
+	"\aservice\x18\x02 \x01(\tR\aservice\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\tR\x02to\"A\n" +
+	"\x11MoveFlowsResponse\x12\x14\n" +
+	"\x05moved\x18\x01 \x01(\rR\x05moved\x12\x16\n" +
+	"\x06failed\x18\x02 \x01(\rR\x06failed\"&\n" +
+	"\x10BiographyRequest\x12\x12\n" +
+	"\x04flow\x18\x01 \x01(\tR\x04flow\"z\n" +
+	"\tFlowStory\x12%\n" +
+	"\x04flow\x18\x01 \x01(\v2\x11.scaffold.v1.FlowR\x04flow\x120\n" +
+	"\bchapters\x18\x02 \x03(\v2\x14.scaffold.v1.ChapterR\bchapters\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\bR\x05ended\"e\n" +
+	"\aChapter\x12\x17\n" +
+	"\aunix_ns\x18\x01 \x01(\x03R\x06unixNs\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x19\n" +
+	"\bstall_ns\x18\x04 \x01(\x03R\astallNs\"q\n" +
+	"\fServeRequest\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x14\n" +
+	"\x05proto\x18\x02 \x01(\tR\x05proto\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\x12\x1d\n" +
+	"\n" +
+	"can_resume\x18\x04 \x01(\bR\tcanResume\"!\n" +
+	"\vServeNotice\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\"Q\n" +
+	"\x0fIdentifyRequest\x12\x14\n" +
+	"\x05proto\x18\x01 \x01(\tR\x05proto\x12\x14\n" +
+	"\x05local\x18\x02 \x01(\tR\x05local\x12\x12\n" +
+	"\x04peer\x18\x03 \x01(\tR\x04peer\"\xa7\x01\n" +
+	"\fFlowIdentity\x12\x16\n" +
+	"\x06stable\x18\x01 \x01(\tR\x06stable\x12\x18\n" +
+	"\aresumed\x18\x02 \x01(\bR\aresumed\x12\x1a\n" +
+	"\breceived\x18\x03 \x01(\x04R\breceived\x12\x12\n" +
+	"\x04sent\x18\x04 \x01(\x04R\x04sent\x12\x18\n" +
+	"\aservice\x18\x05 \x01(\tR\aservice\x12\x1b\n" +
+	"\tpeer_host\x18\x06 \x01(\tR\bpeerHost\"\x98\x01\n" +
+	"\x10FailFlowsRequest\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x14\n" +
+	"\x05proto\x18\x02 \x01(\tR\x05proto\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\x12\x14\n" +
+	"\x05local\x18\x04 \x01(\tR\x05local\x12\x12\n" +
+	"\x04peer\x18\x05 \x01(\tR\x04peer\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"+\n" +
+	"\x11FailFlowsResponse\x12\x16\n" +
+	"\x06failed\x18\x01 \x01(\rR\x06failed\"[\n" +
+	"\x11DrainLocalRequest\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x12\n" +
+	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x18\n" +
+	"\aundrain\x18\x03 \x01(\bR\aundrain\"9\n" +
+	"\rDrainProgress\x12\x14\n" +
+	"\x05flows\x18\x01 \x01(\rR\x05flows\x12\x12\n" +
+	"\x04shed\x18\x02 \x01(\rR\x04shed2\xf5\a\n" +
 	"\x05Admin\x12?\n" +
 	"\tGetStatus\x12\x1d.scaffold.v1.GetStatusRequest\x1a\x13.scaffold.v1.Status\x12H\n" +
 	"\rCreateService\x12!.scaffold.v1.CreateServiceRequest\x1a\x14.scaffold.v1.Service\x12S\n" +
@@ -5530,6 +7293,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\rRemoveService\x12!.scaffold.v1.RemoveServiceRequest\x1a\".scaffold.v1.RemoveServiceResponse\x12@\n" +
 	"\tSetWeight\x12\x1d.scaffold.v1.SetWeightRequest\x1a\x14.scaffold.v1.Service\x128\n" +
 	"\x05Drain\x12\x19.scaffold.v1.DrainRequest\x1a\x14.scaffold.v1.Service\x12J\n" +
+	"\tDrainHost\x12\x1d.scaffold.v1.DrainHostRequest\x1a\x1e.scaffold.v1.DrainHostResponse\x12A\n" +
+	"\aExplain\x12\x1b.scaffold.v1.ExplainRequest\x1a\x19.scaffold.v1.ServiceStory\x12J\n" +
 	"\tListHosts\x12\x1d.scaffold.v1.ListHostsRequest\x1a\x1e.scaffold.v1.ListHostsResponse\x129\n" +
 	"\aGetHost\x12\x1b.scaffold.v1.GetHostRequest\x1a\x11.scaffold.v1.Host\x12P\n" +
 	"\vListRouters\x12\x1f.scaffold.v1.ListRoutersRequest\x1a .scaffold.v1.ListRoutersResponse\x12D\n" +
@@ -5537,12 +7302,19 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05Agent\x12;\n" +
 	"\x04Host\x12\x17.scaffold.v1.HostReport\x1a\x16.scaffold.v1.HostOrder(\x010\x01\x12A\n" +
 	"\x06Router\x12\x19.scaffold.v1.RouterReport\x1a\x18.scaffold.v1.RouterOrder(\x010\x01\x12D\n" +
-	"\aResolve\x12\x1b.scaffold.v1.ResolveRequest\x1a\x1c.scaffold.v1.ResolveResponse2\xb7\x02\n" +
+	"\aResolve\x12\x1b.scaffold.v1.ResolveRequest\x1a\x1c.scaffold.v1.ResolveResponse2\xe4\x05\n" +
 	"\x05Local\x12K\n" +
 	"\rGetHostStatus\x12!.scaffold.v1.GetHostStatusRequest\x1a\x17.scaffold.v1.HostStatus\x12J\n" +
 	"\tListFlows\x12\x1d.scaffold.v1.ListFlowsRequest\x1a\x1e.scaffold.v1.ListFlowsResponse\x121\n" +
 	"\x03Who\x12\x17.scaffold.v1.WhoRequest\x1a\x11.scaffold.v1.Flow\x12b\n" +
-	"\x11ListRegistrations\x12%.scaffold.v1.ListRegistrationsRequest\x1a&.scaffold.v1.ListRegistrationsResponseB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
+	"\x11ListRegistrations\x12%.scaffold.v1.ListRegistrationsRequest\x1a&.scaffold.v1.ListRegistrationsResponse\x12J\n" +
+	"\tMoveFlows\x12\x1d.scaffold.v1.MoveFlowsRequest\x1a\x1e.scaffold.v1.MoveFlowsResponse\x12B\n" +
+	"\tBiography\x12\x1d.scaffold.v1.BiographyRequest\x1a\x16.scaffold.v1.FlowStory\x12>\n" +
+	"\x05Serve\x12\x19.scaffold.v1.ServeRequest\x1a\x18.scaffold.v1.ServeNotice0\x01\x12C\n" +
+	"\bIdentify\x12\x1c.scaffold.v1.IdentifyRequest\x1a\x19.scaffold.v1.FlowIdentity\x12J\n" +
+	"\tFailFlows\x12\x1d.scaffold.v1.FailFlowsRequest\x1a\x1e.scaffold.v1.FailFlowsResponse\x12J\n" +
+	"\n" +
+	"DrainLocal\x12\x1e.scaffold.v1.DrainLocalRequest\x1a\x1a.scaffold.v1.DrainProgress0\x01B-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_scaffold_proto_rawDescOnce sync.Once
@@ -5556,7 +7328,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -5570,168 +7342,223 @@ var file_scaffold_proto_goTypes = []any{
 	(*RemoveServiceResponse)(nil),     // 9: scaffold.v1.RemoveServiceResponse
 	(*SetWeightRequest)(nil),          // 10: scaffold.v1.SetWeightRequest
 	(*DrainRequest)(nil),              // 11: scaffold.v1.DrainRequest
-	(*Policy)(nil),                    // 12: scaffold.v1.Policy
-	(*Service)(nil),                   // 13: scaffold.v1.Service
-	(*Instance)(nil),                  // 14: scaffold.v1.Instance
-	(*ListHostsRequest)(nil),          // 15: scaffold.v1.ListHostsRequest
-	(*ListHostsResponse)(nil),         // 16: scaffold.v1.ListHostsResponse
-	(*GetHostRequest)(nil),            // 17: scaffold.v1.GetHostRequest
-	(*Host)(nil),                      // 18: scaffold.v1.Host
-	(*ListRoutersRequest)(nil),        // 19: scaffold.v1.ListRoutersRequest
-	(*ListRoutersResponse)(nil),       // 20: scaffold.v1.ListRoutersResponse
-	(*Router)(nil),                    // 21: scaffold.v1.Router
-	(*Link)(nil),                      // 22: scaffold.v1.Link
-	(*WatchEventsRequest)(nil),        // 23: scaffold.v1.WatchEventsRequest
-	(*Event)(nil),                     // 24: scaffold.v1.Event
-	(*ResolveRequest)(nil),            // 25: scaffold.v1.ResolveRequest
-	(*ResolveResponse)(nil),           // 26: scaffold.v1.ResolveResponse
-	(*HostReport)(nil),                // 27: scaffold.v1.HostReport
-	(*Join)(nil),                      // 28: scaffold.v1.Join
-	(*Attachment)(nil),                // 29: scaffold.v1.Attachment
-	(*Registrations)(nil),             // 30: scaffold.v1.Registrations
-	(*Registration)(nil),              // 31: scaffold.v1.Registration
-	(*Load)(nil),                      // 32: scaffold.v1.Load
-	(*TripleLoad)(nil),                // 33: scaffold.v1.TripleLoad
-	(*Leave)(nil),                     // 34: scaffold.v1.Leave
-	(*HostOrder)(nil),                 // 35: scaffold.v1.HostOrder
-	(*Joined)(nil),                    // 36: scaffold.v1.Joined
-	(*Refused)(nil),                   // 37: scaffold.v1.Refused
-	(*ServicePolicies)(nil),           // 38: scaffold.v1.ServicePolicies
-	(*ServicePolicy)(nil),             // 39: scaffold.v1.ServicePolicy
-	(*LocatorsGone)(nil),              // 40: scaffold.v1.LocatorsGone
-	(*RegistrationRefused)(nil),       // 41: scaffold.v1.RegistrationRefused
-	(*RouterReport)(nil),              // 42: scaffold.v1.RouterReport
-	(*RouterJoin)(nil),                // 43: scaffold.v1.RouterJoin
-	(*Neighbours)(nil),                // 44: scaffold.v1.Neighbours
-	(*Neighbour)(nil),                 // 45: scaffold.v1.Neighbour
-	(*HostStates)(nil),                // 46: scaffold.v1.HostStates
-	(*HostState)(nil),                 // 47: scaffold.v1.HostState
-	(*RouterCounters)(nil),            // 48: scaffold.v1.RouterCounters
-	(*Applied)(nil),                   // 49: scaffold.v1.Applied
-	(*RouterOrder)(nil),               // 50: scaffold.v1.RouterOrder
-	(*RouterJoined)(nil),              // 51: scaffold.v1.RouterJoined
-	(*SnapshotBegin)(nil),             // 52: scaffold.v1.SnapshotBegin
-	(*Commit)(nil),                    // 53: scaffold.v1.Commit
-	(*Rules)(nil),                     // 54: scaffold.v1.Rules
-	(*Route)(nil),                     // 55: scaffold.v1.Route
-	(*ServiceRule)(nil),               // 56: scaffold.v1.ServiceRule
-	(*Resolution)(nil),                // 57: scaffold.v1.Resolution
-	(*Target)(nil),                    // 58: scaffold.v1.Target
-	(*Probe)(nil),                     // 59: scaffold.v1.Probe
-	(*Redirect)(nil),                  // 60: scaffold.v1.Redirect
-	(*GetHostStatusRequest)(nil),      // 61: scaffold.v1.GetHostStatusRequest
-	(*HostStatus)(nil),                // 62: scaffold.v1.HostStatus
-	(*Feature)(nil),                   // 63: scaffold.v1.Feature
-	(*Uplink)(nil),                    // 64: scaffold.v1.Uplink
-	(*ListFlowsRequest)(nil),          // 65: scaffold.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),         // 66: scaffold.v1.ListFlowsResponse
-	(*Flow)(nil),                      // 67: scaffold.v1.Flow
-	(*WhoRequest)(nil),                // 68: scaffold.v1.WhoRequest
-	(*ListRegistrationsRequest)(nil),  // 69: scaffold.v1.ListRegistrationsRequest
-	(*ListRegistrationsResponse)(nil), // 70: scaffold.v1.ListRegistrationsResponse
-	(*LocalRegistration)(nil),         // 71: scaffold.v1.LocalRegistration
-	nil,                               // 72: scaffold.v1.Event.AttrsEntry
-	nil,                               // 73: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 74: scaffold.v1.HostStatus.CountersEntry
+	(*DrainHostRequest)(nil),          // 12: scaffold.v1.DrainHostRequest
+	(*DrainHostResponse)(nil),         // 13: scaffold.v1.DrainHostResponse
+	(*Drained)(nil),                   // 14: scaffold.v1.Drained
+	(*ExplainRequest)(nil),            // 15: scaffold.v1.ExplainRequest
+	(*ServiceStory)(nil),              // 16: scaffold.v1.ServiceStory
+	(*Policy)(nil),                    // 17: scaffold.v1.Policy
+	(*Service)(nil),                   // 18: scaffold.v1.Service
+	(*Instance)(nil),                  // 19: scaffold.v1.Instance
+	(*ListHostsRequest)(nil),          // 20: scaffold.v1.ListHostsRequest
+	(*ListHostsResponse)(nil),         // 21: scaffold.v1.ListHostsResponse
+	(*GetHostRequest)(nil),            // 22: scaffold.v1.GetHostRequest
+	(*Host)(nil),                      // 23: scaffold.v1.Host
+	(*ListRoutersRequest)(nil),        // 24: scaffold.v1.ListRoutersRequest
+	(*ListRoutersResponse)(nil),       // 25: scaffold.v1.ListRoutersResponse
+	(*Router)(nil),                    // 26: scaffold.v1.Router
+	(*Link)(nil),                      // 27: scaffold.v1.Link
+	(*WatchEventsRequest)(nil),        // 28: scaffold.v1.WatchEventsRequest
+	(*Event)(nil),                     // 29: scaffold.v1.Event
+	(*ResolveRequest)(nil),            // 30: scaffold.v1.ResolveRequest
+	(*ResolveResponse)(nil),           // 31: scaffold.v1.ResolveResponse
+	(*HostReport)(nil),                // 32: scaffold.v1.HostReport
+	(*Join)(nil),                      // 33: scaffold.v1.Join
+	(*Attachment)(nil),                // 34: scaffold.v1.Attachment
+	(*Attach)(nil),                    // 35: scaffold.v1.Attach
+	(*Detach)(nil),                    // 36: scaffold.v1.Detach
+	(*Prefer)(nil),                    // 37: scaffold.v1.Prefer
+	(*Registrations)(nil),             // 38: scaffold.v1.Registrations
+	(*Registration)(nil),              // 39: scaffold.v1.Registration
+	(*Load)(nil),                      // 40: scaffold.v1.Load
+	(*TripleLoad)(nil),                // 41: scaffold.v1.TripleLoad
+	(*Leave)(nil),                     // 42: scaffold.v1.Leave
+	(*HostOrder)(nil),                 // 43: scaffold.v1.HostOrder
+	(*Joined)(nil),                    // 44: scaffold.v1.Joined
+	(*Attached)(nil),                  // 45: scaffold.v1.Attached
+	(*DrainOrder)(nil),                // 46: scaffold.v1.DrainOrder
+	(*Refused)(nil),                   // 47: scaffold.v1.Refused
+	(*ServicePolicies)(nil),           // 48: scaffold.v1.ServicePolicies
+	(*ServicePolicy)(nil),             // 49: scaffold.v1.ServicePolicy
+	(*LocatorsGone)(nil),              // 50: scaffold.v1.LocatorsGone
+	(*RegistrationRefused)(nil),       // 51: scaffold.v1.RegistrationRefused
+	(*RouterReport)(nil),              // 52: scaffold.v1.RouterReport
+	(*RouterJoin)(nil),                // 53: scaffold.v1.RouterJoin
+	(*Neighbours)(nil),                // 54: scaffold.v1.Neighbours
+	(*Neighbour)(nil),                 // 55: scaffold.v1.Neighbour
+	(*HostStates)(nil),                // 56: scaffold.v1.HostStates
+	(*HostState)(nil),                 // 57: scaffold.v1.HostState
+	(*RouterCounters)(nil),            // 58: scaffold.v1.RouterCounters
+	(*Applied)(nil),                   // 59: scaffold.v1.Applied
+	(*RouterOrder)(nil),               // 60: scaffold.v1.RouterOrder
+	(*RouterJoined)(nil),              // 61: scaffold.v1.RouterJoined
+	(*SnapshotBegin)(nil),             // 62: scaffold.v1.SnapshotBegin
+	(*Commit)(nil),                    // 63: scaffold.v1.Commit
+	(*Rules)(nil),                     // 64: scaffold.v1.Rules
+	(*Route)(nil),                     // 65: scaffold.v1.Route
+	(*ServiceRule)(nil),               // 66: scaffold.v1.ServiceRule
+	(*Resolution)(nil),                // 67: scaffold.v1.Resolution
+	(*Target)(nil),                    // 68: scaffold.v1.Target
+	(*Probe)(nil),                     // 69: scaffold.v1.Probe
+	(*Gone)(nil),                      // 70: scaffold.v1.Gone
+	(*Redirect)(nil),                  // 71: scaffold.v1.Redirect
+	(*GetHostStatusRequest)(nil),      // 72: scaffold.v1.GetHostStatusRequest
+	(*HostStatus)(nil),                // 73: scaffold.v1.HostStatus
+	(*Feature)(nil),                   // 74: scaffold.v1.Feature
+	(*Uplink)(nil),                    // 75: scaffold.v1.Uplink
+	(*ListFlowsRequest)(nil),          // 76: scaffold.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),         // 77: scaffold.v1.ListFlowsResponse
+	(*Flow)(nil),                      // 78: scaffold.v1.Flow
+	(*WhoRequest)(nil),                // 79: scaffold.v1.WhoRequest
+	(*ListRegistrationsRequest)(nil),  // 80: scaffold.v1.ListRegistrationsRequest
+	(*ListRegistrationsResponse)(nil), // 81: scaffold.v1.ListRegistrationsResponse
+	(*LocalRegistration)(nil),         // 82: scaffold.v1.LocalRegistration
+	(*MoveFlowsRequest)(nil),          // 83: scaffold.v1.MoveFlowsRequest
+	(*MoveFlowsResponse)(nil),         // 84: scaffold.v1.MoveFlowsResponse
+	(*BiographyRequest)(nil),          // 85: scaffold.v1.BiographyRequest
+	(*FlowStory)(nil),                 // 86: scaffold.v1.FlowStory
+	(*Chapter)(nil),                   // 87: scaffold.v1.Chapter
+	(*ServeRequest)(nil),              // 88: scaffold.v1.ServeRequest
+	(*ServeNotice)(nil),               // 89: scaffold.v1.ServeNotice
+	(*IdentifyRequest)(nil),           // 90: scaffold.v1.IdentifyRequest
+	(*FlowIdentity)(nil),              // 91: scaffold.v1.FlowIdentity
+	(*FailFlowsRequest)(nil),          // 92: scaffold.v1.FailFlowsRequest
+	(*FailFlowsResponse)(nil),         // 93: scaffold.v1.FailFlowsResponse
+	(*DrainLocalRequest)(nil),         // 94: scaffold.v1.DrainLocalRequest
+	(*DrainProgress)(nil),             // 95: scaffold.v1.DrainProgress
+	nil,                               // 96: scaffold.v1.Event.AttrsEntry
+	nil,                               // 97: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 98: scaffold.v1.HostStatus.CountersEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
 	2,  // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
-	12, // 1: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
-	13, // 2: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
-	12, // 3: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
-	12, // 4: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
-	14, // 5: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
-	18, // 6: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
-	14, // 7: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
-	21, // 8: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
-	22, // 9: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
-	72, // 10: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
-	12, // 11: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
-	28, // 12: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
-	30, // 13: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
-	30, // 14: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
-	32, // 15: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
-	34, // 16: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
-	29, // 17: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
-	31, // 18: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
-	33, // 19: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
-	36, // 20: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
-	37, // 21: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
-	38, // 22: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
-	40, // 23: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
-	41, // 24: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
-	2,  // 25: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
-	39, // 26: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
-	12, // 27: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
-	31, // 28: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
-	43, // 29: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
-	44, // 30: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
-	46, // 31: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
-	48, // 32: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
-	49, // 33: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	45, // 34: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
-	47, // 35: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	73, // 36: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
-	51, // 37: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
-	37, // 38: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
-	52, // 39: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
-	54, // 40: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
-	53, // 41: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
-	2,  // 42: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
-	55, // 43: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
-	56, // 44: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
-	57, // 45: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
-	59, // 46: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
-	60, // 47: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
-	58, // 48: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
-	64, // 49: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	74, // 50: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
-	63, // 51: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	67, // 52: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	71, // 53: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	0,  // 54: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,  // 55: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,  // 56: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,  // 57: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,  // 58: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,  // 59: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10, // 60: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11, // 61: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	15, // 62: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	17, // 63: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	19, // 64: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	23, // 65: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	27, // 66: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	42, // 67: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	25, // 68: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	61, // 69: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	65, // 70: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	68, // 71: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	69, // 72: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	1,  // 73: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	13, // 74: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,  // 75: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	13, // 76: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	13, // 77: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,  // 78: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	13, // 79: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	13, // 80: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	16, // 81: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	18, // 82: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	20, // 83: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	24, // 84: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	35, // 85: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	50, // 86: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	26, // 87: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	62, // 88: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	66, // 89: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	67, // 90: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	70, // 91: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	73, // [73:92] is the sub-list for method output_type
-	54, // [54:73] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	17, // 1: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
+	18, // 2: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
+	17, // 3: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
+	14, // 4: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
+	18, // 5: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
+	29, // 6: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
+	17, // 7: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
+	19, // 8: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
+	23, // 9: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
+	19, // 10: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
+	26, // 11: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
+	27, // 12: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
+	96, // 13: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	17, // 14: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
+	33, // 15: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
+	38, // 16: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
+	38, // 17: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
+	40, // 18: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
+	42, // 19: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
+	35, // 20: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
+	36, // 21: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
+	37, // 22: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
+	29, // 23: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
+	34, // 24: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
+	35, // 25: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
+	34, // 26: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
+	39, // 27: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
+	41, // 28: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
+	44, // 29: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
+	47, // 30: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
+	48, // 31: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
+	50, // 32: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
+	51, // 33: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
+	45, // 34: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
+	46, // 35: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
+	2,  // 36: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
+	45, // 37: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
+	49, // 38: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
+	17, // 39: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
+	39, // 40: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
+	53, // 41: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
+	54, // 42: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
+	56, // 43: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
+	58, // 44: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
+	59, // 45: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
+	55, // 46: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
+	57, // 47: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
+	97, // 48: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	61, // 49: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
+	47, // 50: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
+	62, // 51: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
+	64, // 52: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
+	63, // 53: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
+	2,  // 54: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
+	65, // 55: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
+	66, // 56: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
+	67, // 57: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
+	69, // 58: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
+	71, // 59: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
+	70, // 60: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
+	68, // 61: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
+	75, // 62: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
+	98, // 63: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	74, // 64: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
+	78, // 65: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
+	82, // 66: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	78, // 67: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
+	87, // 68: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
+	0,  // 69: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,  // 70: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,  // 71: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,  // 72: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,  // 73: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,  // 74: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10, // 75: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11, // 76: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12, // 77: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15, // 78: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20, // 79: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22, // 80: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	24, // 81: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	28, // 82: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	32, // 83: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	52, // 84: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	30, // 85: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	72, // 86: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	76, // 87: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	79, // 88: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	80, // 89: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	83, // 90: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	85, // 91: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	88, // 92: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	90, // 93: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	92, // 94: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	94, // 95: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	1,  // 96: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18, // 97: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,  // 98: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18, // 99: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18, // 100: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,  // 101: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18, // 102: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18, // 103: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13, // 104: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16, // 105: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21, // 106: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23, // 107: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	25, // 108: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	29, // 109: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	43, // 110: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	60, // 111: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	31, // 112: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	73, // 113: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	77, // 114: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	78, // 115: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	81, // 116: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	84, // 117: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	86, // 118: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	89, // 119: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	91, // 120: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	93, // 121: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	95, // 122: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	96, // [96:123] is the sub-list for method output_type
+	69, // [69:96] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -5739,28 +7566,34 @@ func file_scaffold_proto_init() {
 	if File_scaffold_proto != nil {
 		return
 	}
-	file_scaffold_proto_msgTypes[27].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[32].OneofWrappers = []any{
 		(*HostReport_Join)(nil),
 		(*HostReport_Snapshot)(nil),
 		(*HostReport_Delta)(nil),
 		(*HostReport_Load)(nil),
 		(*HostReport_Leave)(nil),
+		(*HostReport_Attach)(nil),
+		(*HostReport_Detach)(nil),
+		(*HostReport_Prefer)(nil),
+		(*HostReport_Event)(nil),
 	}
-	file_scaffold_proto_msgTypes[35].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[43].OneofWrappers = []any{
 		(*HostOrder_Joined)(nil),
 		(*HostOrder_Refused)(nil),
 		(*HostOrder_Services)(nil),
 		(*HostOrder_Gone)(nil),
 		(*HostOrder_RegistrationRefused)(nil),
+		(*HostOrder_Attached)(nil),
+		(*HostOrder_Drain)(nil),
 	}
-	file_scaffold_proto_msgTypes[42].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[52].OneofWrappers = []any{
 		(*RouterReport_Join)(nil),
 		(*RouterReport_Neighbours)(nil),
 		(*RouterReport_Hosts)(nil),
 		(*RouterReport_Counters)(nil),
 		(*RouterReport_Applied)(nil),
 	}
-	file_scaffold_proto_msgTypes[50].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[60].OneofWrappers = []any{
 		(*RouterOrder_Joined)(nil),
 		(*RouterOrder_Refused)(nil),
 		(*RouterOrder_Begin)(nil),
@@ -5773,7 +7606,7 @@ func file_scaffold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   75,
+			NumMessages:   99,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -56,6 +56,10 @@ const (
 	AdminSetWeightProcedure = "/scaffold.v1.Admin/SetWeight"
 	// AdminDrainProcedure is the fully-qualified name of the Admin's Drain RPC.
 	AdminDrainProcedure = "/scaffold.v1.Admin/Drain"
+	// AdminDrainHostProcedure is the fully-qualified name of the Admin's DrainHost RPC.
+	AdminDrainHostProcedure = "/scaffold.v1.Admin/DrainHost"
+	// AdminExplainProcedure is the fully-qualified name of the Admin's Explain RPC.
+	AdminExplainProcedure = "/scaffold.v1.Admin/Explain"
 	// AdminListHostsProcedure is the fully-qualified name of the Admin's ListHosts RPC.
 	AdminListHostsProcedure = "/scaffold.v1.Admin/ListHosts"
 	// AdminGetHostProcedure is the fully-qualified name of the Admin's GetHost RPC.
@@ -78,6 +82,18 @@ const (
 	LocalWhoProcedure = "/scaffold.v1.Local/Who"
 	// LocalListRegistrationsProcedure is the fully-qualified name of the Local's ListRegistrations RPC.
 	LocalListRegistrationsProcedure = "/scaffold.v1.Local/ListRegistrations"
+	// LocalMoveFlowsProcedure is the fully-qualified name of the Local's MoveFlows RPC.
+	LocalMoveFlowsProcedure = "/scaffold.v1.Local/MoveFlows"
+	// LocalBiographyProcedure is the fully-qualified name of the Local's Biography RPC.
+	LocalBiographyProcedure = "/scaffold.v1.Local/Biography"
+	// LocalServeProcedure is the fully-qualified name of the Local's Serve RPC.
+	LocalServeProcedure = "/scaffold.v1.Local/Serve"
+	// LocalIdentifyProcedure is the fully-qualified name of the Local's Identify RPC.
+	LocalIdentifyProcedure = "/scaffold.v1.Local/Identify"
+	// LocalFailFlowsProcedure is the fully-qualified name of the Local's FailFlows RPC.
+	LocalFailFlowsProcedure = "/scaffold.v1.Local/FailFlows"
+	// LocalDrainLocalProcedure is the fully-qualified name of the Local's DrainLocal RPC.
+	LocalDrainLocalProcedure = "/scaffold.v1.Local/DrainLocal"
 )
 
 // AdminClient is a client for the scaffold.v1.Admin service.
@@ -91,6 +107,10 @@ type AdminClient interface {
 	// Weight and drain are per (service, host).
 	SetWeight(context.Context, *connect.Request[v1.SetWeightRequest]) (*connect.Response[v1.Service], error)
 	Drain(context.Context, *connect.Request[v1.DrainRequest]) (*connect.Response[v1.Service], error)
+	// DrainHost drains, or takes back the drain of, all that a host serves. With dry_run nothing changes.
+	DrainHost(context.Context, *connect.Request[v1.DrainHostRequest]) (*connect.Response[v1.DrainHostResponse], error)
+	// Explain tells why a service's flows go where they go, and what happened to it lately.
+	Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceStory], error)
 	ListHosts(context.Context, *connect.Request[v1.ListHostsRequest]) (*connect.Response[v1.ListHostsResponse], error)
 	GetHost(context.Context, *connect.Request[v1.GetHostRequest]) (*connect.Response[v1.Host], error)
 	ListRouters(context.Context, *connect.Request[v1.ListRoutersRequest]) (*connect.Response[v1.ListRoutersResponse], error)
@@ -156,6 +176,18 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(adminMethods.ByName("Drain")),
 			connect.WithClientOptions(opts...),
 		),
+		drainHost: connect.NewClient[v1.DrainHostRequest, v1.DrainHostResponse](
+			httpClient,
+			baseURL+AdminDrainHostProcedure,
+			connect.WithSchema(adminMethods.ByName("DrainHost")),
+			connect.WithClientOptions(opts...),
+		),
+		explain: connect.NewClient[v1.ExplainRequest, v1.ServiceStory](
+			httpClient,
+			baseURL+AdminExplainProcedure,
+			connect.WithSchema(adminMethods.ByName("Explain")),
+			connect.WithClientOptions(opts...),
+		),
 		listHosts: connect.NewClient[v1.ListHostsRequest, v1.ListHostsResponse](
 			httpClient,
 			baseURL+AdminListHostsProcedure,
@@ -193,6 +225,8 @@ type adminClient struct {
 	removeService *connect.Client[v1.RemoveServiceRequest, v1.RemoveServiceResponse]
 	setWeight     *connect.Client[v1.SetWeightRequest, v1.Service]
 	drain         *connect.Client[v1.DrainRequest, v1.Service]
+	drainHost     *connect.Client[v1.DrainHostRequest, v1.DrainHostResponse]
+	explain       *connect.Client[v1.ExplainRequest, v1.ServiceStory]
 	listHosts     *connect.Client[v1.ListHostsRequest, v1.ListHostsResponse]
 	getHost       *connect.Client[v1.GetHostRequest, v1.Host]
 	listRouters   *connect.Client[v1.ListRoutersRequest, v1.ListRoutersResponse]
@@ -239,6 +273,16 @@ func (c *adminClient) Drain(ctx context.Context, req *connect.Request[v1.DrainRe
 	return c.drain.CallUnary(ctx, req)
 }
 
+// DrainHost calls scaffold.v1.Admin.DrainHost.
+func (c *adminClient) DrainHost(ctx context.Context, req *connect.Request[v1.DrainHostRequest]) (*connect.Response[v1.DrainHostResponse], error) {
+	return c.drainHost.CallUnary(ctx, req)
+}
+
+// Explain calls scaffold.v1.Admin.Explain.
+func (c *adminClient) Explain(ctx context.Context, req *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceStory], error) {
+	return c.explain.CallUnary(ctx, req)
+}
+
 // ListHosts calls scaffold.v1.Admin.ListHosts.
 func (c *adminClient) ListHosts(ctx context.Context, req *connect.Request[v1.ListHostsRequest]) (*connect.Response[v1.ListHostsResponse], error) {
 	return c.listHosts.CallUnary(ctx, req)
@@ -270,6 +314,10 @@ type AdminHandler interface {
 	// Weight and drain are per (service, host).
 	SetWeight(context.Context, *connect.Request[v1.SetWeightRequest]) (*connect.Response[v1.Service], error)
 	Drain(context.Context, *connect.Request[v1.DrainRequest]) (*connect.Response[v1.Service], error)
+	// DrainHost drains, or takes back the drain of, all that a host serves. With dry_run nothing changes.
+	DrainHost(context.Context, *connect.Request[v1.DrainHostRequest]) (*connect.Response[v1.DrainHostResponse], error)
+	// Explain tells why a service's flows go where they go, and what happened to it lately.
+	Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceStory], error)
 	ListHosts(context.Context, *connect.Request[v1.ListHostsRequest]) (*connect.Response[v1.ListHostsResponse], error)
 	GetHost(context.Context, *connect.Request[v1.GetHostRequest]) (*connect.Response[v1.Host], error)
 	ListRouters(context.Context, *connect.Request[v1.ListRoutersRequest]) (*connect.Response[v1.ListRoutersResponse], error)
@@ -331,6 +379,18 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(adminMethods.ByName("Drain")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminDrainHostHandler := connect.NewUnaryHandler(
+		AdminDrainHostProcedure,
+		svc.DrainHost,
+		connect.WithSchema(adminMethods.ByName("DrainHost")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminExplainHandler := connect.NewUnaryHandler(
+		AdminExplainProcedure,
+		svc.Explain,
+		connect.WithSchema(adminMethods.ByName("Explain")),
+		connect.WithHandlerOptions(opts...),
+	)
 	adminListHostsHandler := connect.NewUnaryHandler(
 		AdminListHostsProcedure,
 		svc.ListHosts,
@@ -373,6 +433,10 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 			adminSetWeightHandler.ServeHTTP(w, r)
 		case AdminDrainProcedure:
 			adminDrainHandler.ServeHTTP(w, r)
+		case AdminDrainHostProcedure:
+			adminDrainHostHandler.ServeHTTP(w, r)
+		case AdminExplainProcedure:
+			adminExplainHandler.ServeHTTP(w, r)
 		case AdminListHostsProcedure:
 			adminListHostsHandler.ServeHTTP(w, r)
 		case AdminGetHostProcedure:
@@ -420,6 +484,14 @@ func (UnimplementedAdminHandler) SetWeight(context.Context, *connect.Request[v1.
 
 func (UnimplementedAdminHandler) Drain(context.Context, *connect.Request[v1.DrainRequest]) (*connect.Response[v1.Service], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.Drain is not implemented"))
+}
+
+func (UnimplementedAdminHandler) DrainHost(context.Context, *connect.Request[v1.DrainHostRequest]) (*connect.Response[v1.DrainHostResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.DrainHost is not implemented"))
+}
+
+func (UnimplementedAdminHandler) Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceStory], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.Explain is not implemented"))
 }
 
 func (UnimplementedAdminHandler) ListHosts(context.Context, *connect.Request[v1.ListHostsRequest]) (*connect.Response[v1.ListHostsResponse], error) {
@@ -568,6 +640,19 @@ type LocalClient interface {
 	ListFlows(context.Context, *connect.Request[v1.ListFlowsRequest]) (*connect.Response[v1.ListFlowsResponse], error)
 	Who(context.Context, *connect.Request[v1.WhoRequest]) (*connect.Response[v1.Flow], error)
 	ListRegistrations(context.Context, *connect.Request[v1.ListRegistrationsRequest]) (*connect.Response[v1.ListRegistrationsResponse], error)
+	// MoveFlows renegotiates flows over to another uplink of this host.
+	MoveFlows(context.Context, *connect.Request[v1.MoveFlowsRequest]) (*connect.Response[v1.MoveFlowsResponse], error)
+	// Biography tells what happened to one flow.
+	Biography(context.Context, *connect.Request[v1.BiographyRequest]) (*connect.Response[v1.FlowStory], error)
+	// Serve is for the program that serves: it holds as long as the call is open.
+	Serve(context.Context, *connect.Request[v1.ServeRequest]) (*connect.ServerStreamForClient[v1.ServeNotice], error)
+	// Identify tells a program what its connection is called, and how far it has come.
+	Identify(context.Context, *connect.Request[v1.IdentifyRequest]) (*connect.Response[v1.FlowIdentity], error)
+	// FailFlows ends flows that this host serves with FAIL: they fail over by the service's policy.
+	FailFlows(context.Context, *connect.Request[v1.FailFlowsRequest]) (*connect.Response[v1.FailFlowsResponse], error)
+	// DrainLocal takes this host's instance of a service out of service, and tells how many flows are left
+	// until none is.
+	DrainLocal(context.Context, *connect.Request[v1.DrainLocalRequest]) (*connect.ServerStreamForClient[v1.DrainProgress], error)
 }
 
 // NewLocalClient constructs a client for the scaffold.v1.Local service. By default, it uses the
@@ -605,6 +690,42 @@ func NewLocalClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(localMethods.ByName("ListRegistrations")),
 			connect.WithClientOptions(opts...),
 		),
+		moveFlows: connect.NewClient[v1.MoveFlowsRequest, v1.MoveFlowsResponse](
+			httpClient,
+			baseURL+LocalMoveFlowsProcedure,
+			connect.WithSchema(localMethods.ByName("MoveFlows")),
+			connect.WithClientOptions(opts...),
+		),
+		biography: connect.NewClient[v1.BiographyRequest, v1.FlowStory](
+			httpClient,
+			baseURL+LocalBiographyProcedure,
+			connect.WithSchema(localMethods.ByName("Biography")),
+			connect.WithClientOptions(opts...),
+		),
+		serve: connect.NewClient[v1.ServeRequest, v1.ServeNotice](
+			httpClient,
+			baseURL+LocalServeProcedure,
+			connect.WithSchema(localMethods.ByName("Serve")),
+			connect.WithClientOptions(opts...),
+		),
+		identify: connect.NewClient[v1.IdentifyRequest, v1.FlowIdentity](
+			httpClient,
+			baseURL+LocalIdentifyProcedure,
+			connect.WithSchema(localMethods.ByName("Identify")),
+			connect.WithClientOptions(opts...),
+		),
+		failFlows: connect.NewClient[v1.FailFlowsRequest, v1.FailFlowsResponse](
+			httpClient,
+			baseURL+LocalFailFlowsProcedure,
+			connect.WithSchema(localMethods.ByName("FailFlows")),
+			connect.WithClientOptions(opts...),
+		),
+		drainLocal: connect.NewClient[v1.DrainLocalRequest, v1.DrainProgress](
+			httpClient,
+			baseURL+LocalDrainLocalProcedure,
+			connect.WithSchema(localMethods.ByName("DrainLocal")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -614,6 +735,12 @@ type localClient struct {
 	listFlows         *connect.Client[v1.ListFlowsRequest, v1.ListFlowsResponse]
 	who               *connect.Client[v1.WhoRequest, v1.Flow]
 	listRegistrations *connect.Client[v1.ListRegistrationsRequest, v1.ListRegistrationsResponse]
+	moveFlows         *connect.Client[v1.MoveFlowsRequest, v1.MoveFlowsResponse]
+	biography         *connect.Client[v1.BiographyRequest, v1.FlowStory]
+	serve             *connect.Client[v1.ServeRequest, v1.ServeNotice]
+	identify          *connect.Client[v1.IdentifyRequest, v1.FlowIdentity]
+	failFlows         *connect.Client[v1.FailFlowsRequest, v1.FailFlowsResponse]
+	drainLocal        *connect.Client[v1.DrainLocalRequest, v1.DrainProgress]
 }
 
 // GetHostStatus calls scaffold.v1.Local.GetHostStatus.
@@ -636,12 +763,55 @@ func (c *localClient) ListRegistrations(ctx context.Context, req *connect.Reques
 	return c.listRegistrations.CallUnary(ctx, req)
 }
 
+// MoveFlows calls scaffold.v1.Local.MoveFlows.
+func (c *localClient) MoveFlows(ctx context.Context, req *connect.Request[v1.MoveFlowsRequest]) (*connect.Response[v1.MoveFlowsResponse], error) {
+	return c.moveFlows.CallUnary(ctx, req)
+}
+
+// Biography calls scaffold.v1.Local.Biography.
+func (c *localClient) Biography(ctx context.Context, req *connect.Request[v1.BiographyRequest]) (*connect.Response[v1.FlowStory], error) {
+	return c.biography.CallUnary(ctx, req)
+}
+
+// Serve calls scaffold.v1.Local.Serve.
+func (c *localClient) Serve(ctx context.Context, req *connect.Request[v1.ServeRequest]) (*connect.ServerStreamForClient[v1.ServeNotice], error) {
+	return c.serve.CallServerStream(ctx, req)
+}
+
+// Identify calls scaffold.v1.Local.Identify.
+func (c *localClient) Identify(ctx context.Context, req *connect.Request[v1.IdentifyRequest]) (*connect.Response[v1.FlowIdentity], error) {
+	return c.identify.CallUnary(ctx, req)
+}
+
+// FailFlows calls scaffold.v1.Local.FailFlows.
+func (c *localClient) FailFlows(ctx context.Context, req *connect.Request[v1.FailFlowsRequest]) (*connect.Response[v1.FailFlowsResponse], error) {
+	return c.failFlows.CallUnary(ctx, req)
+}
+
+// DrainLocal calls scaffold.v1.Local.DrainLocal.
+func (c *localClient) DrainLocal(ctx context.Context, req *connect.Request[v1.DrainLocalRequest]) (*connect.ServerStreamForClient[v1.DrainProgress], error) {
+	return c.drainLocal.CallServerStream(ctx, req)
+}
+
 // LocalHandler is an implementation of the scaffold.v1.Local service.
 type LocalHandler interface {
 	GetHostStatus(context.Context, *connect.Request[v1.GetHostStatusRequest]) (*connect.Response[v1.HostStatus], error)
 	ListFlows(context.Context, *connect.Request[v1.ListFlowsRequest]) (*connect.Response[v1.ListFlowsResponse], error)
 	Who(context.Context, *connect.Request[v1.WhoRequest]) (*connect.Response[v1.Flow], error)
 	ListRegistrations(context.Context, *connect.Request[v1.ListRegistrationsRequest]) (*connect.Response[v1.ListRegistrationsResponse], error)
+	// MoveFlows renegotiates flows over to another uplink of this host.
+	MoveFlows(context.Context, *connect.Request[v1.MoveFlowsRequest]) (*connect.Response[v1.MoveFlowsResponse], error)
+	// Biography tells what happened to one flow.
+	Biography(context.Context, *connect.Request[v1.BiographyRequest]) (*connect.Response[v1.FlowStory], error)
+	// Serve is for the program that serves: it holds as long as the call is open.
+	Serve(context.Context, *connect.Request[v1.ServeRequest], *connect.ServerStream[v1.ServeNotice]) error
+	// Identify tells a program what its connection is called, and how far it has come.
+	Identify(context.Context, *connect.Request[v1.IdentifyRequest]) (*connect.Response[v1.FlowIdentity], error)
+	// FailFlows ends flows that this host serves with FAIL: they fail over by the service's policy.
+	FailFlows(context.Context, *connect.Request[v1.FailFlowsRequest]) (*connect.Response[v1.FailFlowsResponse], error)
+	// DrainLocal takes this host's instance of a service out of service, and tells how many flows are left
+	// until none is.
+	DrainLocal(context.Context, *connect.Request[v1.DrainLocalRequest], *connect.ServerStream[v1.DrainProgress]) error
 }
 
 // NewLocalHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -675,6 +845,42 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(localMethods.ByName("ListRegistrations")),
 		connect.WithHandlerOptions(opts...),
 	)
+	localMoveFlowsHandler := connect.NewUnaryHandler(
+		LocalMoveFlowsProcedure,
+		svc.MoveFlows,
+		connect.WithSchema(localMethods.ByName("MoveFlows")),
+		connect.WithHandlerOptions(opts...),
+	)
+	localBiographyHandler := connect.NewUnaryHandler(
+		LocalBiographyProcedure,
+		svc.Biography,
+		connect.WithSchema(localMethods.ByName("Biography")),
+		connect.WithHandlerOptions(opts...),
+	)
+	localServeHandler := connect.NewServerStreamHandler(
+		LocalServeProcedure,
+		svc.Serve,
+		connect.WithSchema(localMethods.ByName("Serve")),
+		connect.WithHandlerOptions(opts...),
+	)
+	localIdentifyHandler := connect.NewUnaryHandler(
+		LocalIdentifyProcedure,
+		svc.Identify,
+		connect.WithSchema(localMethods.ByName("Identify")),
+		connect.WithHandlerOptions(opts...),
+	)
+	localFailFlowsHandler := connect.NewUnaryHandler(
+		LocalFailFlowsProcedure,
+		svc.FailFlows,
+		connect.WithSchema(localMethods.ByName("FailFlows")),
+		connect.WithHandlerOptions(opts...),
+	)
+	localDrainLocalHandler := connect.NewServerStreamHandler(
+		LocalDrainLocalProcedure,
+		svc.DrainLocal,
+		connect.WithSchema(localMethods.ByName("DrainLocal")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Local/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case LocalGetHostStatusProcedure:
@@ -685,6 +891,18 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 			localWhoHandler.ServeHTTP(w, r)
 		case LocalListRegistrationsProcedure:
 			localListRegistrationsHandler.ServeHTTP(w, r)
+		case LocalMoveFlowsProcedure:
+			localMoveFlowsHandler.ServeHTTP(w, r)
+		case LocalBiographyProcedure:
+			localBiographyHandler.ServeHTTP(w, r)
+		case LocalServeProcedure:
+			localServeHandler.ServeHTTP(w, r)
+		case LocalIdentifyProcedure:
+			localIdentifyHandler.ServeHTTP(w, r)
+		case LocalFailFlowsProcedure:
+			localFailFlowsHandler.ServeHTTP(w, r)
+		case LocalDrainLocalProcedure:
+			localDrainLocalHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -708,4 +926,28 @@ func (UnimplementedLocalHandler) Who(context.Context, *connect.Request[v1.WhoReq
 
 func (UnimplementedLocalHandler) ListRegistrations(context.Context, *connect.Request[v1.ListRegistrationsRequest]) (*connect.Response[v1.ListRegistrationsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.ListRegistrations is not implemented"))
+}
+
+func (UnimplementedLocalHandler) MoveFlows(context.Context, *connect.Request[v1.MoveFlowsRequest]) (*connect.Response[v1.MoveFlowsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.MoveFlows is not implemented"))
+}
+
+func (UnimplementedLocalHandler) Biography(context.Context, *connect.Request[v1.BiographyRequest]) (*connect.Response[v1.FlowStory], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.Biography is not implemented"))
+}
+
+func (UnimplementedLocalHandler) Serve(context.Context, *connect.Request[v1.ServeRequest], *connect.ServerStream[v1.ServeNotice]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.Serve is not implemented"))
+}
+
+func (UnimplementedLocalHandler) Identify(context.Context, *connect.Request[v1.IdentifyRequest]) (*connect.Response[v1.FlowIdentity], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.Identify is not implemented"))
+}
+
+func (UnimplementedLocalHandler) FailFlows(context.Context, *connect.Request[v1.FailFlowsRequest]) (*connect.Response[v1.FailFlowsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.FailFlows is not implemented"))
+}
+
+func (UnimplementedLocalHandler) DrainLocal(context.Context, *connect.Request[v1.DrainLocalRequest], *connect.ServerStream[v1.DrainProgress]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.DrainLocal is not implemented"))
 }
