@@ -48,6 +48,7 @@ type daemon struct {
 	control  *control
 	names    *names
 	serving  *registry
+	sessions mobility
 	refusals *host.Refusals
 	load     loadMeter
 	readers  chan struct{} // closed when the goroutine that reads the hooks has ended
@@ -95,6 +96,7 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	}
 	d.serving = newRegistry(d)
 	d.names = newNames(d)
+	d.sessions = still{}
 	d.control = newControl(d)
 	if err := d.serveAPI(ctx); err != nil {
 		return err
@@ -183,11 +185,16 @@ func (d *daemon) call(ctx context.Context, f func()) bool {
 
 // loop does what is posted and what is due until ctx ends.
 func (d *daemon) loop(ctx context.Context) {
-	queues, refusals := time.NewTimer(queueIdle), time.NewTimer(time.Hour)
+	queues, refusals, sessions := time.NewTimer(queueIdle), time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer queues.Stop()
 	defer refusals.Stop()
+	defer sessions.Stop()
 	for {
 		d.serving.flush()
+		d.sessions.settle(time.Now())
+		if at := d.sessions.deadline(); !at.IsZero() {
+			sessions.Reset(time.Until(at))
+		}
 		if at := d.refusals.Deadline(); !at.IsZero() {
 			refusals.Reset(time.Until(at))
 		}
@@ -202,6 +209,7 @@ func (d *daemon) loop(ctx context.Context) {
 		case <-refusals.C:
 			d.refusals.Expire(time.Now())
 			d.answerRefusals()
+		case <-sessions.C: // settle does it
 		}
 	}
 }

@@ -18,10 +18,17 @@ func (d *daemon) order(o *apiv1.HostOrder) {
 	case *apiv1.HostOrder_RegistrationRefused:
 		d.serving.refuse(o.RegistrationRefused)
 	case *apiv1.HostOrder_Gone:
-		for _, l := range o.Gone.Locators {
-			d.log.Info("a host is gone", "locator", sid.Locator(l))
-		}
+		d.sessions.gone(locators(o.Gone))
+	case *apiv1.HostOrder_Drain:
+		d.sessions.order(o.Drain)
 	}
+}
+
+func locators(g *apiv1.LocatorsGone) (all []sid.Locator) {
+	for _, l := range g.Locators {
+		all = append(all, sid.Locator(l))
+	}
+	return all
 }
 
 // policy takes the policy of a service that this host registered.

@@ -129,6 +129,7 @@ func (d *daemon) openEdge(p *place) error {
 		return err
 	}
 	d.edge = edge
+	d.sessions.edgeOpened(edge)
 	go d.readEdge(edge)
 	return nil
 }
@@ -166,6 +167,8 @@ func (d *daemon) readEdge(edge *host.Edge) {
 		}
 		if e.Kind == host.Refused {
 			d.post(func() { d.refused(e) })
+		} else {
+			d.post(func() { d.sessions.event(e) })
 		}
 	}
 }

@@ -1,0 +1,38 @@
+package hostd
+
+import (
+	"time"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+)
+
+// mobility is what the uplinks' side of the daemon asks of the flows' side. All of it runs in the loop.
+type mobility interface {
+	edgeOpened(e *host.Edge)     // also one that was adopted; nothing else comes before it
+	trusts(keys *session.Keys)   // nil in an open network
+	moved(from, to sid.Locator)  // from is lost or given up; to's uplink is ready to send
+	back(l sid.Locator)          // the link of a locator that the host has came back
+	gone(locators []sid.Locator) // hosts that the network gave up
+	order(o *apiv1.DrainOrder)   // what to do with the flows of a service
+	event(e host.Event)          // all of the edge's but refusals
+	holds(l sid.Locator) bool    // some flow is still known to its peer by an address there
+	settle(now time.Time)        // after each batch of what was posted
+	deadline() time.Time         // when settle is due by itself; zero: never
+}
+
+// still moves nothing: flows end with the place that they began at.
+type still struct{}
+
+func (still) edgeOpened(*host.Edge)   {}
+func (still) trusts(*session.Keys)    {}
+func (still) moved(_, _ sid.Locator)  {}
+func (still) back(sid.Locator)        {}
+func (still) gone([]sid.Locator)      {}
+func (still) order(*apiv1.DrainOrder) {}
+func (still) event(host.Event)        {}
+func (still) holds(sid.Locator) bool  { return false }
+func (still) settle(time.Time)        {}
+func (still) deadline() time.Time     { return time.Time{} }
