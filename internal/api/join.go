@@ -1,0 +1,57 @@
+package api
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+)
+
+// joinContext keeps a signature of a Join from being taken for one of something else.
+const joinContext = "scaffold join 1\x00"
+
+// JoinSkew is how far the clocks of a host and the controller may be apart.
+const JoinSkew = 5 * time.Minute
+
+// Errors of CheckJoin.
+var (
+	ErrJoinUnsigned = errors.New("the host did not sign its request")
+	ErrJoinForged   = errors.New("the host's request is not signed by the key that it names")
+	ErrJoinOld      = errors.New("the host's request is too old or from the future: compare the clocks")
+)
+
+// SignJoin completes a Join with the key, the time and the signature; nothing in it may change afterwards.
+func SignJoin(j *apiv1.Join, key ed25519.PrivateKey, now time.Time) {
+	j.Key, j.SignedUnix = key.Public().(ed25519.PublicKey), now.Unix()
+	j.Signature = ed25519.Sign(key, signedJoin(j))
+}
+
+// CheckJoin says whether the host that owns the key made the Join, and lately.
+func CheckJoin(j *apiv1.Join, now time.Time) error {
+	if len(j.Signature) == 0 {
+		return ErrJoinUnsigned
+	}
+	if len(j.Key) != ed25519.PublicKeySize || !ed25519.Verify(j.Key, signedJoin(j), j.Signature) {
+		return ErrJoinForged
+	}
+	if age := now.Sub(time.Unix(j.SignedUnix, 0)); age > JoinSkew || age < -JoinSkew {
+		return fmt.Errorf("%w: signed %v ago", ErrJoinOld, age.Round(time.Second))
+	}
+	return nil
+}
+
+// signedJoin is what the signature is over: the context, then the Join without the signature, its fields in the
+// order of their numbers.
+func signedJoin(j *apiv1.Join) []byte {
+	bare := proto.CloneOf(j)
+	bare.Signature = nil
+	b, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte(joinContext), bare)
+	if err != nil {
+		panic(fmt.Sprintf("api: a Join that was parsed or built cannot be written: %v", err)) // invalid UTF-8 is refused by both
+	}
+	return b
+}
