@@ -96,7 +96,7 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	}
 	d.serving = newRegistry(d)
 	d.names = newNames(d)
-	d.sessions = still{}
+	d.sessions = newSessions(d)
 	d.control = newControl(d)
 	if err := d.serveAPI(ctx); err != nil {
 		return err

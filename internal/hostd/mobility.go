@@ -23,16 +23,3 @@ type mobility interface {
 	deadline() time.Time         // when settle is due by itself; zero: never
 }
 
-// still moves nothing: flows end with the place that they began at.
-type still struct{}
-
-func (still) edgeOpened(*host.Edge)   {}
-func (still) trusts(*session.Keys)    {}
-func (still) moved(_, _ sid.Locator)  {}
-func (still) back(sid.Locator)        {}
-func (still) gone([]sid.Locator)      {}
-func (still) order(*apiv1.DrainOrder) {}
-func (still) event(host.Event)        {}
-func (still) holds(sid.Locator) bool  { return false }
-func (still) settle(time.Time)        {}
-func (still) deadline() time.Time     { return time.Time{} }
