@@ -1,51 +1,14 @@
 package scaffold
 
 import (
-	"context"
 	"errors"
 	"net"
-	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"connectrpc.com/connect"
-
-	"scaffold.dev/scaffold/internal/api"
-	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 )
 
-// daemon knows one service, "web", whose address is the loopback's.
-type daemon struct {
-	apiv1connect.UnimplementedAdminHandler
-}
-
-func (daemon) GetService(_ context.Context, req *connect.Request[apiv1.GetServiceRequest]) (*connect.Response[apiv1.Service], error) {
-	if req.Msg.Name != "web" {
-		return nil, connect.NewError(connect.CodeNotFound, errors.New("no service named "+req.Msg.Name))
-	}
-	return connect.NewResponse(&apiv1.Service{Name: "web", Address: "::1"}), nil
-}
-
-func host(t *testing.T) *Host {
-	t.Helper()
-	endpoint := "unix:" + filepath.Join(t.TempDir(), "hostd.sock")
-	l, err := api.Listen(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle(apiv1connect.NewAdminHandler(daemon{}))
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- api.Serve(ctx, mux, l) }()
-	t.Cleanup(func() { stop(); <-done })
-	return &Host{Daemon: endpoint}
-}
-
 func TestAServiceIsServedAndReachedByName(t *testing.T) {
-	h := host(t)
+	h := newFake(t).host
 	l, err := h.Listen(t.Context(), "tcp", "web:0")
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +28,7 @@ func TestAServiceIsServedAndReachedByName(t *testing.T) {
 }
 
 func TestErrorsSayWhatIsWrong(t *testing.T) {
-	h := host(t)
+	h := newFake(t).host
 	if _, err := h.Dial(t.Context(), "tcp", "nobody:80"); !errors.Is(err, ErrUnknownService) || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("unknown service: %v", err)
 	}
@@ -76,7 +39,20 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		t.Errorf("no port: %v", err)
 	}
 	away := &Host{Daemon: "unix:/nowhere/hostd.sock"}
-	if _, err := away.Listen(t.Context(), "tcp", "web:80"); err == nil || !strings.Contains(err.Error(), "/nowhere/hostd.sock") {
+	if _, err := away.Listen(t.Context(), "tcp", "web:80"); !errors.Is(err, ErrNoDaemon) || !strings.Contains(err.Error(), "/nowhere/hostd.sock") {
 		t.Errorf("no daemon: %v", err)
+	}
+}
+
+func TestAnOlderDaemonIsNamedAsTheCause(t *testing.T) {
+	f := newFake(t)
+	f.old = true
+	lc := ListenConfig{Host: f.host, CanResume: true}
+	if _, err := lc.Listen(t.Context(), "tcp", "web:0"); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), f.host.Daemon) {
+		t.Errorf("Listen at a daemon without Serve: %v", err)
+	}
+	_, c := pair(t)
+	if _, err := f.host.Identify(t.Context(), c); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Identify at a daemon without it: %v", err)
 	}
 }
