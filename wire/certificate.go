@@ -56,11 +56,19 @@ func Certify(network ed25519.PrivateKey, host ed25519.PublicKey, l sid.Locator, 
 
 // Check verifies the network's signature and the validity at time now, in seconds since 1970 UTC.
 func (c *Certificate) Check(network ed25519.PublicKey, now int64) error {
-	if now < c.NotBefore || now > c.NotAfter {
-		return fmt.Errorf("%v at %d, valid %d to %d: %w", c.Locator, now, c.NotBefore, c.NotAfter, ErrExpired)
+	if err := c.Current(now); err != nil {
+		return err
 	}
 	if !ed25519.Verify(network, c.signed(), c.Signature[:]) {
 		return fmt.Errorf("%v: %w", c.Locator, ErrCertificate)
+	}
+	return nil
+}
+
+// Current is the part of Check that a certificate which passed once can still fail.
+func (c *Certificate) Current(now int64) error {
+	if now < c.NotBefore || now > c.NotAfter {
+		return fmt.Errorf("%v at %d, valid %d to %d: %w", c.Locator, now, c.NotBefore, c.NotAfter, ErrExpired)
 	}
 	return nil
 }

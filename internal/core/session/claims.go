@@ -22,6 +22,7 @@ func (e *Engine) renegotiate(now time.Time, m wire.Renegotiate) {
 			k.Role = Client
 		}
 		f := e.flows[k]
+		e.touch(f)
 		switch {
 		case f == nil:
 			e.unknown(k, m, c)

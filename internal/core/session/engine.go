@@ -26,11 +26,11 @@ type Times struct {
 	First, Most time.Duration // until the first retransmission; what the doubling stops at
 	Tries       int           // messages without an answer, then the peer is unreachable
 	Grace       time.Duration // for what we were called before, and for the memory of ended flows
-	Probes      int           // unanswered probes in a row, then the peer is unreachable
+	Probes      int           // unanswered probes in a row, then the peer is unreachable: longer than a change of networks takes
 }
 
 // DefaultTimes are those of docs/protocol.md §6.3.
-var DefaultTimes = Times{First: 20 * time.Millisecond, Most: time.Second, Tries: 30, Grace: 15 * time.Second, Probes: 3}
+var DefaultTimes = Times{First: 20 * time.Millisecond, Most: time.Second, Tries: 30, Grace: 15 * time.Second, Probes: 15}
 
 // An Engine is one host's ends of flows. It belongs to one goroutine.
 type Engine struct {
@@ -38,6 +38,8 @@ type Engine struct {
 	flows    map[Key]*flow // a connecting flow stands under each of its attempts
 	bySocket map[sid.SocketID]*flow
 	ended    map[Key]tombstone
+	graves   map[sid.SocketID]Key // of ended, by the last socketID
+	touched  map[Key]struct{}     // since the last Touched
 	capable  map[sid.ServiceID]bool
 	timers   timers
 	serial   uint64
@@ -63,6 +65,8 @@ func New(cfg Config) *Engine {
 		flows:    map[Key]*flow{},
 		bySocket: map[sid.SocketID]*flow{},
 		ended:    map[Key]tombstone{},
+		graves:   map[sid.SocketID]Key{},
+		touched:  map[Key]struct{}{},
 		capable:  map[sid.ServiceID]bool{},
 		counters: map[string]uint64{},
 	}
@@ -87,8 +91,9 @@ func (e *Engine) Add(x Flow) error {
 	if x.Peer == (Addr{}) {
 		f.state = Connecting
 	}
-	delete(e.ended, x.Key)
+	e.exhume(x.Key)
 	e.flows[x.Key], e.bySocket[x.Local.Socket] = f, f
+	e.touch(f)
 	return nil
 }
 
@@ -114,9 +119,21 @@ func (e *Engine) end(now time.Time, f *flow, why wire.Reason) {
 	}
 	delete(e.flows, f.Key)
 	t := tombstone{why, f.Local, now.Add(e.cfg.Times.Grace)}
-	e.ended[f.Key] = t
+	e.ended[f.Key], e.graves[t.local.Socket] = t, f.Key
+	e.touch(f)
 	e.timers.add(t.until, f)
 }
+
+// exhume forgets that the flow ended.
+func (e *Engine) exhume(k Key) {
+	if t, ok := e.ended[k]; ok {
+		delete(e.ended, k)
+		delete(e.graves, t.local.Socket)
+	}
+}
+
+// SetTrust makes the engine sign and check from now on; nil makes the network an open one.
+func (e *Engine) SetTrust(t Trust) { e.cfg.Trust = t }
 
 // Handle takes one message that arrived from one address for another.
 func (e *Engine) Handle(now time.Time, from, to netip.Addr, m wire.Message) {
@@ -137,22 +154,6 @@ func (e *Engine) Handle(now time.Time, from, to netip.Addr, m wire.Message) {
 	default:
 		e.count("unknown_message")
 	}
-}
-
-// A View is what a flow looks like to who asks.
-type View struct {
-	Flow
-	State State
-	Epoch uint32
-}
-
-// View returns the flow under the key.
-func (e *Engine) View(k Key) (View, bool) {
-	f := e.flows[k]
-	if f == nil {
-		return View{}, false
-	}
-	return View{f.Flow, f.state, f.epoch}, true
 }
 
 // Counters are how often messages were refused or ignored, by reason.

@@ -26,6 +26,7 @@ func (e *Engine) block(now time.Time, f *flow, why wire.Reason) {
 
 // renew gives the end a new socketID that no peer was told, and forgets all earlier ones at once.
 func (e *Engine) renew(f *flow) {
+	e.touch(f)
 	for _, r := range append(f.old, retired{Addr: f.Local}) {
 		delete(e.bySocket, r.Socket)
 	}
@@ -40,6 +41,7 @@ func (e *Engine) renew(f *flow) {
 func (e *Engine) Continue(now time.Time, k Key, t wire.Transport) {
 	if f := e.flows[k]; f != nil && f.state == Blocked {
 		f.transport = t
+		e.touch(f)
 		f.become(Asking)
 		e.ask(now, f)
 	}
@@ -65,6 +67,7 @@ func (e *Engine) ask(now time.Time, f *flow) {
 	e.out.single = append(e.out.single, Outgoing{From: f.Local.IP(), To: e.cfg.Space.ServiceAddr(f.Service),
 		Retry: uint8(f.asked % 4), Message: m})
 	f.asked++
+	e.touch(f)
 	e.again(now, f)
 }
 
@@ -90,6 +93,7 @@ func (e *Engine) answered(now time.Time, f *flow, key wire.Key, m wire.Renegotia
 func (e *Engine) confirm(now time.Time, f *flow) {
 	e.send(f.Local.IP(), f.Peer.IP(), e.resumption(f))
 	f.asked = min(f.asked+1, mostAsked)
+	e.touch(f)
 	e.again(now, f)
 }
 

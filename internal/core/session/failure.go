@@ -48,6 +48,31 @@ func (e *Engine) lost(now time.Time, f *flow, why wire.Reason) {
 	}
 }
 
+// Lost gives up the peers at these locators: the network says that their hosts are gone, and that there are
+// others to go to. A server's end keeps its flow: where a client is gone, there is nobody else to turn to, and
+// a client may come back.
+func (e *Engine) Lost(now time.Time, why wire.Reason, gone ...sid.Locator) {
+	at := make(map[sid.Locator]bool, len(gone))
+	for _, l := range gone {
+		at[l] = true
+	}
+	for _, f := range e.sorted(func(f *flow) bool { return f.Role == Client && at[f.Peer.Locator] }) {
+		if f.state == Confirming {
+			e.askAnew(now, f)
+		} else {
+			e.lost(now, f, why)
+		}
+	}
+}
+
+// SetContinue says whether another instance may go on with a client's flow.
+func (e *Engine) SetContinue(k Key, may bool) {
+	if f := e.flows[k]; f != nil && f.Role == Client && f.Continue != may {
+		f.Continue = may && e.cfg.Trust != nil
+		e.touch(f)
+	}
+}
+
 func (e *Engine) reset(now time.Time, f *flow, why wire.Reason) {
 	e.change(Change{Kind: Reset, Key: f.Key, Reason: why})
 	e.end(now, f, why)

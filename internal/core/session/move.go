@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -11,16 +12,20 @@ import (
 
 // Move renegotiates all flows that stand at one locator of this host for another one.
 func (e *Engine) Move(now time.Time, from, to sid.Locator) {
-	var all []*flow
+	for _, f := range e.sorted(func(f *flow) bool { return f.Local.Locator == from }) {
+		e.move(now, f, to)
+	}
+}
+
+// sorted lists the flows for which want holds, in the order in which they came.
+func (e *Engine) sorted(want func(*flow) bool) (all []*flow) {
 	for k, f := range e.flows {
-		if f.Local.Locator == from && f.Key == k {
+		if f.Key == k && want(f) {
 			all = append(all, f)
 		}
 	}
-	slices.SortFunc(all, func(a, b *flow) int { return int(a.serial) - int(b.serial) })
-	for _, f := range all {
-		e.move(now, f, to)
-	}
+	slices.SortFunc(all, func(a, b *flow) int { return cmp.Compare(a.serial, b.serial) })
+	return all
 }
 
 // MoveFlow renegotiates one flow.
@@ -31,6 +36,7 @@ func (e *Engine) MoveFlow(now time.Time, k Key, to sid.Locator) {
 }
 
 func (e *Engine) move(now time.Time, f *flow, to sid.Locator) {
+	e.touch(f)
 	was := f.state
 	if was == Connecting {
 		e.fresh(f, to)
@@ -105,6 +111,8 @@ func (e *Engine) settle(f *flow, at netip.Addr, peer Addr) {
 		delete(e.bySocket, r.Socket)
 	}
 	delete(e.flows, f.Key)
+	e.touch(f) // both of its names
+	defer e.touch(f)
 	f.Stable, f.Local, f.Peer = at, AddrOf(at), peer
 	f.old, f.chain, f.send, f.confirmed = nil, nil, f.Local, f.Local.Locator
 	e.flows[f.Key], e.bySocket[f.Local.Socket] = f, f

@@ -21,7 +21,7 @@ type Kind uint8
 
 // The changes of a data path.
 const (
-	// Accept takes packets for Local to the flow from now on, until Until where that is not zero. The
+	// Accept takes packets for Local to the flow from now on; a non-zero Until says when Drop will come. The
 	// peer's address behind a newly accepted one may be unknown until the next Bind.
 	Accept Kind = iota + 1
 	// Bind sends the flow's packets from Local to Peer, and kicks its transport: what was sent
@@ -37,9 +37,11 @@ const (
 	Reset
 	// Adopt makes a connection out of Transport, for the program that serves Service.
 	Adopt
+	// Drop takes packets for Local no more: its grace time is over.
+	Drop
 )
 
-var kindNames = [...]string{"", "accept", "bind", "retry", "block", "unbind", "reset", "adopt"}
+var kindNames = [...]string{"", "accept", "bind", "retry", "block", "unbind", "reset", "adopt", "drop"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -60,16 +62,20 @@ type Change struct {
 type outbox struct {
 	changes []Change
 	batches []*batch
+	open    map[shared]*batch // of batches
 	single  []Outgoing
+}
+
+// shared is what claims or failures in one message have in common.
+type shared struct {
+	kind             wire.Type
+	reason           wire.Reason
+	local, old, peer sid.Locator
 }
 
 // batch is claims or failures that can share messages.
 type batch struct {
-	kind    wire.Type
-	reason  wire.Reason
-	local   sid.Locator
-	old     sid.Locator
-	peer    sid.Locator
+	shared
 	claims  []addressed[wire.Claim]
 	failed  []addressed[wire.Failed]
 	touched map[Key]int // where a flow's claim stands: a later one replaces it
@@ -88,13 +94,15 @@ func (e *Engine) send(from, to netip.Addr, m wire.Message) {
 
 // batch finds the one that the arguments share, or begins it.
 func (e *Engine) batch(kind wire.Type, why wire.Reason, local, old, peer sid.Locator) *batch {
-	for _, b := range slices.Backward(e.out.batches) {
-		if b.kind == kind && b.reason == why && b.local == local && b.old == old && b.peer == peer {
-			return b
-		}
+	s := shared{kind, why, local, old, peer}
+	if b := e.out.open[s]; b != nil {
+		return b
 	}
-	b := &batch{kind: kind, reason: why, local: local, old: old, peer: peer, touched: map[Key]int{}}
-	e.out.batches = append(e.out.batches, b)
+	b := &batch{shared: s, touched: map[Key]int{}}
+	if e.out.open == nil {
+		e.out.open = map[shared]*batch{}
+	}
+	e.out.batches, e.out.open[s] = append(e.out.batches, b), b
 	return b
 }
 

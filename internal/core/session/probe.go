@@ -53,14 +53,14 @@ func (e *Engine) probe(from, to netip.Addr, m wire.Probe) {
 
 // probeOfTheDead: what ended lately is known by its last address.
 func (e *Engine) probeOfTheDead(from, to netip.Addr) {
-	for k, t := range e.ended {
-		if t.local == AddrOf(to) {
-			e.fail(t.reason, t.local, AddrOf(from), wire.Failed{Stable: k.Stable, Server: k.Role == Server,
-				Socket: AddrOf(from).Socket, Quote: t.local.Socket})
-			return
-		}
+	k := e.graves[AddrOf(to).Socket]
+	t, ok := e.ended[k]
+	if !ok || t.local != AddrOf(to) {
+		e.count("stray_probe")
+		return
 	}
-	e.count("stray_probe")
+	e.fail(t.reason, t.local, AddrOf(from), wire.Failed{Stable: k.Stable, Server: k.Role == Server,
+		Socket: AddrOf(from).Socket, Quote: t.local.Socket})
 }
 
 func (e *Engine) probeAck(to netip.Addr, m wire.ProbeAck) {

@@ -67,18 +67,32 @@ func (e *Engine) Expire(now time.Time) {
 }
 
 func (e *Engine) expire(now time.Time, f *flow) {
-	if t, ok := e.ended[f.Key]; ok && f.state == Closed && !now.Before(t.until) {
-		delete(e.ended, f.Key)
-	}
-	f.old = slices.DeleteFunc(f.old, func(r retired) bool {
-		gone := !r.until.IsZero() && !now.Before(r.until)
-		if gone && r.Socket != f.Local.Socket {
-			delete(e.bySocket, r.Socket)
+	if f.state == Closed {
+		if t, ok := e.ended[f.Key]; ok && !now.Before(t.until) {
+			e.exhume(f.Key)
 		}
-		return gone
-	})
+		return
+	}
+	e.outlive(now, f)
 	if !f.timer.IsZero() && !now.Before(f.timer) {
 		f.timer = time.Time{}
 		e.fire(now, f)
 	}
+}
+
+// outlive forgets the addresses whose grace time is over.
+func (e *Engine) outlive(now time.Time, f *flow) {
+	over := func(r retired) bool { return !r.until.IsZero() && !now.Before(r.until) }
+	gone := slices.DeleteFunc(slices.Clone(f.old), func(r retired) bool { return !over(r) })
+	if len(gone) == 0 {
+		return
+	}
+	f.old = slices.DeleteFunc(f.old, over)
+	for _, r := range gone {
+		if !f.owns(r.Socket) {
+			delete(e.bySocket, r.Socket)
+			e.change(Change{Kind: Drop, Key: f.Key, Local: r.Addr})
+		}
+	}
+	e.touch(f)
 }
