@@ -1,0 +1,55 @@
+package checked
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bench/agent"
+)
+
+// Serve is the server of streams and datagrams on addr until ctx ends; gap is the shortest that is noted.
+func Serve(ctx context.Context, addr string, gap time.Duration, log *Log) error {
+	var lc net.ListenConfig
+	udp, err := lc.ListenPacket(ctx, "udp6", addr)
+	if err != nil {
+		return err
+	}
+	defer udp.Close()
+	tcp, err := lc.Listen(ctx, "tcp6", addr)
+	if err != nil {
+		return err
+	}
+	defer tcp.Close()
+	log.note(Note{Kind: Listening, At: agent.Now(), Local: tcp.Addr().String()})
+	stop := context.AfterFunc(ctx, func() { tcp.Close(); udp.Close() })
+	defer stop()
+	go answer(udp, log) // ends when udp is closed
+	for {
+		c, err := tcp.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		go serveStream(ctx, c.(*net.TCPConn), gap, log) // ends with its connection
+	}
+}
+
+// serveStream reads what the client wants and does it until the client has sent all.
+func serveStream(ctx context.Context, c *net.TCPConn, gap time.Duration, log *Log) {
+	first := make([]byte, helloLen)
+	if _, err := io.ReadFull(c, first); err != nil {
+		c.Close() //nolint:errcheck // it has not begun
+		return
+	}
+	h, err := ParseHello(first)
+	if err != nil {
+		log.note(Note{Kind: Wrong, At: agent.Now(), Proto: "tcp", Local: c.LocalAddr().String(), Peer: c.RemoteAddr().String(), Err: err.Error()})
+		c.Close() //nolint:errcheck // said above
+		return
+	}
+	newEnd(c, log, h, false, gap).run(ctx) //nolint:errcheck // its note says it
+}
