@@ -22,7 +22,11 @@ type Kind uint8
 // The kinds of abi.h.
 const (
 	Refused Kind = 1 // the network refused a connecting flow: TCP, or UDP with code 4; see Refusals
-	Message Kind = 2 // a message between host stacks, docs/protocol.md §4
+	Message Kind = 2 // a message between host stacks, docs/protocol.md §4 and §6
+
+	Stray    Kind = 3 // a packet for a socketID that nobody knows; the sender is to be told by FAIL
+	Answered Kind = 4 // an attempt of a flow that Steer retried or unbound, To, was answered by the peer, From
+	Died     Kind = 5 // the process behind a flow that may continue elsewhere died
 )
 
 // An Event is a packet on which the daemon must act.
@@ -35,8 +39,11 @@ type Event struct {
 	Proto   sid.Proto
 	Local   netip.AddrPort // as the program sees it
 	Peer    netip.AddrPort
+	Tuple   Tuple  // the flow, zero when there is none
 	ISN     uint32 // of the SYN that was refused
-	Packet  []byte // IPv6; of a refusal as the kernel is to read it, of a message as it came
+	From    netip.Addr
+	To      netip.Addr // of Packet
+	Packet  []byte     // IPv6; of a refusal as the kernel is to read it, else as it came
 }
 
 // beat is how often the daemon shows that it reads; the programs give up on it after a second.

@@ -65,6 +65,11 @@ type Flow struct {
 	State     State
 	Service   sid.ServiceID
 	LastSeen  uint64 // CLOCK_MONOTONIC, ns
+
+	Tuple   Tuple
+	Stable  netip.Addr  // docs/protocol.md §3.3: at a client the address of the attempt that was answered
+	Locator sid.Locator // of ours, from which it sends
+	Uplink  int         // the interface of the locator; 0: retired, it leaves by the one at hand
 }
 
 // Flows calls f for each flow until it returns false. Half-open ones are not among them.
@@ -74,6 +79,9 @@ func (e *Edge) Flows(f func(Flow) bool) error {
 		return f(e.flow(id, v, wire))
 	})
 }
+
+// FlowsAll is Flows, half-open ones included.
+func (e *Edge) FlowsAll(f func(Flow) bool) error { return e.Flows(f) }
 
 // Flow finds one flow by its socketID.
 func (e *Edge) Flow(id sid.SocketID) (Flow, bool, error) {

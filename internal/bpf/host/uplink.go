@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 
 	"github.com/cilium/ebpf"
 
@@ -13,6 +14,7 @@ import (
 type Uplink struct {
 	Locator sid.Locator // 0: none yet, nothing of ours leaves
 	MTU     uint16      // the MSS of SYN and SYN-ACK is clamped to it; 0: not clamped
+	Router  netip.Addr  // link-local address of the router there; invalid: as the routing table says
 }
 
 // SetUplink gives the uplink its locator. Flows do not store it, so that a move is this one write.
