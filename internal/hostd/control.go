@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -34,14 +33,6 @@ var (
 	errFinal   = errors.New("the controller refused this host for good")
 )
 
-// An attachment is how the controller is reached and what Join says of the host's place.
-type attachment struct {
-	*apiv1.Attachment
-	uplink   string
-	router   netip.Addr
-	endpoint string
-}
-
 // A control is the stream to the controller. Its goroutine dials, joins and receives; the loop sends
 // through out. What mu guards is read by API handlers as well.
 type control struct {
@@ -49,9 +40,9 @@ type control struct {
 	out chan *apiv1.HostReport // of the session; nil while there is none; the loop's own
 
 	mu       sync.Mutex
-	attached *attachment
-	changed  chan struct{} // closed when attached is replaced
-	client   *http.Client  // to the controller of the attachment
+	endpoint string        // where the controller is reached; empty: nowhere now
+	changed  chan struct{} // closed when endpoint is replaced
+	client   *http.Client  // to the endpoint
 	conns    *connections  // of client
 	reached  bool          // a session joined at least once
 	session  bool          // one is joined now
@@ -63,24 +54,42 @@ type control struct {
 
 func newControl(d *daemon) *control { return &control{d: d, changed: make(chan struct{})} }
 
-// attach makes the next session, and the one that runs, go by the attachment.
-func (c *control) attach(a attachment) {
-	e, err := api.ParseEndpoint(a.endpoint)
+// dial makes the next session go by the endpoint and ends the one that runs; runs in the loop.
+func (c *control) dial(endpoint string) {
+	e, err := api.ParseEndpoint(endpoint)
 	if err != nil {
 		c.d.log.Error("controller", "error", err) // the configuration was checked: a bug
 		return
 	}
 	conns := &connections{dialer: net.Dialer{Timeout: dialLimit}}
+	c.replace(endpoint, api.DialWith(e, conns.dial), conns)
+}
+
+// drop ends the session: there is no way to the controller.
+func (c *control) drop() {
+	if !c.goesBy("") {
+		c.replace("", nil, nil)
+	}
+}
+
+func (c *control) replace(endpoint string, client *http.Client, conns *connections) {
+	c.out = nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conns.close()
-	c.attached, c.conns = &a, conns
-	c.client = api.DialWith(e, conns.dial)
+	c.endpoint, c.client, c.conns = endpoint, client, conns
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// connections remembers what was dialled over one attachment: with the link gone, HTTP/2 would wait for
+// goesBy reports whether the session goes by the endpoint, or will.
+func (c *control) goesBy(endpoint string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.endpoint == endpoint
+}
+
+// connections remembers what was dialled by one way: with the link gone, HTTP/2 would wait for
 // answers that cannot come.
 type connections struct {
 	dialer net.Dialer
@@ -120,35 +129,35 @@ func (c *connections) close() {
 	}
 }
 
-func (c *control) current() (*attachment, *http.Client, <-chan struct{}) {
+func (c *control) current() (string, *http.Client, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.attached, c.client, c.changed
+	return c.endpoint, c.client, c.changed
 }
 
 // run keeps a session until ctx ends.
 func (c *control) run(ctx context.Context) {
 	wait := retryFirst
 	for ctx.Err() == nil {
-		a, client, changed := c.current()
+		endpoint, client, changed := c.current()
 		if c.isLeaving() {
 			return
 		}
-		if a == nil {
+		if endpoint == "" {
 			select {
 			case <-changed:
 			case <-ctx.Done():
 			}
 			continue
 		}
-		joined, err := c.attempt(ctx, changed, a, client)
+		joined, err := c.attempt(ctx, changed, client)
 		if ctx.Err() != nil || c.isLeaving() {
 			return
 		}
 		if joined {
 			wait = retryFirst
 		}
-		c.report(a, err)
+		c.report(endpoint, err)
 		if errors.Is(err, errFinal) {
 			wait = retryFinal
 		}
@@ -162,25 +171,28 @@ func (c *control) run(ctx context.Context) {
 }
 
 // report logs why there is no session, once per absence or reason of a refusal.
-func (c *control) report(a *attachment, err error) {
+func (c *control) report(endpoint string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.endpoint != endpoint {
+		return // given up by ourselves
+	}
 	if err == nil {
 		err = errors.New("the controller closed the stream")
 	}
 	c.trouble = err.Error()
-	kind, what := a.endpoint, "controller unreachable; flows go on, trying again"
+	kind, what := endpoint, "controller unreachable; flows go on, trying again"
 	if errors.Is(err, errRefused) || errors.Is(err, errFinal) {
 		kind, what = c.trouble, "not in the network; trying again"
 	}
 	if c.said != kind { // the errors of one absence differ, by port numbers if nothing else
 		c.said = kind
-		c.d.log.Warn(what, "controller", a.endpoint, "error", err)
+		c.d.log.Warn(what, "controller", endpoint, "error", err)
 	}
 }
 
-// attempt is one session: join, then orders until it ends or the attachment changes.
-func (c *control) attempt(ctx context.Context, changed <-chan struct{}, a *attachment, client *http.Client) (joined bool, err error) {
+// attempt is one session: join, then orders until it ends or another way is taken.
+func (c *control) attempt(ctx context.Context, changed <-chan struct{}, client *http.Client) (joined bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -192,7 +204,11 @@ func (c *control) attempt(ctx context.Context, changed <-chan struct{}, a *attac
 	}()
 	stream := apiv1connect.NewAgentClient(client, api.BaseURL()).Host(ctx)
 	defer stream.CloseResponse()
-	if err := stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Join{Join: c.d.join(ctx, a)}}); err != nil && !errors.Is(err, io.EOF) {
+	ask, bids := c.d.join(ctx)
+	if len(bids) == 0 {
+		return false, errors.New("no uplink leads to a router")
+	}
+	if err := stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Join{Join: ask}}); err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
 	first, err := stream.Receive()
@@ -209,11 +225,11 @@ func (c *control) attempt(ctx context.Context, changed <-chan struct{}, a *attac
 	if j == nil {
 		return false, errors.New("the controller's first order is not Joined: another version?")
 	}
-	return true, c.converse(ctx, cancel, stream, a, j)
+	return true, c.converse(ctx, cancel, stream, bids, j)
 }
 
 // converse runs a session that has joined.
-func (c *control) converse(ctx context.Context, cancel context.CancelFunc, stream *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder], a *attachment, j *apiv1.Joined) error {
+func (c *control) converse(ctx context.Context, cancel context.CancelFunc, stream *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder], bids []*bid, j *apiv1.Joined) error {
 	out, ended := make(chan *apiv1.HostReport, outLimit), make(chan struct{})
 	c.mu.Lock()
 	c.reached, c.session, c.trouble, c.said, c.ended = true, true, "", "", ended
@@ -229,7 +245,11 @@ func (c *control) converse(ctx context.Context, cancel context.CancelFunc, strea
 		defer cancel()
 		send(ctx, stream, out)
 	}()
-	c.d.post(func() { c.d.joined(j, a, out) })
+	c.d.post(func() {
+		if ctx.Err() == nil { // else another way was taken meanwhile
+			c.d.joined(j, bids, out)
+		}
+	})
 	for {
 		order, err := stream.Receive()
 		if errors.Is(err, io.EOF) {
@@ -323,8 +343,5 @@ func (c *control) isLeaving() bool {
 func (c *control) state() (joined, reached bool, endpoint, trouble string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.attached != nil {
-		endpoint = c.attached.endpoint
-	}
-	return c.session, c.reached, endpoint, c.trouble
+	return c.session, c.reached, c.endpoint, c.trouble
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -17,6 +18,7 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
 	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/internal/bpf/sockets"
+	"scaffold.dev/scaffold/sid"
 )
 
 // leaveWait is how long the controller may take to withdraw us.
@@ -34,8 +36,12 @@ type daemon struct {
 	inbox    chan func() // what other goroutines want done
 
 	ctx      context.Context // of everything but the farewell
-	uplinks  []*uplink
-	place    *place // nil until the host was told where it is
+	uplinks  []*uplink       // in the order of preference
+	home     *home           // nil until the host was told where it is
+	places   []place         // where it is now, in the order of preference
+	former   []former        // locators that it had, the oldest first
+	told     sid.Locator     // that others are sent to
+	serial   uint32          // of the last bid
 	kernel   kernel
 	nonlocal string // what the sysctl was before us
 
@@ -104,11 +110,15 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	for _, name := range d.cfg.Uplinks {
 		d.uplinks = append(d.uplinks, &uplink{name: name})
 	}
-	if err := watchKernel(d.ctx, func() { d.post(d.kernelChanged) }); err != nil {
+	if err := watchLinks(d.ctx, func(down map[int]bool) { d.post(func() { d.linksChanged(down) }) }); err != nil {
+		return err
+	}
+	if err := watchRoutes(d.ctx, func() { d.post(d.kernelChanged) }); err != nil {
 		return err
 	}
 	go d.control.run(d.ctx)
 	d.resume()
+	d.linksChanged(nil)
 	d.kernelChanged()
 	d.names.serve()
 	return nil
@@ -142,21 +152,40 @@ func (d *daemon) setUpNamespace() (err error) {
 	return err
 }
 
-// resume goes on where a daemon that was killed left: same locator, same edge, before anyone is asked.
+// resume goes on where a daemon that was killed left: same locators, same edge, before anyone is asked.
 func (d *daemon) resume() {
-	p := d.store.place(d.bootID, d.netns)
-	if p == nil {
+	r := d.store.places(d.bootID, d.netns)
+	if r == nil {
 		return
 	}
-	d.nonlocal = p.Nonlocal
-	if u := d.uplink(p.Uplink); u == nil || !u.look() {
-		return
+	d.nonlocal = r.Nonlocal
+	r.Places = slices.DeleteFunc(r.Places, func(p place) bool { return d.uplink(p.Uplink) == nil })
+	for i := range r.Places {
+		d.resumeAt(&r.Places[i])
 	}
-	if err := d.settle(p); err != nil {
+	d.former = r.Former
+	if err := d.settle(&r.home, d.inOrder(r.Places)); err != nil {
+		d.former = nil
 		d.log.Warn("cannot take up the last place; asking for a new one", "error", err)
 		return
 	}
-	d.log.Info("took up the host's last place", "locator", p.Locator, "adopted", d.edge.Adopted())
+	for _, f := range d.former {
+		d.graceFrom(f.Left)
+	}
+	for _, p := range d.places {
+		d.log.Info("took up the host's last place", "locator", p.Locator, "uplink", p.Uplink, "adopted", d.edge.Adopted())
+	}
+}
+
+// resumeAt looks whether the uplink is still there, and takes its router for the one of before until one
+// greets.
+func (d *daemon) resumeAt(p *place) {
+	u := d.uplink(p.Uplink)
+	if !u.look() || p.Index != 0 && p.Index != u.index {
+		p.link = lost
+		return
+	}
+	p.Index, u.router, u.before = u.index, p.Router, p.At
 }
 
 // pin is where the edge of this namespace is pinned.
@@ -249,7 +278,7 @@ func (d *daemon) farewell() error {
 	if d.nonlocal != "" {
 		os.WriteFile(nonlocalBind, []byte(d.nonlocal), 0)
 	}
-	d.store.forgetPlace()
+	d.store.forgetPlaces()
 	return d.stop(false)
 }
 

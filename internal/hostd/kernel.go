@@ -29,7 +29,8 @@ const (
 
 // An item is one thing in the kernel that must be there: an address, a route or a rule.
 type item struct {
-	name    string
+	name    string // for people; two of the same name are the same
+	key     string // what adding it replaces
 	present func() (bool, error)
 	add     func() error
 	remove  func() error
@@ -41,15 +42,17 @@ type kernel struct {
 	items []item
 }
 
-// want replaces the items: those that are not wanted any more are removed, the others put in place.
+// want replaces the items: the new ones are put in place, then those that are not wanted any more are
+// removed, so that there is no moment without a route.
 func (k *kernel) want(items []item) error {
-	for _, old := range k.items {
-		if !slices.ContainsFunc(items, func(i item) bool { return i.name == old.name }) {
-			old.remove()
-		}
-	}
+	before := k.items
 	k.items = items
 	_, err := k.restore()
+	for _, old := range slices.Backward(before) {
+		if !slices.ContainsFunc(items, func(i item) bool { return i.key == old.key }) {
+			old.remove() //nolint:errcheck // with the interface it went by itself
+		}
+	}
 	return err
 }
 
@@ -76,30 +79,45 @@ func (k *kernel) remove() {
 	k.items = nil
 }
 
-// itemsFor is the set-up of docs/architecture.md for a host at that place.
-func itemsFor(p *place, identity netip.Addr, uplink int) []item {
-	const lo = 1
-	host := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, 128) }
-	via := func(dst netip.Prefix, src netip.Addr) item {
-		return route(netlink.Route{
-			LinkIndex: uplink, Dst: ipNet(dst), Gw: p.Router.AsSlice(), Src: src.AsSlice(),
-			RtoMin: rtoMin, RtoMinLock: true, QuickACK: 1, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST,
-		}, fmt.Sprintf("route %v via %v dev %s src %v", dst, p.Router, p.Uplink, src))
-	}
-	local := func(dst netip.Prefix) item {
-		return route(netlink.Route{LinkIndex: lo, Dst: ipNet(dst), Table: table, Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST},
-			fmt.Sprintf("route local %v dev lo table %d", dst, table))
-	}
-	return []item{
+// items is the set-up of docs/architecture.md for a host at those places.
+func (d *daemon) items(h *home, places []place) []item {
+	identity := h.Space.Identity(identityOf(d.key))
+	all := []item{
 		address(lo, identity, "lo"),
-		address(uplink, p.Locator.Host(), p.Uplink),
-		local(p.Space.Services),
-		local(host(identity)),
+		localRoute(h.Space.Services),
+		localRoute(whole(identity)),
 		rule(netlink.Rule{Mark: LocalMark, Priority: table - 1}, fmt.Sprintf("rule fwmark %#x lookup %d", LocalMark, table)),
-		rule(netlink.Rule{IifName: p.Uplink, Priority: table}, fmt.Sprintf("rule iif %s lookup %d", p.Uplink, table)),
-		via(p.Space.AS, p.Locator.Host()),
-		via(p.Space.Services, identity),
 	}
+	for i := range places {
+		if p := &places[i]; p.live() {
+			all = append(all,
+				address(p.Index, p.Locator.Host(), p.Uplink),
+				rule(netlink.Rule{IifName: p.Uplink, Priority: table}, fmt.Sprintf("rule iif %s lookup %d", p.Uplink, table)),
+				via(p, h.Space.AS, p.Locator.Host(), metric+1+d.rank(p.Uplink)))
+		}
+	}
+	return append(all, via(firstLive(places), h.Space.Services, identity, metric))
+}
+
+const (
+	lo = 1
+	// metric is that of the kernel's own choice. The routes of the uplinks to the locators follow it, the
+	// preferred uplink's first: what is bound to an uplink finds its own.
+	metric = 1024
+)
+
+func whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, 128) }
+
+func via(p *place, dst netip.Prefix, src netip.Addr, metric int) item {
+	return route(netlink.Route{
+		LinkIndex: p.Index, Dst: ipNet(dst), Gw: p.Router.AsSlice(), Src: src.AsSlice(), Priority: metric,
+		RtoMin: rtoMin, RtoMinLock: true, QuickACK: 1, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST,
+	}, fmt.Sprintf("route %v via %v dev %s src %v", dst, p.Router, p.Uplink, src))
+}
+
+func localRoute(dst netip.Prefix) item {
+	return route(netlink.Route{LinkIndex: lo, Dst: ipNet(dst), Priority: metric, Table: table, Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST},
+		fmt.Sprintf("route local %v dev lo table %d", dst, table))
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {
@@ -110,8 +128,10 @@ func ipNet(p netip.Prefix) *net.IPNet {
 func address(link int, a netip.Addr, dev string) item {
 	dummy := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: link}}
 	addr := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, 128)), Flags: unix.IFA_F_NODAD}
+	name := fmt.Sprintf("address %v dev %s", a, dev)
 	return item{
-		name: fmt.Sprintf("address %v dev %s", a, dev),
+		name: name,
+		key:  fmt.Sprint(name, link),
 		present: func() (bool, error) {
 			all, err := netlink.AddrList(dummy, netlink.FAMILY_V6)
 			return slices.ContainsFunc(all, func(o netlink.Addr) bool { return o.IP.Equal(addr.IP) }), err
@@ -126,6 +146,7 @@ func route(r netlink.Route, name string) item {
 	r.Family = netlink.FAMILY_V6
 	return item{
 		name: name,
+		key:  fmt.Sprint("route ", r.Dst, r.Table, r.Priority),
 		present: func() (bool, error) {
 			filter := &netlink.Route{Table: r.Table, Dst: r.Dst}
 			all, err := netlink.RouteListFiltered(netlink.FAMILY_V6, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_DST)
@@ -137,7 +158,7 @@ func route(r netlink.Route, name string) item {
 }
 
 func sameRoute(a, b netlink.Route) bool {
-	return a.LinkIndex == b.LinkIndex && a.Gw.Equal(b.Gw) && (b.Src == nil || a.Src.Equal(b.Src)) &&
+	return a.LinkIndex == b.LinkIndex && a.Priority == b.Priority && a.Gw.Equal(b.Gw) && (b.Src == nil || a.Src.Equal(b.Src)) &&
 		a.RtoMin == b.RtoMin && a.RtoMinLock == b.RtoMinLock && a.QuickACK == b.QuickACK && a.Type == b.Type
 }
 
@@ -146,6 +167,7 @@ func rule(want netlink.Rule, name string) item {
 	r.Family, r.Table, r.Priority, r.Mark, r.IifName = netlink.FAMILY_V6, table, want.Priority, want.Mark, want.IifName
 	return item{
 		name: name,
+		key:  name,
 		present: func() (bool, error) {
 			all, err := netlink.RuleList(netlink.FAMILY_V6)
 			return slices.ContainsFunc(all, func(o netlink.Rule) bool {

@@ -49,21 +49,21 @@ func (d *daemon) status(s *apiv1.HostStatus) {
 	case d.active() == nil:
 		s.State = "waiting for a router"
 		s.Reason = d.uplinks[0].name + ": " + d.uplinks[0].trouble()
-	case reached || d.place != nil && trouble != "":
+	case reached || d.home != nil && trouble != "":
 		s.State, s.Reason = "controller unreachable", trouble
 	default:
 		s.State, s.Reason = "joining", trouble
 	}
 	for _, u := range d.uplinks {
 		up := &apiv1.Uplink{Interface: u.name, Router: u.hello.Name, Up: u.up, Mtu: uint32(u.mtu)}
-		if d.place != nil && d.place.Uplink == u.name {
-			up.Locator = d.place.Locator.String()
+		if p := d.placeOn(u.name); p != nil {
+			up.Locator = p.Locator.String()
 		}
 		s.Uplinks = append(s.Uplinks, up)
 	}
-	if d.place != nil {
-		s.Network, s.Domain = d.place.Network, d.place.Domain
-		s.Identity = d.place.Space.Identity(identityOf(d.key)).String()
+	if d.home != nil {
+		s.Network, s.Domain = d.home.Network, d.home.Domain
+		s.Identity = d.home.Space.Identity(identityOf(d.key)).String()
 	}
 	if d.edge != nil {
 		s.Counters, _ = d.edge.Counters()
@@ -175,11 +175,11 @@ func (l *local) Who(ctx context.Context, req *connect.Request[apiv1.WhoRequest])
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	var mine *place
-	if !l.d.call(ctx, func() { mine = l.d.place }) {
+	var mine bool
+	if !l.d.call(ctx, func() { mine = l.d.isHost(want) }) {
 		return nil, errLeaving
 	}
-	if mine != nil && (want == mine.Locator.Host() || want == mine.Space.Identity(identityOf(l.d.key))) {
+	if mine {
 		return connect.NewResponse(&apiv1.Flow{Host: l.d.cfg.Name, Process: "the host itself", Local: want.String()}), nil
 	}
 	var found *apiv1.Flow
@@ -198,6 +198,15 @@ func (l *local) Who(ctx context.Context, req *connect.Request[apiv1.WhoRequest])
 	}
 	findProcesses([]*apiv1.Flow{found})
 	return connect.NewResponse(found), nil
+}
+
+// isHost reports whether the address is the host's own, at one of its places.
+func (d *daemon) isHost(a netip.Addr) bool {
+	if d.home == nil {
+		return false
+	}
+	at := slices.IndexFunc(d.places, func(p place) bool { return p.Locator.Host() == a })
+	return at >= 0 || a == d.home.Space.Identity(identityOf(d.key))
 }
 
 func parseWho(s string) (netip.Addr, uint16, error) {

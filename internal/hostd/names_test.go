@@ -44,7 +44,7 @@ func newDNS(t *testing.T, dir string, controller bool) *dnsDaemon {
 		done := make(chan struct{})
 		go func() { defer close(done); f.serve(l) }()
 		dd.stop = func() { f.mu.Lock(); f.stop(); f.mu.Unlock(); <-done }
-		d.control.attach(attachment{endpoint: socket})
+		d.control.dial(socket)
 	}
 	return dd
 }

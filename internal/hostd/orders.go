@@ -21,6 +21,8 @@ func (d *daemon) order(o *apiv1.HostOrder) {
 		d.sessions.gone(locators(o.Gone))
 	case *apiv1.HostOrder_Drain:
 		d.sessions.order(o.Drain)
+	case *apiv1.HostOrder_Attached:
+		d.attached(o.Attached)
 	}
 }
 
@@ -57,10 +59,10 @@ func (r *registry) policy(p *apiv1.ServicePolicy) {
 // learn takes the policy of a service that a program of this host asked for by name: how its datagrams
 // and packets are treated is for the client's edge to know, too.
 func (r *registry) learn(addr netip.Addr, p *apiv1.Policy) {
-	if r.d.edge == nil || r.d.place == nil {
+	if r.d.edge == nil || r.d.home == nil {
 		return
 	}
-	id, ok := r.d.place.Space.ServiceOf(addr)
+	id, ok := r.d.home.Space.ServiceOf(addr)
 	if !ok || r.policies[id] != nil { // of those the controller tells each change
 		return
 	}

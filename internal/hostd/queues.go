@@ -102,7 +102,7 @@ func (r *registry) forgetMissing(seen map[uint64]bool) {
 
 // waiting names the connections that nobody has accepted: they belong to no file yet.
 func (d *daemon) waiting(t sid.Triple) map[uint64]bool {
-	local := netip.AddrPortFrom(d.place.Space.ServiceAddr(t.Service), t.Port)
+	local := netip.AddrPortFrom(d.home.Space.ServiceAddr(t.Service), t.Port)
 	waiting := map[uint64]bool{}
 	err := d.diag.Each(sid.TCP, sockets.StateEstablished|sockets.StateCloseWait, t.Port, func(s sockets.DiagSocket) {
 		if s.Inode == 0 && s.Local == local {

@@ -54,8 +54,8 @@ func (r *registry) startCheck(t sid.Triple, i *instance) {
 	}
 	ctx, cancel := context.WithCancel(r.d.ctx)
 	i.cancel = cancel
-	c := readyCheck{spec: spec, to: netip.AddrPortFrom(r.d.place.Space.ServiceAddr(t.Service), t.Port),
-		from: r.d.place.Space.Identity(identityOf(r.d.key))}
+	c := readyCheck{spec: spec, to: netip.AddrPortFrom(r.d.home.Space.ServiceAddr(t.Service), t.Port),
+		from: r.d.home.Space.Identity(identityOf(r.d.key))}
 	go c.repeat(ctx, func(reason string) {
 		r.d.post(func() {
 			if r.instances[t] == i && ctx.Err() == nil && i.check != reason {

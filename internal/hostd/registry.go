@@ -135,7 +135,7 @@ func process(pid uint32, comm string) string {
 
 // triple reads a service address.
 func (r *registry) triple(e sockets.Event) (sid.Triple, bool) {
-	id, ok := r.d.place.Space.ServiceOf(e.Addr)
+	id, ok := r.d.home.Space.ServiceOf(e.Addr)
 	if !ok {
 		r.d.log.Warn("a program binds an address that no service can have", "address", e.Addr, "process", process(e.PID, e.Comm))
 		return sid.Triple{}, false

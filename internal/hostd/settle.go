@@ -1,126 +1,50 @@
 package hostd
 
 import (
-	"context"
-	"crypto/ed25519"
-	"errors"
 	"fmt"
-	"net/netip"
-	"strconv"
+	"slices"
 	"time"
 
-	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/host"
-	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/sid"
 )
 
-// oldLocatorGrace is how long packets to a locator that the host had are still taken: those on their
-// way when it changed.
-const oldLocatorGrace = 60 * time.Second
-
-// join says who and where this host is. It runs in the control goroutine.
-func (d *daemon) join(ctx context.Context, a *attachment) *apiv1.Join {
-	j := &apiv1.Join{
-		Name: d.cfg.Name, Key: []byte(d.key.Public().(ed25519.PublicKey)), BootId: d.bootID, Version: obs.Version(),
-		Attachment: a.Attachment, Identity: identityOf(d.key), Netns: strconv.FormatUint(d.netns, 10),
+// settle makes the host live at the places, at least one of which is live: the edge first, then what
+// sends packets through it, then the flows of places that are no more.
+func (d *daemon) settle(h *home, places []place) error {
+	if firstLive(places) == nil {
+		return fmt.Errorf("no uplink of the host's places is up")
 	}
-	d.call(ctx, func() {
-		if d.place != nil {
-			j.Locator = d.place.Locator.String()
+	if err := d.openEdge(h); err != nil {
+		return err
+	}
+	for i := range places {
+		if err := d.attachEdge(&places[i]); err != nil {
+			return fmt.Errorf("uplink %s: %w", places[i].Uplink, err)
 		}
-	})
-	return j
-}
-
-// joined takes the place that the controller gave and begins to report.
-func (d *daemon) joined(j *apiv1.Joined, a *attachment, out chan *apiv1.HostReport) {
-	p, err := d.placeOf(j, a)
-	if err == nil {
-		err = d.settle(p)
 	}
-	if err != nil {
-		d.log.Error("cannot take the place that the controller gave", "locator", j.Locator, "error", err)
-		close(out)
-		return
-	}
-	d.log.Info("joined the network", "network", j.Network, "locator", p.Locator, "router", a.Router, "port", a.Port)
-	d.control.out = out
-	d.serving.newSession()
-}
-
-// placeOf reads Joined.
-func (d *daemon) placeOf(j *apiv1.Joined, a *attachment) (*place, error) {
-	space, err := spaceOf(j.Space)
-	if err != nil {
-		return nil, err
-	}
-	locator, err := netip.ParsePrefix(j.Locator)
-	if err != nil {
-		return nil, fmt.Errorf("locator %q: want a prefix such as fd5d:0:1:101::/64", j.Locator)
-	}
-	if locator.Bits() != sid.LocatorBits || !space.Owns(sid.LocatorOf(locator.Addr())) {
-		return nil, fmt.Errorf("locator %v: want a /%d in %v", locator, sid.LocatorBits, space.AS)
-	}
-	return &place{
-		BootID: d.bootID, Netns: d.netns, Network: j.Network, Domain: j.Domain, Space: space,
-		Locator: sid.LocatorOf(locator.Addr()), Uplink: a.uplink, Router: a.router, Routers: j.Routers,
-		Nonlocal: d.nonlocal, Neighbour: &neighbourAt{a.Router, a.Port},
-	}, nil
-}
-
-// spaceOf reads the address plan; an empty one is the default.
-func spaceOf(s *apiv1.Space) (sid.Space, error) {
-	if s == nil || s.Services == "" && s.As == "" && s.Identities == "" {
-		return sid.DefaultSpace(), nil
-	}
-	var space sid.Space
-	var errs [3]error
-	space.Services, errs[0] = netip.ParsePrefix(s.Services)
-	space.AS, errs[1] = netip.ParsePrefix(s.As)
-	space.Identities, errs[2] = netip.ParsePrefix(s.Identities)
-	if err := errors.Join(errs[:]...); err != nil {
-		return space, fmt.Errorf("the network's address plan: %w", err)
-	}
-	return space, space.Validate()
-}
-
-// settle makes the host live at the place: the edge first, then what sends packets through it, then
-// the sockets that are there.
-func (d *daemon) settle(p *place) error {
-	u := d.uplink(p.Uplink)
-	if u == nil || u.index == 0 {
-		return fmt.Errorf("uplink %s is not there", p.Uplink)
-	}
-	if err := d.openEdge(p); err != nil {
-		return err
-	}
-	if err := d.attachEdge(p, u); err != nil {
-		return err
-	}
-	identity := p.Space.Identity(identityOf(d.key))
-	if err := d.kernel.want(itemsFor(p, identity, u.index)); err != nil {
+	if err := d.kernel.want(d.items(h, places)); err != nil {
 		return fmt.Errorf("set up routes and addresses: %w", err)
 	}
-	d.place = p
-	d.names.setNetwork(p.Domain, p.Space)
-	if err := d.store.savePlace(p); err != nil {
-		d.log.Warn("a restart will not know the host's place", "error", err)
-	}
-	return d.watchSockets(p.Space)
+	before := d.places
+	d.home, d.places = h, places
+	d.follow(before)
+	d.names.setNetwork(h.Domain, h.Space)
+	d.save()
+	return d.watchSockets(h.Space)
 }
 
 // openEdge loads or adopts the edge; one for another address plan is replaced.
-func (d *daemon) openEdge(p *place) error {
-	if d.edge != nil && d.place != nil && d.place.Space == p.Space {
+func (d *daemon) openEdge(h *home) error {
+	if d.edge != nil && d.home != nil && d.home.Space == h.Space {
 		return nil
 	}
 	if d.edge != nil {
 		d.flows.stop()
 		d.edge.Close(false)
-		d.edge = nil
+		d.edge, d.places, d.former = nil, nil, nil
 	}
-	edge, err := host.Open(host.Config{Space: p.Space, Identity: p.Space.Identity(identityOf(d.key)), Pin: d.pin()})
+	edge, err := host.Open(host.Config{Space: h.Space, Identity: h.Space.Identity(identityOf(d.key)), Pin: d.pin()})
 	if err != nil {
 		return err
 	}
@@ -134,27 +58,77 @@ func (d *daemon) openEdge(p *place) error {
 	return nil
 }
 
-// attachEdge puts the edge on the uplink and tells it the locator; the one from before is still
-// accepted for a while.
-func (d *daemon) attachEdge(p *place, u *uplink) error {
+// attachEdge puts the edge on a live place's uplink and tells it the locator. One that it had before is
+// retired by that.
+func (d *daemon) attachEdge(p *place) error {
+	if !p.live() {
+		return nil
+	}
+	d.makeRoom()
 	if err := d.edge.AcceptLocator(p.Locator, true); err != nil {
 		return err
 	}
-	if err := d.edge.SetUplink(u.index, host.Uplink{Locator: p.Locator, MTU: uint16(min(u.mtu, 1<<16-1))}); err != nil {
+	u := d.uplink(p.Uplink)
+	if err := d.edge.SetUplink(p.Index, host.Uplink{Locator: p.Locator, MTU: uint16(min(u.mtu, 1<<16-1)), Router: p.Router}); err != nil {
 		return err
 	}
-	if err := d.edge.Attach(u.index); err != nil {
-		return err
+	return d.edge.Attach(p.Index)
+}
+
+// follow tells the flows what became of the places from before. All of what is live now is ready to send.
+func (d *daemon) follow(before []place) {
+	d.regain()
+	for i := range before {
+		if old := &before[i]; !d.has(old.Locator) {
+			d.retire(old)
+			d.leave(old)
+		}
 	}
-	if old := d.place; old != nil && old.Locator != p.Locator {
-		time.AfterFunc(oldLocatorGrace, func() { d.post(func() { d.dropLocator(old.Locator) }) })
+	d.tellTrust()
+	for i := range before {
+		old := &before[i]
+		switch now := d.placeWith(old.Locator); {
+		case now == nil:
+			to := d.heir(old)
+			d.log.Info("flows move", "from", old.Locator, "to", to.Locator, "uplink", to.Uplink)
+			d.sessions.moved(old.Locator, to.Locator)
+		case now.link < old.link && now.live():
+			d.sessions.back(old.Locator)
+		}
+	}
+}
+
+// heir is where the flows of a place go that is no more: another router at the same uplink, or the
+// preferred place.
+func (d *daemon) heir(old *place) *place {
+	if p := d.placeOn(old.Uplink); p != nil && p.live() {
+		return p
+	}
+	return d.preferred()
+}
+
+func (d *daemon) placeWith(l sid.Locator) *place {
+	if i := slices.IndexFunc(d.places, func(p place) bool { return p.Locator == l }); i >= 0 {
+		return &d.places[i]
 	}
 	return nil
 }
 
-func (d *daemon) dropLocator(l sid.Locator) {
-	if d.edge != nil && d.place.Locator != l {
-		d.edge.AcceptLocator(l, false)
+// retire tells the edge that nothing leaves by an uplink any more, unless another place is there. Of an
+// interface that is gone it was told before.
+func (d *daemon) retire(old *place) {
+	if d.placeOn(old.Uplink) != nil || d.uplink(old.Uplink).index != old.Index {
+		return
+	}
+	if err := d.edge.SetUplink(old.Index, host.Uplink{}); err != nil {
+		d.log.Warn("flows may be sent to an uplink that is lost", "uplink", old.Uplink, "error", err)
+	}
+}
+
+// save writes down what a restart needs.
+func (d *daemon) save() {
+	if err := d.store.savePlaces(&record{home: *d.home, Places: d.places, Former: d.former}); err != nil {
+		d.log.Warn("a restart will not know the host's place", "error", err)
 	}
 }
 

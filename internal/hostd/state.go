@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,28 +17,6 @@ import (
 
 	"scaffold.dev/scaffold/sid"
 )
-
-// A place is where and as whom the host is in the network: what Joined said, and what is needed to set
-// the kernel up again without asking anyone.
-type place struct {
-	BootID    string       `json:"boot_id"`
-	Netns     uint64       `json:"netns"` // inode
-	Network   string       `json:"network"`
-	Domain    string       `json:"domain"`
-	Space     sid.Space    `json:"space"`
-	Locator   sid.Locator  `json:"locator"`
-	Uplink    string       `json:"uplink"`
-	Router    netip.Addr   `json:"router"` // link-local, without zone
-	Routers   []string     `json:"routers"`
-	Nonlocal  string       `json:"nonlocal_bind"` // the sysctl before we came
-	Neighbour *neighbourAt `json:"neighbour,omitempty"`
-}
-
-// neighbourAt names the router behind Router.
-type neighbourAt struct {
-	Name string `json:"name"`
-	Port string `json:"port"`
-}
 
 // A store keeps the daemon's files.
 type store struct{ dir string }
@@ -79,18 +56,47 @@ func identityOf(key ed25519.PrivateKey) uint64 {
 	return binary.BigEndian.Uint64(sum[:8])>>1 | sid.ReservedSuffixes
 }
 
-// place reads the last one if it was in this namespace since this boot.
-func (s store) place(bootID string, netns uint64) *place {
-	var p place
-	if !s.read("place.json", &p) || p.BootID != bootID || p.Netns != netns || p.Space.Validate() != nil {
-		return nil
-	}
-	return &p
+// A record is what a restarted daemon needs to go on where the last one was, without asking anyone.
+type record struct {
+	home
+	Places []place  `json:"places"`
+	Former []former `json:"former,omitempty"`
 }
 
-func (s store) savePlace(p *place) error { return s.writeJSON("place.json", p) }
+// The files of records: the second is that of versions whose hosts had one place.
+const (
+	placesFile = "places.json"
+	placeFile  = "place.json"
+)
 
-func (s store) forgetPlace() { os.Remove(filepath.Join(s.dir, "place.json")) }
+// places reads the last record if it was made in this namespace since this boot.
+func (s store) places(bootID string, netns uint64) *record {
+	var r record
+	if !s.read(placesFile, &r) && !s.onePlace(&r) {
+		return nil
+	}
+	if r.BootID != bootID || r.Netns != netns || r.Space.Validate() != nil || len(r.Places) == 0 {
+		return nil
+	}
+	return &r
+}
+
+// onePlace reads the form of before: one place, its fields among those of the home.
+func (s store) onePlace(r *record) bool {
+	var p place
+	if !s.read(placeFile, &r.home) || !s.read(placeFile, &p) {
+		return false
+	}
+	r.Places = []place{p}
+	return true
+}
+
+func (s store) savePlaces(r *record) error { return s.writeJSON(placesFile, r) }
+
+func (s store) forgetPlaces() {
+	os.Remove(filepath.Join(s.dir, placesFile))
+	os.Remove(filepath.Join(s.dir, placeFile))
+}
 
 func (s store) read(name string, v any) bool {
 	b, err := os.ReadFile(filepath.Join(s.dir, name))

@@ -5,39 +5,72 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// settle is how long changes in the kernel are let come in before they are looked at: a tool that
-// flushes rules makes many.
-const settle = 5 * time.Millisecond
+// quiet is how long changes of routes are let come in before they are looked at: a tool that flushes
+// rules makes many. Links do not wait for it.
+const quiet = 5 * time.Millisecond
 
-// watchKernel calls changed whenever links, addresses, routes or rules of the namespace changed, until
-// ctx ends.
-func watchKernel(ctx context.Context, changed func()) error {
-	sock, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV6_RULE)
+// watchLinks calls changed at once when links or addresses of the namespace changed, with the indexes of
+// the interfaces that were down meanwhile, until ctx ends.
+func watchLinks(ctx context.Context, changed func(down map[int]bool)) error {
+	return watch(ctx, func(messages []syscall.NetlinkMessage, _ *nl.NetlinkSocket) {
+		changed(downs(messages))
+	}, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV6_IFADDR)
+}
+
+// watchRoutes calls changed a moment after addresses, routes or rules of the namespace have, until ctx
+// ends.
+func watchRoutes(ctx context.Context, changed func()) error {
+	return watch(ctx, func(_ []syscall.NetlinkMessage, sock *nl.NetlinkSocket) {
+		time.Sleep(quiet)
+		drain(sock)
+		changed()
+	}, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV6_RULE)
+}
+
+// watch hands over the kernel's messages until ctx ends; none where some were lost because they came too
+// fast, which is no matter: what is done about them looks at the state.
+func watch(ctx context.Context, got func([]syscall.NetlinkMessage, *nl.NetlinkSocket), groups ...uint) error {
+	sock, err := nl.Subscribe(unix.NETLINK_ROUTE, groups...)
 	if err != nil {
-		return fmt.Errorf("watch routes and links: %w", err)
+		return fmt.Errorf("watch links, addresses, routes and rules: %w", err)
 	}
 	stop := context.AfterFunc(ctx, sock.Close)
 	go func() {
 		defer stop()
 		for ctx.Err() == nil {
-			if _, _, err := sock.Receive(); err != nil && !overrun(err) {
+			messages, _, err := sock.Receive()
+			if err != nil && !overrun(err) {
 				return // closed
 			}
-			time.Sleep(settle)
-			drain(sock)
-			changed()
+			got(messages, sock)
 		}
 	}()
 	return nil
 }
 
-// drain throws away what is already there: changed looks at the state, not at the messages.
+// downs are the interfaces that a message says are off, without carrier or gone.
+func downs(messages []syscall.NetlinkMessage) map[int]bool {
+	down := map[int]bool{}
+	for _, m := range messages {
+		if len(m.Data) < unix.SizeofIfInfomsg || m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK {
+			continue
+		}
+		info := nl.DeserializeIfInfomsg(m.Data)
+		if m.Header.Type == unix.RTM_DELLINK || info.Flags&unix.IFF_LOWER_UP == 0 {
+			down[int(info.Index)] = true
+		}
+	}
+	return down
+}
+
+// drain throws away what is already there.
 func drain(sock *nl.NetlinkSocket) {
 	var buf [1 << 14]byte
 	for {
@@ -47,7 +80,6 @@ func drain(sock *nl.NetlinkSocket) {
 	}
 }
 
-// overrun reports whether messages were lost because they came too fast, which is no matter here.
 func overrun(err error) bool {
 	return errors.Is(err, unix.ENOBUFS) || errors.Is(err, os.ErrDeadlineExceeded)
 }

@@ -1,0 +1,124 @@
+package hostd
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+const (
+	// oldLocatorGrace is how long packets to a locator that the host had are still taken: those on their
+	// way when it changed.
+	oldLocatorGrace = 60 * time.Second
+	// oldLocatorLimit is how long they are taken where a flow's peer still knows no other: the network
+	// gives the locator to nobody else for that long, docs/architecture.md.
+	oldLocatorLimit = 14 * time.Minute
+	// maxLocators is how many the edge accepts at a time, MAX_LOCATORS of abi.h.
+	maxLocators = 16
+)
+
+// A former is a locator that the host had.
+type former struct {
+	Locator     sid.Locator `json:"locator"`
+	Uplink      string      `json:"uplink"`
+	Certificate []byte      `json:"certificate,omitempty"`
+	Left        time.Time   `json:"left"`
+}
+
+// leave keeps a place's locator accepted for the grace time. Where there are too many the oldest goes.
+func (d *daemon) leave(p *place) {
+	d.former = append(d.former, former{Locator: p.Locator, Uplink: p.Uplink, Certificate: p.Certificate, Left: time.Now()})
+	d.makeRoom()
+	d.graceFrom(time.Now())
+}
+
+// makeRoom drops the oldest locators until all fit the edge, with room for one more.
+func (d *daemon) makeRoom() {
+	for len(d.former) > 0 && len(d.places)+len(d.former) >= maxLocators {
+		d.log.Info("too many former locators; the oldest is given up", "locator", d.former[0].Locator)
+		d.edge.AcceptLocator(d.former[0].Locator, false)
+		d.former = d.former[1:]
+	}
+}
+
+// regain takes the locators that the host has again off the list.
+func (d *daemon) regain() {
+	d.former = slices.DeleteFunc(d.former, func(f former) bool { return d.has(f.Locator) })
+}
+
+// has reports whether the locator is one of the host's now.
+func (d *daemon) has(l sid.Locator) bool {
+	return slices.ContainsFunc(d.places, func(p place) bool { return p.Locator == l })
+}
+
+// graceFrom looks again when the grace time of what was left at that time is over.
+func (d *daemon) graceFrom(left time.Time) {
+	time.AfterFunc(time.Until(left.Add(oldLocatorGrace)), func() { d.post(d.endGrace) })
+}
+
+// endGrace drops the locators whose time is over. One that a peer still knows a flow by stays longer.
+func (d *daemon) endGrace() {
+	if d.edge == nil {
+		return
+	}
+	var again bool
+	d.former = slices.DeleteFunc(d.former, func(f former) bool {
+		age := time.Since(f.Left)
+		if age < oldLocatorGrace {
+			return false
+		}
+		if age < oldLocatorLimit && d.sessions.holds(f.Locator) {
+			again = true
+			return false
+		}
+		d.edge.AcceptLocator(f.Locator, false)
+		return true
+	})
+	if again {
+		d.graceFrom(time.Now())
+	}
+	d.tellTrust()
+	d.save()
+}
+
+// tellTrust hands the keys and certificates of all locators to those who sign.
+func (d *daemon) tellTrust() {
+	if d.home.NetworkKey == nil {
+		d.sessions.trusts(nil)
+		return
+	}
+	keys := &session.Keys{Host: d.key, Network: d.home.NetworkKey, Certificates: map[sid.Locator]wire.Certificate{}}
+	for _, f := range d.former {
+		addCertificate(keys, f.Locator, f.Certificate)
+	}
+	for i := range d.places {
+		addCertificate(keys, d.places[i].Locator, d.places[i].Certificate)
+	}
+	d.sessions.trusts(keys)
+}
+
+func addCertificate(keys *session.Keys, l sid.Locator, b []byte) {
+	if c, err := wire.ParseCertificate(b); err == nil { // it was checked when it came
+		keys.Certificates[l] = c
+	}
+}
+
+// checkCertificate says what is wrong with a certificate that the controller gave. Without one flows cannot move
+// to or from the locator.
+func (h *home) checkCertificate(l sid.Locator, b []byte) error {
+	if h.NetworkKey == nil {
+		return nil
+	}
+	c, err := wire.ParseCertificate(b)
+	if err == nil {
+		err = c.Check(h.NetworkKey, time.Now().Unix())
+	}
+	if err == nil && c.Locator != l {
+		err = fmt.Errorf("it is for locator %v", c.Locator)
+	}
+	return err
+}
