@@ -15,6 +15,7 @@ var commands = []func() *cobra.Command{
 	routerCommand,
 	flowCommand,
 	netCommand,
+	explainCommand,
 	eventsCommand,
 	statusCommand,
 	doctorCommand,

@@ -20,6 +20,9 @@ type fake struct {
 	apiv1connect.UnimplementedLocalHandler
 	mu       sync.Mutex
 	services map[string]*apiv1.Service
+	shrink   bool // a flow of s1 ends at each look at that host
+	left     uint32
+	drains   []*apiv1.DrainLocalRequest
 }
 
 func newFake() http.Handler {
@@ -87,7 +90,14 @@ func (f *fake) ListServices(context.Context, *connect.Request[apiv1.ListServices
 }
 
 func (f *fake) GetService(_ context.Context, r *connect.Request[apiv1.GetServiceRequest]) (*connect.Response[apiv1.Service], error) {
-	return f.edit(r.Msg.Name, func(*apiv1.Service) error { return nil })
+	return f.edit(r.Msg.Name, func(s *apiv1.Service) error {
+		for _, i := range s.Instances {
+			if i.State == "draining" && i.Flows > 0 {
+				i.Flows--
+			}
+		}
+		return nil
+	})
 }
 
 func (f *fake) UpdatePolicy(_ context.Context, r *connect.Request[apiv1.UpdatePolicyRequest]) (*connect.Response[apiv1.Service], error) {
@@ -104,6 +114,7 @@ func (f *fake) Drain(_ context.Context, r *connect.Request[apiv1.DrainRequest]) 
 			return connect.NewError(connect.CodeFailedPrecondition, errors.New("s1 is the last host that serves web: --force drains it"))
 		}
 		i.State = map[bool]string{true: "serving", false: "draining"}[r.Msg.Undrain]
+		i.Reason = r.Msg.Mode
 		return nil
 	})
 }
@@ -135,6 +146,11 @@ func (f *fake) GetHost(_ context.Context, r *connect.Request[apiv1.GetHostReques
 	if r.Msg.Name != "s1" {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no host named %q", r.Msg.Name))
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := f.services["web"].Instances[0]; f.shrink && i.Flows > 0 {
+		i.Flows--
+	}
 	return answer(&apiv1.Host{Name: "s1", State: "up", Instances: f.services["web"].Instances[:1]}, nil)
 }
 
@@ -153,13 +169,12 @@ func (f *fake) WatchEvents(_ context.Context, r *connect.Request[apiv1.WatchEven
 }
 
 func (f *fake) ListFlows(context.Context, *connect.Request[apiv1.ListFlowsRequest]) (*connect.Response[apiv1.ListFlowsResponse], error) {
-	return answer(&apiv1.ListFlowsResponse{Total: 5, Flows: []*apiv1.Flow{{Id: "9f3c1b2a44d0e871", Host: "c1", Role: "client", Proto: "tcp",
-		Service: "web", State: "bound", Pid: 42, Process: "curl", IdleMs: 1500}}}, nil)
+	return answer(&apiv1.ListFlowsResponse{Total: 5, Flows: []*apiv1.Flow{theFlow()}}, nil)
 }
 
 func (f *fake) Who(_ context.Context, r *connect.Request[apiv1.WhoRequest]) (*connect.Response[apiv1.Flow], error) {
 	if r.Msg.Address != "fd5d::1" {
 		return nil, connect.NewError(connect.CodeNotFound, errors.New("no such flow"))
 	}
-	return answer(&apiv1.Flow{Id: "9f3c1b2a44d0e871", Host: "c1", Process: "curl", Pid: 42}, nil)
+	return answer(&apiv1.Flow{Id: fakeFlow, Host: "c1", Process: "curl", Pid: 42}, nil)
 }

@@ -22,10 +22,10 @@ type flows struct {
 }
 
 func flowCommand() *cobra.Command {
-	cmd := group("flow", "Look at the flows of this host, or of a lab's hosts")
+	cmd := group("flow", "Look at the flows of this host, or of a lab's hosts, and move them")
 	f := &flows{admin: addAdmin(cmd)}
 	cmd.PersistentFlags().StringVar(&f.host, "host", "", "only this host of the lab")
-	cmd.AddCommand(flowList(f), flowShow(f), flowWho(f))
+	cmd.AddCommand(flowList(f), flowShow(f), flowMove(f), flowWho(f))
 	return cmd
 }
 

@@ -45,29 +45,43 @@ func flowList(f *flows) *cobra.Command {
 
 func flowShow(f *flows) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show one flow by its socketID",
-		Example: "  scaffold flow show 9f3c1b2a44d0e871",
+		Use:     "show FLOW",
+		Short:   "Show one flow, by its socketID or its stable identifier",
+		Example: "  scaffold flow show 9f3c1b2a44d0e871\n  scaffold flow show fd5d:0:1:101:9f3c:1b2a:44d0:e871",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, err := f.list(cmd.Context(), &apiv1.ListFlowsRequest{})
 			if err != nil {
 				return err
 			}
-			for _, flow := range all.Flows {
-				if flow.Id == args[0] {
-					return f.print(cmd.OutOrStdout(), flow, func(t *table) { drawFlow(t, flow) })
-				}
+			flow := pick(all.Flows, args[0])
+			if flow == nil {
+				return failf(ExitNotFound, hintListing(listFlows), "no live flow has the socketID or stable identifier %q", args[0])
 			}
-			return failf(ExitNotFound, hintListing(listFlows), "no live flow has the socketID %q", args[0])
+			return f.print(cmd.OutOrStdout(), flow, func(t *table) { drawFlow(t, flow) })
 		},
 	}
+}
+
+// pick finds the flow of a socketID, or of a stable identifier, which in a lab both ends know: the
+// client's is the one that programs began.
+func pick(flows []*apiv1.Flow, id string) (found *apiv1.Flow) {
+	for _, f := range flows {
+		if f.Id == id {
+			return f
+		}
+		if f.Stable == id && (found == nil || f.Role == "client") {
+			found = f
+		}
+	}
+	return found
 }
 
 // drawFlow leaves out what is not known: who owns a host's own address has no flow.
 func drawFlow(t *table, f *apiv1.Flow) {
 	for _, line := range [][2]string{
 		{"flow", f.Id},
+		{"stable id", f.Stable},
 		{"host", f.Host},
 		{"role", f.Role},
 		{"service", f.Service},
@@ -75,6 +89,7 @@ func drawFlow(t *table, f *apiv1.Flow) {
 		{"state", f.State},
 		{"program sees", arrow(f.Local, f.Peer)},
 		{"on the wire", arrow(f.WireLocal, f.WirePeer)},
+		{"uplink", f.Uplink},
 		{"process", process(f)},
 	} {
 		if line[1] != "" {
@@ -82,6 +97,7 @@ func drawFlow(t *table, f *apiv1.Flow) {
 		}
 	}
 	if f.State != "" {
+		t.row("moves", f.Moves)
 		t.row("idle", idle(f))
 	}
 }

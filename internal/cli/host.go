@@ -11,10 +11,12 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 )
 
+const listHosts = "scaffold host ls"
+
 func hostCommand() *cobra.Command {
-	cmd := group("host", "Look at the hosts of the network")
+	cmd := group("host", "Look at the hosts of the network and drain them")
 	a := addAdmin(cmd)
-	cmd.AddCommand(hostList(a), hostShow(a))
+	cmd.AddCommand(hostList(a), hostShow(a), hostDrain(a), hostUndrain(a))
 	return cmd
 }
 
@@ -60,7 +62,7 @@ func hostShow(a admin) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			host, err := ask(cmd.Context(), client.GetHost, &apiv1.GetHostRequest{Name: args[0]}, endpoint, "scaffold host ls")
+			host, err := ask(cmd.Context(), client.GetHost, &apiv1.GetHostRequest{Name: args[0]}, endpoint, listHosts)
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ func serviceCommand() *cobra.Command {
 	cmd := group("service", "Create services, look at them and steer their traffic")
 	a := addAdmin(cmd)
 	cmd.AddCommand(serviceCreate(a), serviceList(a), serviceShow(a), serviceWeight(a),
-		serviceDrain(a, false), serviceDrain(a, true), servicePolicy(a), serviceRemove(a))
+		serviceDrain(a), serviceUndrain(a), servicePolicy(a), serviceRemove(a))
 	return cmd
 }
 

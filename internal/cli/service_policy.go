@@ -18,8 +18,8 @@ type policyFlags struct {
 
 func addPolicy(flags *pflag.FlagSet) *policyFlags {
 	p := &policyFlags{flags: flags}
-	flags.StringVar(&p.want.Failover, "failover", "reset", "flows of a host that is gone: reset")
-	flags.StringVar(&p.want.Drain, "drain", "wait", "flows of a host that drains: wait")
+	flags.StringVar(&p.want.Failover, "failover", "reset", "flows of an instance that is gone: reset (clients are told and may try again) or continue (another instance that can resume goes on)")
+	flags.StringVar(&p.want.Drain, "drain", "wait", "flows of an instance that drains: wait (they end in peace) or shed (they fail over)")
 	flags.StringVar(&p.want.Ready, "ready", "", "when an instance may serve: tcp, http:/path or exec:command (default: when it listens)")
 	flags.Uint32Var(&p.want.Weight, "weight", 100, "weight of hosts that nobody gave one, 1 to 65535")
 	flags.StringVar(&p.want.Datagrams, "datagrams", "bound", "bound: a reply binds the flow; unbound: each datagram is resolved; unset: that too, both ways")
@@ -59,6 +59,7 @@ func servicePolicy(a admin) *cobra.Command {
 		Use:   "policy NAME",
 		Short: "Change how a service is served; flags that are not given stay as they are",
 		Example: `  scaffold service policy web --ready http:/healthz
+  scaffold service policy files --failover continue --drain shed
   scaffold service policy voice --dscp 46`,
 		Args: cobra.ExactArgs(1),
 	}

@@ -52,29 +52,6 @@ func parseWeights(args []string) ([]*apiv1.SetWeightRequest, error) {
 	return all, nil
 }
 
-func serviceDrain(a admin, undo bool) *cobra.Command {
-	req := &apiv1.DrainRequest{Undrain: undo}
-	cmd := &cobra.Command{
-		Use:     "drain NAME HOST",
-		Short:   "Give a host no new flows of a service; those that it has go on",
-		Example: "  scaffold service drain web s1\n  scaffold service show web   # FLOWS falls to 0: s1 can be stopped",
-		Args:    cobra.ExactArgs(2),
-	}
-	if undo {
-		cmd.Use, cmd.Short = "undrain NAME HOST", "Give a drained host new flows again"
-		cmd.Example = "  scaffold service undrain web s1"
-	} else {
-		cmd.Flags().BoolVar(&req.Force, "force", false, "also when it is the last instance that serves")
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		req.Name, req.Host = args[0], args[1]
-		return a.change(cmd, func(ctx context.Context, c apiv1connect.AdminClient, at string) (*apiv1.Service, error) {
-			return ask(ctx, c.Drain, req, at, listServices)
-		})
-	}
-	return cmd
-}
-
 func serviceRemove(a admin) *cobra.Command {
 	req := &apiv1.RemoveServiceRequest{}
 	cmd := &cobra.Command{

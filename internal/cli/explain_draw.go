@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+)
+
+func drawTold(w io.Writer, all told) error {
+	for i, story := range all.flows {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := drawFlowStory(w, story); err != nil {
+			return err
+		}
+	}
+	if all.service == nil {
+		return nil
+	}
+	if len(all.flows) > 0 {
+		fmt.Fprintln(w)
+	}
+	return drawServiceStory(w, all.service, len(all.flows) == 0)
+}
+
+// drawFlowStory is one end's account: who it is, what happened, when, and how long nothing came through.
+func drawFlowStory(w io.Writer, s *apiv1.FlowStory) error {
+	fmt.Fprintln(w, headline(s))
+	if err := drawTable(w, func(t *table) { drawFlow(t, s.Flow) }); err != nil || len(s.Chapters) == 0 {
+		return err
+	}
+	fmt.Fprintln(w)
+	return drawTable(w, func(t *table) { drawChapters(t, s.Chapters) })
+}
+
+// headline sums up.
+func headline(s *apiv1.FlowStory) string {
+	moves, failovers, longest := uint32(0), uint32(0), int64(0)
+	for _, c := range s.Chapters {
+		switch c.Kind {
+		case "move", "peer-move":
+			moves++
+		case "failover":
+			failovers++
+		}
+		longest = max(longest, c.StallNs)
+	}
+	text := map[bool]string{true: "ended", false: "alive"}[s.Ended]
+	text += fmt.Sprintf("; %s, %s", count(moves, "move"), count(failovers, "failover"))
+	if longest > 0 {
+		text += "; longest stall " + precise(longest)
+	}
+	return fmt.Sprintf("A flow of %s, as its %s's host %s saw it: %s.", cmp.Or(s.Flow.Service, "an unknown service"), cmp.Or(s.Flow.Role, "own"), s.Flow.Host, text)
+}
+
+// drawChapters prints the clock, and how long after the beginning it was: people compare both.
+func drawChapters(t *table, all []*apiv1.Chapter) {
+	t.row("TIME", "AFTER", "WHAT", "STALL", "HOW")
+	for _, c := range all {
+		stall := ""
+		if c.StallNs > 0 {
+			stall = precise(c.StallNs)
+		}
+		at := time.Unix(0, c.UnixNs).Format("15:04:05.000")
+		t.row(at, precise(c.UnixNs-all[0].UnixNs), c.Kind, stall, c.Text)
+	}
+}
+
+// precise prints nanoseconds with three digits or so: stalls are told apart by milliseconds.
+func precise(ns int64) string {
+	d := time.Duration(ns)
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(100 * time.Microsecond).String()
+}
+
+// drawServiceStory leaves the history out where a flow is explained: the instances are what matters there.
+func drawServiceStory(w io.Writer, s *apiv1.ServiceStory, history bool) error {
+	if s.Service != nil {
+		fmt.Fprintf(w, "Service %s:\n", s.Service.Name)
+	}
+	for _, reason := range s.Reasons {
+		fmt.Fprintf(w, "  %s\n", reason)
+	}
+	if !history || len(s.Events) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nWhat happened:")
+	return drawTable(w, func(t *table) {
+		for _, e := range s.Events {
+			t.row("  "+time.UnixMilli(e.UnixMs).Format("15:04:05.000"), e.Kind, e.Subject, e.Text)
+		}
+	})
+}
+
+// writeTold writes {"flows": [FlowStory...], "service": ServiceStory}.
+func writeTold(w io.Writer, all told) error {
+	out := struct {
+		Flows   []json.RawMessage `json:"flows"`
+		Service json.RawMessage   `json:"service"`
+	}{Flows: []json.RawMessage{}, Service: json.RawMessage("null")}
+	for _, story := range all.flows {
+		out.Flows = append(out.Flows, rawJSON(story))
+	}
+	if all.service != nil {
+		out.Service = rawJSON(all.service)
+	}
+	text, err := json.MarshalIndent(out, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
+// rawJSON cannot fail for a message that came off the wire: its strings are valid.
+func rawJSON(msg proto.Message) json.RawMessage {
+	raw, _ := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(msg)
+	var tidy bytes.Buffer
+	json.Compact(&tidy, raw)
+	return tidy.Bytes()
+}

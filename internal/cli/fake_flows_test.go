@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+)
+
+// The one flow that the fake knows.
+const (
+	fakeFlow   = "9f3c1b2a44d0e871"
+	fakeStable = "fd5d:0:1:101:9f3c:1b2a:44d0:e871"
+)
+
+func theFlow() *apiv1.Flow {
+	return &apiv1.Flow{Id: fakeFlow, Host: "c1", Role: "client", Proto: "tcp", Service: "web", State: "bound", Pid: 42,
+		Process: "curl", IdleMs: 1500, Stable: fakeStable, Uplink: "eth0", Moves: 2}
+}
+
+func notFound(what string) error {
+	return connect.NewError(connect.CodeNotFound, errors.New("no such "+what))
+}
+
+func (f *fake) MoveFlows(_ context.Context, r *connect.Request[apiv1.MoveFlowsRequest]) (*connect.Response[apiv1.MoveFlowsResponse], error) {
+	switch {
+	case r.Msg.To == "eth9":
+		return nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("eth9 is attached to no router"))
+	case r.Msg.Flow != "" && r.Msg.Flow != fakeFlow:
+		return nil, notFound("flow")
+	case r.Msg.From != "":
+		return answer(&apiv1.MoveFlowsResponse{Moved: 3, Failed: 1}, nil)
+	}
+	return answer(&apiv1.MoveFlowsResponse{Moved: 1}, nil)
+}
+
+func (f *fake) Biography(_ context.Context, r *connect.Request[apiv1.BiographyRequest]) (*connect.Response[apiv1.FlowStory], error) {
+	if r.Msg.Flow != fakeFlow && r.Msg.Flow != fakeStable && r.Msg.Flow != "[fd5e::1]:40000" {
+		return nil, notFound("flow")
+	}
+	return answer(&apiv1.FlowStory{Flow: theFlow(), Chapters: []*apiv1.Chapter{
+		{UnixNs: 1e18, Kind: "begin", Text: "resolved to s1, one of 2 instances"},
+		{UnixNs: 1e18 + 3588e6, Kind: "move", Text: "eth0 -> eth1: eth0 lost its carrier"},
+		{UnixNs: 1e18 + 3602e6, Kind: "stall", Text: "nothing came through while it moved", StallNs: 14_200_000},
+		{UnixNs: 1e18 + 75e9, Kind: "failover", Text: "s1 is gone: goes on at s2", StallNs: 9_000_000},
+	}}, nil)
+}
+
+func (f *fake) Explain(_ context.Context, r *connect.Request[apiv1.ExplainRequest]) (*connect.Response[apiv1.ServiceStory], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.services[r.Msg.Name]
+	if s == nil {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no service named %q", r.Msg.Name))
+	}
+	return answer(&apiv1.ServiceStory{Service: s, Reasons: []string{"s2: no new flows: 3 probes unanswered"},
+		Events: []*apiv1.Event{{UnixMs: 1e12, Kind: "host.suspect", Subject: "s2", Text: "3 probes unanswered"}}}, nil)
+}
+
+func (f *fake) DrainHost(_ context.Context, r *connect.Request[apiv1.DrainHostRequest]) (*connect.Response[apiv1.DrainHostResponse], error) {
+	switch {
+	case r.Msg.Host != "s1" && r.Msg.Host != "s2":
+		return nil, notFound("host")
+	case r.Msg.Host == "s1" && !r.Msg.Force && !r.Msg.DryRun && !r.Msg.Undrain:
+		return nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("s1 is the last host that serves web: force drains it"))
+	}
+	d := &apiv1.Drained{Service: "web", Mode: orElse(r.Msg.Mode, "wait"), Flows: 2, Others: 1}
+	if r.Msg.Mode == "shed" {
+		d.Breaks = "2 connections are reset"
+	}
+	if !r.Msg.DryRun {
+		f.shrink = true
+	}
+	return answer(&apiv1.DrainHostResponse{Services: []*apiv1.Drained{d}, Flows: 1}, nil)
+}
+
+// DrainLocal counts down: a flow ends between one word and the next.
+func (f *fake) DrainLocal(ctx context.Context, r *connect.Request[apiv1.DrainLocalRequest], s *connect.ServerStream[apiv1.DrainProgress]) error {
+	f.mu.Lock()
+	f.drains = append(f.drains, r.Msg)
+	left := f.left
+	f.mu.Unlock()
+	if r.Msg.Undrain {
+		return s.Send(&apiv1.DrainProgress{})
+	}
+	for ; left > 0 && r.Msg.Mode != "stuck"; left-- {
+		if err := s.Send(&apiv1.DrainProgress{Flows: left}); err != nil {
+			return err
+		}
+	}
+	if err := s.Send(&apiv1.DrainProgress{Flows: left}); err != nil || left == 0 {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
