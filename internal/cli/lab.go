@@ -23,6 +23,8 @@ func labCommand() *cobra.Command {
 		labActionCommand("cut", "NODE [PEER]", "Lose all packets on a node's links, or on the one to PEER; the carrier stays", "s1"),
 		labActionCommand("unplug", "NODE [PEER]", "Take a node's links down, or the one to PEER", "s1"),
 		labActionCommand("heal", "NODE [PEER]", "Undo cut and unplug", "s1"),
+		labActionCommand("remove", "NODE PEER", "Delete the interfaces of the link to PEER, until heal makes new ones", "c1 r1"),
+		labActionCommand("move", "HOST FROM TO [gap TIME] [first]", "Unplug a host's link to one router and plug in that to another", "c1 r1 r2 gap 300ms"),
 		labLinkCommand(), labEngineCommand(),
 	)
 	cmd.Long = `A lab is a network of hosts, routers and a controller, each in a network namespace of its own, with
@@ -73,16 +75,25 @@ func labActionCommand(verb, args, short, example string) *cobra.Command {
 		Use:     verb + " " + args,
 		Short:   short,
 		Example: "  scaffold lab " + verb + " " + example,
-		Args:    cobra.RangeArgs(1, 2),
-	}
-	if !strings.Contains(args, "[PEER]") && !strings.Contains(args, "[SIGNAL]") {
-		cmd.Args = cobra.ExactArgs(1)
+		Args:    argumentCount(args),
 	}
 	name := addLab(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return labAct(cmd.Context(), *name, verb+" "+strings.Join(args, " "))
 	}
 	return cmd
+}
+
+// argumentCount follows from how the arguments are written: words in brackets may be left out.
+func argumentCount(args string) cobra.PositionalArgs {
+	most := len(strings.Fields(args))
+	least := most
+	for open := args; strings.Contains(open, " ["); least-- {
+		_, inside, _ := strings.Cut(open, " [")
+		inside, open, _ = strings.Cut(inside, "]")
+		least -= strings.Count(inside, " ")
+	}
+	return cobra.RangeArgs(least, most)
 }
 
 func labAct(ctx context.Context, name, text string) error {

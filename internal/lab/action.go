@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,7 +19,11 @@ type Action struct {
 	Service string         // weight, drain, undrain
 	Weight  uint32         // weight
 	Signal  syscall.Signal // kill
-	Peer    string         // cut, unplug, heal: the link to this node alone; link: its other end
+	Mode    string         // drain: "wait", "shed", "" as the service's policy says
+	Peer    string         // cut, unplug, remove, heal: the link to this node alone; link: its other end; move: from there
+	To      string         // move: the node that the host is plugged into
+	Gap     time.Duration  // move: with no link, or with First with both
+	First   bool           // move: the new link before the old one goes
 	OneWay  bool           // link: only from Node to Peer
 	Set     []Pair         // link: parameters and their values
 	Argv    []string       // exec
@@ -33,13 +38,18 @@ var verbs = map[string]string{
 	"restart": "restart NODE[/PROGRAM]",
 	"cut":     "cut NODE [PEER]",
 	"unplug":  "unplug NODE [PEER]",
+	"remove":  "remove NODE PEER",
 	"heal":    "heal NODE [PEER]",
+	"move":    "move HOST FROM TO [gap TIME] [first]",
 	"link":    "link NODE PEER PARAMETER VALUE... or link NODE->PEER PARAMETER VALUE...",
 	"weight":  "weight SERVICE HOST NUMBER",
-	"drain":   "drain SERVICE HOST",
+	"drain":   "drain SERVICE HOST [wait|shed]",
 	"undrain": "undrain SERVICE HOST",
 	"exec":    "exec NODE: COMMAND",
 }
+
+// beside reports whether the action may take its time, so that a timeline does not wait for it.
+func (a Action) beside() bool { return a.Verb == "exec" || a.Verb == "move" }
 
 // Verbs are the words that an action may begin with.
 func Verbs() []string {
@@ -83,8 +93,12 @@ func (a *Action) parse(rest string) bool {
 	case "weight":
 		return a.parseWeight(words)
 	case "drain", "undrain":
+		return a.parseDrain(words)
+	case "move":
+		return a.parseMove(words)
+	case "remove":
 		if len(words) == 2 {
-			a.Service, a.Node = words[0], words[1]
+			a.Node, a.Peer = words[0], words[1]
 		}
 		return len(words) == 2
 	case "cut", "unplug", "heal":
@@ -108,6 +122,16 @@ func (a *Action) parseWeight(words []string) bool {
 	w, err := strconv.ParseUint(words[2], 10, 16)
 	a.Service, a.Node, a.Weight = words[0], words[1], uint32(w)
 	return err == nil
+}
+
+func (a *Action) parseDrain(words []string) bool {
+	if len(words) == 3 && a.Verb == "drain" && (words[2] == "wait" || words[2] == "shed") {
+		a.Mode, words = words[2], words[:2]
+	}
+	if len(words) == 2 {
+		a.Service, a.Node = words[0], words[1]
+	}
+	return len(words) == 2
 }
 
 // parseLink reads "a b delay 20ms loss 1%" and "a->b delay 20ms".
@@ -154,7 +178,9 @@ func (a Action) String() string {
 	case a.Verb == "weight":
 		return fmt.Sprintf("weight %s %s %d", a.Service, a.Node, a.Weight)
 	case a.Service != "":
-		return a.Verb + " " + a.Service + " " + a.Node
+		return strings.TrimSpace(a.Verb + " " + a.Service + " " + a.Node + " " + a.Mode)
+	case a.Verb == "move":
+		return a.moveString()
 	case a.Peer != "":
 		return a.Verb + " " + a.Node + " " + a.Peer
 	case a.Verb == "kill" && a.Signal != syscall.SIGKILL:

@@ -103,6 +103,12 @@ func (l *Lab) buildLink(w *wirer, c *PlanLink) error {
 		if err := w.shape(n.Netns, c.Ports[i].Dev, c.Rate); err != nil {
 			return err
 		}
+		if !c.Unplugged {
+			continue
+		}
+		if err := w.down(n.Netns, c.Ports[i].Dev); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -99,6 +99,9 @@ func (f *File) checkLinks(r *reader) {
 		}
 		f.checkPair(r, l, a, b)
 		f.checkPair(r, l, b, a)
+		if l.Unplugged && a.Kind != Host && b.Kind != Host {
+			r.errorf(l.Line, "link between %q and %q is unplugged; expected a host at one end: only a host's link waits for the timeline", a.Name, b.Name)
+		}
 	}
 	f.checkReach(r)
 }
@@ -141,6 +144,9 @@ func (f *File) checkServices(r *reader) {
 		kind, _, _ := strings.Cut(s.Ready, ":")
 		if s.Ready != "" && kind != "tcp" && kind != "http" && kind != "exec" {
 			r.errorf(s.Line, "service %q: ready %q: expected tcp, http:/path or exec:command", s.Name, s.Ready)
+		}
+		if s.Failover == "continue" && f.Network.Trust != "keys" {
+			r.errorf(s.Line, "service %q: failover continue in an open network, where anybody could claim a flow; expected trust: keys under network", s.Name)
 		}
 	}
 }

@@ -15,6 +15,10 @@ func (f *File) CheckAction(a Action) error {
 		return f.checkSteer(a, n)
 	case a.Verb == "link":
 		return f.checkLink(a)
+	case a.Verb == "move":
+		return f.checkMove(a, n)
+	case a.Verb == "remove":
+		return f.checkRemove(a)
 	case a.Peer != "":
 		if len(f.linksBetween(a.Node, a.Peer)) == 0 {
 			return fmt.Errorf("%q: no link between %q and %q", a, a.Node, a.Peer)

@@ -23,6 +23,9 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 	switch n.Kind {
 	case Controller:
 		space := l.File.Network.Space
+		if trust := l.File.Network.Trust; trust != "" {
+			argv = append(argv, "--trust", trust)
+		}
 		return append(argv,
 			"--listen", l.controllerURL(), "--data", l.ProgramDir(n.Name, "data"),
 			"--network", strings.ReplaceAll(l.File.Name, "_", "-"), "--domain", l.File.Network.Domain,

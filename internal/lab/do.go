@@ -42,8 +42,10 @@ func (l *Lab) do(ctx context.Context, n *PlanNode, a Action) error {
 			return err
 		}
 		return l.startAny(ctx, n, a.Program)
-	case "cut", "unplug", "heal":
+	case "cut", "unplug", "remove", "heal":
 		return l.disturb(n, a)
+	case "move":
+		return l.move(ctx, n, a)
 	case "link":
 		return l.setLink(a)
 	case "exec":
@@ -99,13 +101,18 @@ func (l *Lab) signal(ctx context.Context, n *PlanNode, program string, s syscall
 	return c.signal(s)
 }
 
-// disturb cuts, unplugs or heals the links of a node, or those to one neighbour, at both ends.
+// disturb cuts, unplugs, removes or heals the links of a node, or those to one neighbour, at both ends.
 func (l *Lab) disturb(n *PlanNode, a Action) error {
 	w := newWirer()
 	defer w.close()
 	for _, near := range n.Ports {
 		if a.Peer != "" && a.Peer != near.Far.Name {
 			continue
+		}
+		if a.Verb == "heal" {
+			if err := l.restore(w, near.Link); err != nil {
+				return err
+			}
 		}
 		for i, end := range near.Link.Nodes {
 			if err := l.disturbEnd(w, a.Verb, end.Netns, near.Link.Ports[i]); err != nil {
@@ -122,6 +129,8 @@ func (l *Lab) disturbEnd(w *wirer, verb, ns string, p *Port) error {
 		return w.cut(ns, p.Dev)
 	case "unplug":
 		return w.down(ns, p.Dev)
+	case "remove":
+		return w.remove(ns, p)
 	}
 	if err := l.replug(w, ns, p); err != nil {
 		return err
@@ -157,7 +166,7 @@ func (l *Lab) command(ctx context.Context, n *PlanNode, argv []string) (*exec.Cm
 	for i, word := range argv {
 		words[i] = substitute(word, value)
 	}
-	path, err := lookPath(words[0])
+	path, err := l.lookPath(words[0])
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +186,6 @@ func (l *Lab) steer(ctx context.Context, a Action) error {
 		_, err = admin.SetWeight(ctx, connect.NewRequest(&apiv1.SetWeightRequest{Name: a.Service, Host: a.Node, Weight: a.Weight}))
 		return err
 	}
-	_, err = admin.Drain(ctx, connect.NewRequest(&apiv1.DrainRequest{Name: a.Service, Host: a.Node, Undrain: a.Verb == "undrain", Force: true}))
+	_, err = admin.Drain(ctx, connect.NewRequest(&apiv1.DrainRequest{Name: a.Service, Host: a.Node, Undrain: a.Verb == "undrain", Force: true, Mode: a.Mode}))
 	return err
 }

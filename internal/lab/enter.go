@@ -104,7 +104,7 @@ func (l *Lab) Exec(node string, argv []string) error {
 	if n == nil {
 		return fmt.Errorf("lab %s has no node %q; it has %s", l.File.Name, node, l.File.names())
 	}
-	path, err := lookPath(argv[0])
+	path, err := l.lookPath(argv[0])
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (l *Lab) environ(n *PlanNode) (env []string) {
 			env = append(env, e)
 		}
 	}
-	env = append(env, "PATH="+os.Getenv("PATH")+sbin, "SCAFFOLD_LAB="+l.File.Name, "SCAFFOLD_NODE="+n.Name)
+	env = append(env, "PATH="+l.path(), "SCAFFOLD_LAB="+l.File.Name, "SCAFFOLD_NODE="+n.Name)
 	switch n.Kind {
 	case Host:
 		return append(env, "SCAFFOLD_API=unix:"+l.Socket(n.Name), "SCAFFOLD_HOSTD="+l.Socket(n.Name))
@@ -143,10 +143,25 @@ func (l *Lab) environ(n *PlanNode) (env []string) {
 	return env
 }
 
+// product is the command that is the lab's own binary, wherever that is.
+const product = "scaffold"
+
+// path is PATH in a node. The directory of the lab's binary is in it where that has the usual name.
+func (l *Lab) path() string {
+	path := os.Getenv("PATH") + sbin
+	if filepath.Base(l.opt.Binary) == product {
+		path = filepath.Dir(l.opt.Binary) + ":" + path
+	}
+	return path
+}
+
 // lookPath is exec.LookPath that also looks where daemons are.
-func lookPath(name string) (string, error) {
-	if strings.Contains(name, "/") {
+func (l *Lab) lookPath(name string) (string, error) {
+	switch {
+	case strings.Contains(name, "/"):
 		return name, nil
+	case name == product:
+		return l.opt.Binary, nil
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH") + sbin) {
 		path := filepath.Join(dir, name)

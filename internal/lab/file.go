@@ -36,6 +36,7 @@ type Network struct {
 	Line   int
 	Domain string // DNS domain of the services
 	Space  sid.Space
+	Trust  string // "open", "keys": hosts prove who they are; "" as the controller has it
 }
 
 // A Node is one namespace.
@@ -50,11 +51,12 @@ type Node struct {
 
 // A Link joins two nodes, by a veth pair or, with Emulated, through the lab's engine.
 type Link struct {
-	Line     int
-	Ends     [2]string
-	Rate     uint64 // bit/s in each direction of a veth pair, 0 is no limit
-	MTU      int
-	Emulated *[2]emu.Params // [0] from Ends[0] to Ends[1], [1] back; nil for a veth pair
+	Line      int
+	Ends      [2]string
+	Rate      uint64 // bit/s in each direction of a veth pair, 0 is no limit
+	MTU       int
+	Unplugged bool           // a host's: down until the timeline heals it or moves the host there
+	Emulated  *[2]emu.Params // [0] from Ends[0] to Ends[1], [1] back; nil for a veth pair
 }
 
 // A Service exists from the start of the lab.
@@ -65,6 +67,8 @@ type Service struct {
 	Weight    uint32
 	Datagrams string
 	DSCP      uint32
+	Failover  string
+	Drain     string
 }
 
 // A Program runs on a host.
@@ -86,6 +90,7 @@ type Step struct {
 	Line   int
 	At     time.Duration // after the lab is up
 	Action Action
+	Label  string // in plots; "" for the action itself
 }
 
 // A Measure is a command whose output is a result of the run.

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,17 +61,21 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"domain":      f.Network.Domain == "example",
 		"as":          f.Network.Space.AS.String() == "fd00:1:2::/48",
 		"service":     f.Services[0].Ready == "http:/" && f.Services[0].Weight == 7 && f.Services[0].DSCP == 10,
-		"datagrams":   f.Services[1].Datagrams == "unbound",
+		"datagrams":   f.Services[1].Datagrams == "unbound" && f.Services[1].Failover == "continue" && f.Services[1].Drain == "shed",
 		"argv":        strings.Join(p.Argv, "|") == "nginx|-g|a b",
 		"program":     p.Service == "web" && p.Manual,
 		"env":         len(p.Env) == 1 && p.Env[0] == Pair{"A", "${node}"},
 		"files":       len(p.Files) == 1 && p.Files[0].Key == "conf/x",
 		"router":      f.Node("r1").Service && f.Node("r1").Block == 9,
-		"rate":        f.Links[1].Rate == 1e9 && f.Links[1].MTU == 9000,
-		"veth":        f.Links[1].Emulated == nil,
-		"emulated":    f.Links[2].Emulated[0].String() == impaired && f.Links[2].Emulated[1].String() == strings.Replace(impaired, "20ms", "30ms", 1),
-		"seeds":       [2]uint64{f.Links[2].Emulated[0].Seed, f.Links[2].Emulated[1].Seed} == emu.Seeds(7),
-		"steps":       len(f.Timeline) == 3 && f.Timeline[0].At == 500*time.Millisecond && f.Timeline[1].Action.Verb == "kill",
+		"rate":        f.Links[3].Rate == 1e9 && f.Links[3].MTU == 9000,
+		"veth":        f.Links[3].Emulated == nil,
+		"emulated":    f.Links[4].Emulated[0].String() == impaired && f.Links[4].Emulated[1].String() == strings.Replace(impaired, "20ms", "30ms", 1),
+		"seeds":       [2]uint64{f.Links[4].Emulated[0].Seed, f.Links[4].Emulated[1].Seed} == emu.Seeds(7),
+		"trust":       f.Network.Trust == "keys",
+		"unplugged":   f.Links[2].Unplugged && !f.Links[0].Unplugged,
+		"repeated":    wholeTimeline(f.Timeline[3:]) == "4s move c1 r1 r2, 4.25s move c1 r2 r1 gap 50ms, 4.5s move c1 r1 r2",
+		"label":       f.Timeline[5].Label == "to and fro",
+		"steps":       len(f.Timeline) == 6 && f.Timeline[0].At == 500*time.Millisecond && f.Timeline[1].Action.Verb == "kill",
 		"measure":     f.Measure[0].End && f.Measure[1].At == time.Second,
 		"default mtu": f.Links[0].MTU == 1500,
 	}
@@ -79,6 +84,14 @@ func TestEveryKeyIsRead(t *testing.T) {
 			t.Errorf("%s was not read as written", what)
 		}
 	}
+}
+
+func wholeTimeline(steps []*Step) string {
+	var all []string
+	for _, s := range steps {
+		all = append(all, fmt.Sprint(s.At, " ", s.Action))
+	}
+	return strings.Join(all, ", ")
 }
 
 func TestRates(t *testing.T) {
@@ -109,7 +122,8 @@ func TestActionsAreWrittenAsTheyAreRead(t *testing.T) {
 	for _, in := range []string{
 		"start s1/nginx", "kill s1/nginx", "kill s1/nginx TERM", "kill s1", "stop s1/nginx", "cont s1/nginx", "restart ctl",
 		"cut s1", "cut r1 p", "unplug s1", "heal s1", "weight web s1 3", "drain web s1", "undrain web s1", "exec c1: curl -s http://web.svc/",
-		"link a b delay 50ms loss 2%", "link a->b rate 1Mbit",
+		"move c1 r1 r2", "move c1 r1 r2 gap 3.2s", "move c1 r1 r2 gap 50ms first", "move c1 r1 r2 first", "remove c1 r1",
+		"drain web s1 wait", "drain web s1 shed", "link a b delay 50ms loss 2%", "link a->b rate 1Mbit",
 	} {
 		a, err := ParseAction(in)
 		if err != nil || a.String() != in {
@@ -118,7 +132,8 @@ func TestActionsAreWrittenAsTheyAreRead(t *testing.T) {
 	}
 	for _, in := range []string{
 		"", "fly s1", "start", "start a b", "kill s1/x NOSUCH", "kill s1 TERM x", "weight web s1", "weight web s1 -1",
-		"weight web s1 70000", "drain web", "exec c1", "exec c1:", "exec : x", "cut a b c", "link a", "link a b", "link a b delay", "link a->b", "link ->b delay 1ms", "exec c1: 'x",
+		"weight web s1 70000", "drain web", "exec c1", "exec c1:", "exec : x", "cut a b c", "remove a",
+		"move c1 r1", "move c1 r1 r2 gap", "move c1 r1 r2 gap -1s", "move c1 r1 r2 first gap 1s", "move c1 r1 r2 slow", "drain web s1 now", "undrain web s1 wait", "link a", "link a b", "link a b delay", "link a->b", "link ->b delay 1ms", "exec c1: 'x",
 	} {
 		if a, err := ParseAction(in); err == nil {
 			t.Errorf("%q became %q, want an error", in, a)

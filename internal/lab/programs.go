@@ -84,7 +84,7 @@ func (l *Lab) startProgram(ctx context.Context, n *PlanNode, p *Program) error {
 	for i, word := range p.Argv {
 		argv[i] = substitute(word, value)
 	}
-	if argv[0], err = lookPath(argv[0]); err != nil {
+	if argv[0], err = l.lookPath(argv[0]); err != nil {
 		return fmt.Errorf("%s/%s: %w", n.Name, p.Name, err)
 	}
 	if p.Service != "" && l.opt.stub == nil {

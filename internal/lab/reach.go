@@ -1,5 +1,7 @@
 package lab
 
+import "slices"
+
 // neighbours lists, for each node, the links that leave it.
 func (f *File) neighbours() map[string][]*Link {
 	at := map[string][]*Link{}
@@ -36,6 +38,9 @@ func (f *File) checkReach(r *reader) {
 			continue // hosts forward nothing
 		}
 		for _, l := range at[name] {
+			if l.Unplugged {
+				continue
+			}
 			queue = append(queue, l.far(name))
 		}
 	}
@@ -46,6 +51,8 @@ func (f *File) checkReach(r *reader) {
 			r.errorf(n.Line, "host %q has no link: the controller is unreachable; expected a link to a router", n.Name)
 		case len(at[n.Name]) == 0:
 			r.errorf(n.Line, "%s %q has no link; expected at least one", n.Kind, n.Name)
+		case n.Kind == Host && !slices.ContainsFunc(at[n.Name], func(l *Link) bool { return !l.Unplugged }):
+			r.errorf(n.Line, "host %q has only links that are unplugged; expected one that is not: the lab is up when all hosts have joined", n.Name)
 		default:
 			r.errorf(n.Line, "%s %q has no path to router %q: the network falls apart", n.Kind, n.Name, routers[0].Name)
 		}

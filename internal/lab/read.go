@@ -94,6 +94,7 @@ func (r *reader) network(net *Network, n *yaml.Node) {
 	net.Line = n.Line
 	r.object(n, "network", fields{
 		"domain":     func(n *yaml.Node) { net.Domain = r.domain(n) },
+		"trust":      func(n *yaml.Node) { net.Trust = r.oneOf(n, "trust", "open", "keys") },
 		"services":   func(n *yaml.Node) { net.Space.Services = r.prefix(n, "services") },
 		"as":         func(n *yaml.Node) { net.Space.AS = r.prefix(n, "as") },
 		"identities": func(n *yaml.Node) { net.Space.Identities = r.prefix(n, "identities") },

@@ -49,8 +49,9 @@ type setting struct {
 func (r *reader) link(link *Link, n *yaml.Node, number int) (ok bool) {
 	var imp impairments
 	known := fields{
-		"ends": func(n *yaml.Node) { link.Ends, ok = r.ends(n) },
-		"mtu":  func(n *yaml.Node) { link.MTU = r.integer(n, "mtu", minMTU, maxMTU) },
+		"ends":      func(n *yaml.Node) { link.Ends, ok = r.ends(n) },
+		"unplugged": func(n *yaml.Node) { link.Unplugged = r.boolean(n, "unplugged") },
+		"mtu":       func(n *yaml.Node) { link.MTU = r.integer(n, "mtu", minMTU, maxMTU) },
 	}
 	for _, key := range emu.Keys() {
 		known[key] = func(n *yaml.Node) { imp.both = append(imp.both, r.setting(n, key, "")...) }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -17,6 +18,8 @@ func (r *reader) services(f *File, n *yaml.Node) {
 			"ready":     func(n *yaml.Node) { s.Ready = r.text(n, "ready") },
 			"weight":    func(n *yaml.Node) { s.Weight = uint32(r.integer(n, "weight", 0, 65535)) },
 			"datagrams": func(n *yaml.Node) { s.Datagrams = r.oneOf(n, "datagrams", "bound", "unbound", "unset") },
+			"failover":  func(n *yaml.Node) { s.Failover = r.oneOf(n, "failover", "reset", "continue") },
+			"drain":     func(n *yaml.Node) { s.Drain = r.oneOf(n, "drain", "wait", "shed") },
 			"dscp":      func(n *yaml.Node) { s.DSCP = uint32(r.integer(n, "dscp", 0, 63)) },
 		})
 	})
@@ -24,22 +27,9 @@ func (r *reader) services(f *File, n *yaml.Node) {
 
 func (r *reader) timeline(f *File, n *yaml.Node) {
 	r.list(n, "timeline", func(n *yaml.Node) {
-		step, do := &Step{Line: n.Line}, ""
-		r.object(n, "a step of the timeline", fields{
-			"at": func(n *yaml.Node) { step.At = r.duration(n, "at") },
-			"do": func(n *yaml.Node) { do = r.text(n, "do") },
-		})
-		if n.Kind != yaml.MappingNode {
-			return
-		}
-		var err error
-		if step.Action, err = ParseAction(do); err != nil {
-			r.errorf(n.Line, "%v", err)
-			return
-		}
-		f.Timeline = append(f.Timeline, step)
+		f.Timeline = append(f.Timeline, r.steps(n)...)
 	})
-	slices.SortStableFunc(f.Timeline, func(a, b *Step) int { return int(a.At - b.At) })
+	slices.SortStableFunc(f.Timeline, func(a, b *Step) int { return cmp.Compare(a.At, b.At) })
 }
 
 func (r *reader) measures(f *File, n *yaml.Node) {

@@ -18,6 +18,11 @@ func (l *Lab) replug(w *wirer, ns string, p *Port) error {
 	if err != nil || wasUp {
 		return err
 	}
+	return l.dress(w, ns, p)
+}
+
+// dress gives an interface that just came up what the lab puts on it.
+func (l *Lab) dress(w *wirer, ns string, p *Port) error {
 	n := p.Peer.Far // p is this node's end
 	if err := w.addr(ns, p.Dev, netip.PrefixFrom(n.LinkLocal, 64)); err != nil {
 		return err

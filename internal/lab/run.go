@@ -26,6 +26,7 @@ type StepResult struct {
 	Began  float64 `json:"began_s"`
 	Took   float64 `json:"took_s"`
 	Do     string  `json:"do"`
+	Label  string  `json:"label,omitempty"`
 	Output string  `json:"output,omitempty"` // of exec
 	Error  string  `json:"error,omitempty"`
 }
@@ -105,7 +106,7 @@ func (r *runner) timeline(ctx context.Context) error {
 		if err := r.until(ctx, s.At); err != nil {
 			return err
 		}
-		if s.Action.Verb == "exec" {
+		if s.Action.beside() {
 			r.busy.Go(func() { r.step(ctx, s) })
 			continue
 		}
@@ -137,7 +138,7 @@ func (r *runner) later(ctx context.Context, m *Measure) {
 }
 
 func (r *runner) step(ctx context.Context, s *Step) {
-	res := StepResult{At: s.At.Seconds(), Began: r.since(), Do: s.Action.String()}
+	res := StepResult{At: s.At.Seconds(), Began: r.since(), Do: s.Action.String(), Label: s.Label}
 	r.lab.opt.logf("%7.3fs %s", res.Began, res.Do)
 	out, err := r.act(ctx, s.Action)
 	if res.Output = string(out); err != nil {

@@ -1,0 +1,63 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+)
+
+// checkRemove leaves emulated links alone: their interfaces are the engine's, which holds them open.
+func (f *File) checkRemove(a Action) error {
+	links := f.linksBetween(a.Node, a.Peer)
+	if len(links) == 0 {
+		return fmt.Errorf("%q: no link between %q and %q", a, a.Node, a.Peer)
+	}
+	for _, link := range links {
+		if link.Emulated != nil {
+			return fmt.Errorf("%q: the link is emulated and its interfaces stay; unplug takes it down", a)
+		}
+	}
+	return nil
+}
+
+// remove deletes an interface, as when an adapter is pulled out: with a veth pair both ends go. One
+// that is gone stays gone.
+func (w *wirer) remove(ns string, p *Port) error {
+	e, err := w.at(ns)
+	if err != nil {
+		return err
+	}
+	link, err := e.link.LinkByName(p.Dev)
+	if err == nil {
+		err = e.link.LinkDel(link)
+	}
+	var none netlink.LinkNotFoundError
+	if err != nil && !errors.As(err, &none) {
+		return fmt.Errorf("%s/%s: delete: %w", ns, p.Dev, err)
+	}
+	return nil
+}
+
+// restore makes the interfaces of a link anew when they were removed: with new numbers and without
+// whatever daemons had set up on them.
+func (l *Lab) restore(w *wirer, c *PlanLink) error {
+	e, err := w.at(c.Nodes[0].Netns)
+	if err != nil {
+		return err
+	}
+	_, err = e.link.LinkByName(c.Ports[0].Dev)
+	var none netlink.LinkNotFoundError
+	if err == nil || c.Emulated != nil || !errors.As(err, &none) {
+		return nil // what is wrong is said by who needs the interface
+	}
+	if err := w.veth(c.Nodes[0].Netns, c.Ports[0].Dev, c.Nodes[1].Netns, c.Ports[1].Dev, c.MTU); err != nil {
+		return err
+	}
+	for i, n := range c.Nodes {
+		if err := l.dress(w, n.Netns, c.Ports[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
