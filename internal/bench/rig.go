@@ -251,3 +251,8 @@ func (w *watch) until(limit time.Duration, fits func(agent.Request) bool) bool {
 func (w *watch) pass(d time.Duration, each func(agent.Request)) {
 	w.until(d, func(q agent.Request) bool { each(q); return false })
 }
+
+// Target is where the agents ask a service, as package net writes it.
+func (r *Rig) Target(ctx context.Context, service string) (string, error) {
+	return serviceTarget(ctx, r, service)
+}

@@ -51,8 +51,10 @@ func (e *end) note(kind string, change func(*Note)) {
 	e.log.note(n)
 }
 
-// errTruncated is what no program may see: an answer that looks complete and is not.
-var errTruncated = errors.New("the stream ended as if it were complete before it was")
+// Truncated is what no program may see: an answer that looks complete and is not.
+const Truncated = "the stream ended as if it were complete before it was"
+
+var errTruncated = errors.New(Truncated)
 
 // run sends and receives until the client's stop has ended and both ends had sent all that they wanted, or
 // until the connection breaks.

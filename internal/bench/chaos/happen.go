@@ -1,0 +1,130 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bench"
+	"scaffold.dev/scaffold/internal/bench/agent"
+)
+
+// A Happening is an event that was carried out, or could not be.
+type Happening struct {
+	Event
+	Batch        int
+	Began, Ended int64 // CLOCK_MONOTONIC, ns
+	Err          string
+}
+
+// Resets names the host whose connections may end by this, "" for none.
+func (h Happening) Resets() string {
+	verb, rest, _ := strings.Cut(h.Do, " ")
+	if verb == "crash" || verb == "shed" {
+		return rest
+	}
+	return ""
+}
+
+// service is what the checked servers serve.
+const service = "check"
+
+// A stage is a lab under chaos.
+type stage struct {
+	rig     *bench.Rig
+	ledger  *bench.Ledger
+	world   World
+	target  string
+	servers map[string]*bench.Program
+	clients []*bench.Program
+}
+
+// act carries out one event.
+func (s *stage) act(ctx context.Context, do string) error {
+	words := strings.Fields(do)
+	verb, node := words[0], words[1]
+	switch verb {
+	case "crash":
+		return s.servers[node].Kill()
+	case "serve":
+		return s.serve(ctx, node)
+	case "freeze":
+		return s.servers[node].Signal(syscall.SIGSTOP)
+	case "thaw":
+		return s.servers[node].Signal(syscall.SIGCONT)
+	case "wait-drain":
+		return s.rig.Drain(ctx, service, node, "wait")
+	case "shed":
+		return s.rig.Drain(ctx, service, node, "shed")
+	case "undrain":
+		return s.rig.Act(ctx, "undrain %s %s", service, node)
+	case "weigh":
+		return s.rig.Act(ctx, "weight %s %s %s", service, node, words[2])
+	case "attached":
+		return s.rig.AwaitAttached(ctx, node, words[2])
+	case "shift":
+		return s.rig.Shift(ctx, node, words[2], words[3])
+	case "end":
+		return s.end(ctx, node)
+	}
+	return s.rig.Act(ctx, "%s", do)
+}
+
+// happen carries out an event and notes how it went.
+func (s *stage) happen(ctx context.Context, batch int, e Event) Happening {
+	h := Happening{Event: e, Batch: batch, Began: agent.Now()}
+	if err := s.act(ctx, e.Do); err != nil {
+		h.Err = err.Error()
+	}
+	h.Ended = agent.Now()
+	return h
+}
+
+// gap is the shortest standstill that servers and clients note.
+const gap = 20 * time.Millisecond
+
+func (s *stage) serve(ctx context.Context, node string) (err error) {
+	s.servers[node], err = s.ledger.Serve(ctx, s.rig, node, s.target, gap)
+	return err
+}
+
+// endTime bounds how long a daemon may take to end in good order.
+const endTime = 10 * time.Second
+
+// end asks a daemon, NODE/DAEMON, to end and waits until it has.
+func (s *stage) end(ctx context.Context, who string) error {
+	if err := s.rig.Act(ctx, "kill %s TERM", who); err != nil {
+		return err
+	}
+	node, daemon, _ := strings.Cut(who, "/")
+	for deadline := time.Now().Add(endTime); ; time.Sleep(2 * time.Millisecond) {
+		left, err := processes(s.rig.Cgroup(node, daemon))
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s did not end in %v after SIGTERM", who, endTime)
+		}
+	}
+}
+
+// processes are those of a cgroup; one that is gone has none.
+func processes(cgroup string) (pids []int, err error) {
+	text, err := os.ReadFile(filepath.Join(cgroup, "cgroup.procs"))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		pid, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, pid)
+	}
+	return pids, err
+}

@@ -1,0 +1,149 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bench"
+	"scaffold.dev/scaffold/internal/bench/agent"
+)
+
+// A Result is all that happened.
+type Result struct {
+	Seed    uint64
+	Took    time.Duration
+	Batches []BatchResult
+	Odd     []Odd
+	Stories []string // the biographies of odd flows
+	count   tally
+}
+
+// A BatchResult is one batch and what was seen after it.
+type BatchResult struct {
+	Batch
+	Done []Happening
+	Look
+}
+
+// Run carries out a schedule on a lab that was made of the world, and tells of each batch.
+func Run(ctx context.Context, r *bench.Rig, w World, o Options, tell func(format string, args ...any)) (*Result, error) {
+	s := &stage{rig: r, ledger: bench.NewLedger(), world: w, servers: map[string]*bench.Program{}}
+	res := &Result{Seed: o.Seed}
+	if err := s.begin(ctx, o.Seed); err != nil {
+		return res, err
+	}
+	start := time.Now()
+	var done []Happening
+	for i, b := range Schedule(w, o) {
+		if ctx.Err() != nil {
+			return res, ctx.Err()
+		}
+		one := s.batch(ctx, i, b)
+		done = append(done, one.Done...)
+		one.Odd = append(one.Odd, s.judgeAll(done, agent.Now(), &res.count)...)
+		s.refusals(&res.count, &one)
+		res.add(one, tell)
+		res.tellMore(s.stories(ctx, one.Odd), tell)
+	}
+	res.Took = time.Since(start)
+	odd := s.finish(ctx, done, res)
+	res.Odd = append(res.Odd, odd...)
+	res.tellMore(s.stories(ctx, odd), tell)
+	return res, nil
+}
+
+// batch carries out events at their times and looks.
+func (s *stage) batch(ctx context.Context, i int, b Batch) BatchResult {
+	one := BatchResult{Batch: b}
+	began := agent.Now()
+	for _, e := range b.Events {
+		select {
+		case <-ctx.Done():
+		case <-time.After(e.At - time.Duration(agent.Now()-began)):
+		}
+		one.Done = append(one.Done, s.happen(ctx, i, e))
+	}
+	one.Look = s.look(ctx, began)
+	for _, h := range one.Done {
+		if h.Err != "" {
+			one.Odd = append(one.Odd, Odd{At: h.Began, What: h.Do + ": " + h.Err})
+		}
+	}
+	return one
+}
+
+// refusals count connects that failed; where nothing was broken they are odd.
+func (s *stage) refusals(count *tally, one *BatchResult) {
+	for _, n := range s.ledger.Refused() {
+		count.refused++
+		if len(one.Done) == 0 || n.At < one.Done[0].Began || n.From > one.Whole+excuse {
+			one.Odd = append(one.Odd, Odd{At: n.At, What: fmt.Sprintf("%s could not connect though nothing was broken: %s", n.Node, n.Err)})
+		}
+	}
+}
+
+func (r *Result) add(one BatchResult, tell func(string, ...any)) {
+	r.Batches = append(r.Batches, one)
+	r.Odd = append(r.Odd, one.Odd...)
+	tell("%3d %-40s %d events, whole to healed %.0f ms at most, standstill %.0f ms at most", len(r.Batches), one.Kind,
+		len(one.Done), bench.Quantile(one.Healed, 1), one.Stood)
+	for _, o := range one.Odd {
+		tell("    ODD: %s", o.say())
+	}
+	if len(one.Odd) > 0 {
+		for _, h := range one.Done {
+			tell("         %.3f s before the look: %s (took %.0f ms)", float64(one.Whole-h.Began)/1e9, h.Do, float64(h.Ended-h.Began)/1e6)
+		}
+	}
+}
+
+func (o Odd) say() string {
+	if o.Flow == nil {
+		return o.What
+	}
+	text := fmt.Sprintf("%s flow %x", o.Flow.Proto, o.Flow.ID)
+	if c := o.Flow.Client(); c != nil {
+		text += fmt.Sprintf(" of %s (%s to %s)", c.Node, c.Local, c.Peer)
+	}
+	if s := o.Flow.Server(); s != nil {
+		text += " on " + s.Node
+	}
+	return text + ": " + o.What
+}
+
+// finishTime bounds how long all flows may take to end in peace.
+const finishTime = 30 * time.Second
+
+// finish lets all clients end in peace and judges what is left.
+func (s *stage) finish(ctx context.Context, done []Happening, res *Result) (odd []Odd) {
+	var errs []error
+	for _, p := range s.clients {
+		errs = append(errs, p.Finish(finishTime))
+	}
+	if err := errors.Join(errs...); err != nil {
+		odd = append(odd, Odd{At: agent.Now(), What: err.Error()})
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	s.ledger.Await(ctx, func() error { // the servers' last words
+		if left := s.ledger.Flows(func(f *bench.Flow) bool { v, _ := judge(f, done, 0); return v == open }); len(left) > 0 {
+			return fmt.Errorf("%d flows are not over", len(left))
+		}
+		return nil
+	}) //nolint:errcheck // what is left is judged
+	odd = append(odd, s.judgeAll(done, agent.Now()+2*late, &res.count)...)
+	for _, f := range s.ledger.Flows(func(f *bench.Flow) bool { return f.Live() }) {
+		odd = append(odd, Odd{At: agent.Now(), What: "did not end", Flow: f})
+	}
+	return odd
+}
+
+// tellMore keeps the biographies of odd flows and tells them while they are fresh.
+func (r *Result) tellMore(stories []string, tell func(string, ...any)) {
+	r.Stories = append(r.Stories, stories...)
+	for _, s := range stories {
+		tell("%s", s)
+	}
+}

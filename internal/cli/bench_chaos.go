@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/bench"
+	"scaffold.dev/scaffold/internal/bench/chaos"
+	"scaffold.dev/scaffold/internal/lab"
+)
+
+// movesFile is the lab of hosts that move.
+const movesFile = "moves.yaml"
+
+func benchChaos() *cobra.Command {
+	var opt chaos.Options
+	var dry bool
+	cmd := &cobra.Command{
+		Use: "chaos", Short: "Break everything at random under checked streams; end with 7 if anything is wrong", Args: cobra.NoArgs,
+		Example: "  sudo scaffold bench chaos --seed 1 --duration 10m\n  scaffold bench chaos --seed 1 --duration 10m --dry-run",
+	}
+	out, name := addOutput(cmd.Flags()), addLabName(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		f, err := exampleLab(movesFile, *name)
+		if err != nil {
+			return err
+		}
+		w := chaos.WorldOf(f)
+		if dry {
+			return chaos.WriteSchedule(cmd.OutOrStdout(), chaos.Schedule(w, opt))
+		}
+		var res *chaos.Result
+		err = lab.With(cmd.Context(), f, progress(cmd, true), func(ctx context.Context, l *lab.Lab) error {
+			rig, err := bench.NewRig(l)
+			if err != nil {
+				return err
+			}
+			res, err = chaos.Run(ctx, rig, w, opt, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+			return err
+		})
+		if err != nil {
+			return labFail(err)
+		}
+		write := res.WriteTable
+		if out.json() {
+			write = res.WriteJSON
+		}
+		if err := write(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+		if len(res.Odd) > 0 {
+			return failf(ExitUnmet, "", "bench chaos: %d things did not hold; seed %d gives the same events again", len(res.Odd), opt.Seed)
+		}
+		return nil
+	}
+	cmd.Flags().Uint64Var(&opt.Seed, "seed", 1, "of the events")
+	cmd.Flags().BoolVar(&opt.Moves, "moves", true, "let hosts move and servers shed")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the events and do nothing")
+	addLength(cmd.Flags(), &opt.Duration, time.Minute, time.Second, "how long")
+	return cmd
+}
