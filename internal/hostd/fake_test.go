@@ -2,6 +2,7 @@ package hostd
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -32,17 +34,27 @@ var (
 	webAddr = space.ServiceAddr(webID)
 )
 
-// A fakeController answers hosts: it gives each the same locator and tells what they report.
+// A fakeController answers hosts: it gives the one host of a test a locator at each router, and tells
+// what it reports.
 type fakeController struct {
 	apiv1connect.UnimplementedAgentHandler
 	apiv1connect.UnimplementedAdminHandler
 	reports chan *apiv1.HostReport
 	orders  chan *apiv1.HostOrder // extra ones for the session
 
-	mu    sync.Mutex
-	ready string
-	stop  context.CancelFunc
+	mu     sync.Mutex
+	ready  string
+	key    ed25519.PrivateKey // of a network with trust: keys
+	host   ed25519.PublicKey
+	refuse string // the next place, once
+	stop   context.CancelFunc
 }
+
+// The locators at the routers r1 and r2.
+const (
+	at1 = "fd5d:0:1:101::/64"
+	at2 = "fd5d:0:1:201::/64"
+)
 
 func (f *fakeController) Host(ctx context.Context, s *connect.BidiStream[apiv1.HostReport, apiv1.HostOrder]) error {
 	for {
@@ -63,10 +75,11 @@ func (f *fakeController) Host(ctx context.Context, s *connect.BidiStream[apiv1.H
 }
 
 func (f *fakeController) react(r *apiv1.HostReport, s *connect.BidiStream[apiv1.HostReport, apiv1.HostOrder]) error {
-	if r.GetJoin() != nil {
-		return s.Send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Joined{Joined: &apiv1.Joined{
-			Network: "test", Locator: "fd5d:0:1:101::/64", Domain: "svc", Routers: []string{"fd5d:0:1:100::/64"},
-		}}})
+	if j := r.GetJoin(); j != nil {
+		return s.Send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Joined{Joined: f.join(j)}})
+	}
+	if a := r.GetAttach(); a != nil {
+		return s.Send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Attached{Attached: f.attach(a, nil)}})
 	}
 	entries := append(r.GetSnapshot().GetEntries(), r.GetDelta().GetEntries()...)
 	for _, e := range entries {
@@ -84,6 +97,44 @@ func (f *fakeController) react(r *apiv1.HostReport, s *connect.BidiStream[apiv1.
 		}
 	}
 	return nil
+}
+
+func (f *fakeController) join(j *apiv1.Join) *apiv1.Joined {
+	first := f.attach(&apiv1.Attach{Attachment: j.Attachment}, j.Key)
+	r := &apiv1.Joined{Network: "test", Locator: first.Locator, Domain: "svc", Routers: []string{"fd5d:0:1:100::/64"}, Certificate: first.Certificate}
+	if f.key != nil {
+		r.Trust, r.NetworkKey = "keys", f.key.Public().(ed25519.PublicKey)
+	}
+	for _, o := range j.Others {
+		r.Others = append(r.Others, f.attach(o, j.Key))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.host = j.Key
+	return r
+}
+
+func (f *fakeController) attach(a *apiv1.Attach, host ed25519.PublicKey) *apiv1.Attached {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refuse != "" {
+		r := &apiv1.Attached{Serial: a.Serial, Refused: f.refuse, Retry: true}
+		f.refuse = ""
+		return r
+	}
+	r := &apiv1.Attached{Serial: a.Serial, Locator: at1}
+	if a.Attachment.Router == "r2" {
+		r.Locator = at2
+	}
+	if host == nil {
+		host = f.host
+	}
+	if f.key != nil {
+		l := sid.LocatorOf(netip.MustParsePrefix(r.Locator).Addr())
+		c := wire.Certify(f.key, host, l, time.Now().Unix()-60, time.Now().Unix()+3600)
+		r.Certificate = c.Append(nil)
+	}
+	return r
 }
 
 func (f *fakeController) Resolve(_ context.Context, r *connect.Request[apiv1.ResolveRequest]) (*connect.Response[apiv1.ResolveResponse], error) {
@@ -126,42 +177,69 @@ func (f *fakeController) until(t *testing.T, d *nstest.Proc, want string, ok fun
 	}
 }
 
-// A link is a host's namespace and, at the other end of its uplink, a router that answers SOLICIT and
-// is its own controller.
+// A link is a host's namespace and, at the other end of its uplink, a router.
 type link struct {
-	host, router *nstest.NS
-	controller   *fakeController
-	dir          string
-	port         int
+	*fakeRouter
+	host *nstest.NS
+	dir  string
 }
 
 func newLink(t *testing.T) *link {
 	nstest.Root(t)
-	l := &link{host: nstest.New(t, "host"), router: nstest.New(t, "router"), dir: t.TempDir(),
-		controller: &fakeController{reports: make(chan *apiv1.HostReport, 256)}}
+	c := &fakeController{reports: make(chan *apiv1.HostReport, 256)}
+	l := &link{host: nstest.New(t, "host"), dir: t.TempDir(), fakeRouter: newRouter(t, "r1", c)}
 	t.Cleanup(func() { syscall.Unmount(l.dir+"/run/bpf", syscall.MNT_DETACH) })
 	nstest.Veth(t, l.host, "up0", l.router, "down0")
-	l.listen(t)
-	l.hello(t)
+	l.begin(t)
 	return l
 }
 
+// second is another router, at the host's interface up1.
+func (l *link) second(t *testing.T) *fakeRouter {
+	t.Helper()
+	r := newRouter(t, "r2", l.controller)
+	nstest.Veth(t, l.host, "up1", r.router, "down0")
+	r.begin(t)
+	return r
+}
+
+// A fakeRouter answers SOLICIT on its port down0 and is its own controller there.
+type fakeRouter struct {
+	name       string
+	router     *nstest.NS
+	controller *fakeController
+	port       int
+}
+
+func newRouter(t *testing.T, name string, c *fakeController) *fakeRouter {
+	return &fakeRouter{name: name, router: nstest.New(t, name), controller: c}
+}
+
+// begin makes the router answer, once it has its port.
+func (r *fakeRouter) begin(t *testing.T) {
+	t.Helper()
+	r.listen(t)
+	r.hello(t)
+}
+
 // listen starts the controller at the router's link-local address.
-func (l *link) listen(t *testing.T) {
-	addr := fmt.Sprintf("[%s%%%d]:%d", l.router.LinkLocal(t, "down0"), l.router.Index(t, "down0"), l.port)
+func (r *fakeRouter) listen(t *testing.T) {
+	t.Helper()
+	addr := fmt.Sprintf("[%s%%%d]:%d", r.router.LinkLocal(t, "down0"), r.router.Index(t, "down0"), r.port)
 	var listener net.Listener
 	nstest.Wait(t, "duplicate address detection in the router's namespace", func() (err error) {
-		l.router.Do(func() { listener, err = net.Listen("tcp6", addr) })
+		r.router.Do(func() { listener, err = net.Listen("tcp6", addr) })
 		return err
 	})
 	t.Cleanup(func() { listener.Close() })
-	l.port = listener.Addr().(*net.TCPAddr).Port
-	go l.controller.serve(listener)
+	r.port = listener.Addr().(*net.TCPAddr).Port
+	go r.controller.serve(listener)
 }
 
-// hello answers each SOLICIT.
-func (l *link) hello(t *testing.T) {
-	conn := l.router.ListenPacket(t, "udp6", fmt.Sprintf("[::]:%d", sid.Port))
+// hello greets the link and answers each SOLICIT.
+func (r *fakeRouter) hello(t *testing.T) {
+	t.Helper()
+	conn := r.router.ListenPacket(t, "udp6", fmt.Sprintf("[::]:%d", sid.Port))
 	go func() {
 		buf := make([]byte, 2048)
 		for {
@@ -171,7 +249,7 @@ func (l *link) hello(t *testing.T) {
 			}
 			m, _ := wire.Parse(buf[:n])
 			if s, ok := m.(wire.Solicit); ok {
-				h := wire.Hello{Header: s.Header, Relay: true, RelayPort: uint16(l.port), Name: "r1", Port: "down0"}
+				h := wire.Hello{Header: s.Header, Relay: true, RelayPort: uint16(r.port), Name: r.name, Port: "down0"}
 				conn.WriteTo(h.Append(nil), from)
 			}
 		}
@@ -247,6 +325,9 @@ func (l *link) kernelState(t *testing.T) string {
 	for _, cmd := range []string{"ip -6 rule", "ip -6 route show table all", "ip -o -6 addr", "sysctl net.ipv6.ip_nonlocal_bind", "tc filter show dev up0 ingress"} {
 		for _, line := range strings.Split(l.host.Run(t, strings.Fields(cmd)...), "\n") {
 			if !strings.Contains(line, "multicast") && !strings.Contains(line, "ff00::/8") {
+				if strings.Contains(line, "fe80::") { // the kernel makes it, or we where the kernel hesitates
+					line = strings.ReplaceAll(line, " nodad", "")
+				}
 				all = append(all, strings.TrimSpace(line))
 			}
 		}

@@ -144,6 +144,9 @@ func (d *daemon) heardHello(ctx context.Context, conn *net.UDPConn, u *uplink, f
 	if !h.Relay && d.cfg.Controller == "" {
 		return
 	}
+	if d.checkUplink(u, false); ctx.Err() != nil {
+		return // the link came back before the kernel said that it went; asked anew
+	}
 	h.Header = wire.Header{}
 	if !u.heard || u.router == from {
 		u.rival = false

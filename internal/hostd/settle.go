@@ -93,6 +93,7 @@ func (d *daemon) follow(before []place) {
 			d.log.Info("flows move", "from", old.Locator, "to", to.Locator, "uplink", to.Uplink)
 			d.sessions.moved(old.Locator, to.Locator)
 		case now.link < old.link && now.live():
+			d.log.Info("the link of a locator is back", "locator", old.Locator, "uplink", now.Uplink, "confirmed", now.link == settled)
 			d.sessions.back(old.Locator)
 		}
 	}

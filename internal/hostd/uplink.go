@@ -19,6 +19,7 @@ type uplink struct {
 	mac    []byte
 	mtu    int
 	local  netip.Addr         // link-local
+	turns  uint32             // how often the carrier came or went
 	seen   bool               // its state was looked at
 	said   string             // the last that was logged about it
 	cancel context.CancelFunc // of the goroutine that listens for HELLO; nil without one
@@ -40,6 +41,7 @@ func (u *uplink) look() bool {
 	}
 	a := link.Attrs()
 	u.index, u.mac, u.mtu = a.Index, a.HardwareAddr, a.MTU
+	u.turns = carrierTurns(a.Index)
 	const on = unix.IFF_UP | unix.IFF_LOWER_UP | unix.IFF_RUNNING
 	u.up = a.RawFlags&on == on
 	if u.up {
@@ -131,13 +133,16 @@ func (d *daemon) linksChanged(down map[int]bool) {
 
 // checkUplink notices that an uplink came, went or lost its carrier, be it for a moment.
 func (d *daemon) checkUplink(u *uplink, flapped bool) {
-	index, up, first := u.index, u.up, !u.seen
+	index, up, turns, first := u.index, u.up, u.turns, !u.seen
 	u.look()
 	u.seen = true
+	flapped = flapped || u.turns != turns
 	if !first && u.up == up && u.index == index && !(up && flapped) {
 		return
 	}
-	d.uplinkDown(u, index)
+	if !first {
+		d.uplinkDown(u, index)
+	}
 	if u.up {
 		d.log.Info("uplink is up", "uplink", u.name)
 		ctx, cancel := context.WithCancel(d.ctx)

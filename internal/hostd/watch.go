@@ -55,21 +55,6 @@ func watch(ctx context.Context, got func([]syscall.NetlinkMessage, *nl.NetlinkSo
 	return nil
 }
 
-// downs are the interfaces that a message says are off, without carrier or gone.
-func downs(messages []syscall.NetlinkMessage) map[int]bool {
-	down := map[int]bool{}
-	for _, m := range messages {
-		if len(m.Data) < unix.SizeofIfInfomsg || m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK {
-			continue
-		}
-		info := nl.DeserializeIfInfomsg(m.Data)
-		if m.Header.Type == unix.RTM_DELLINK || info.Flags&unix.IFF_LOWER_UP == 0 {
-			down[int(info.Index)] = true
-		}
-	}
-	return down
-}
-
 // drain throws away what is already there.
 func drain(sock *nl.NetlinkSocket) {
 	var buf [1 << 14]byte
