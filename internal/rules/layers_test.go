@@ -14,9 +14,9 @@ var layers = [][]string{
 	{"sid", "examples"},
 	{"wire"},
 	{"internal/core", "internal/ofp", "internal/api", "internal/obs"},
-	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/ofconn"},
+	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/ofconn", "internal/plot"},
 	{"internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "internal/doctor", "."},
-	{"internal/bench", "internal/dash", "internal/programs", "internal/e2e"},
+	{"internal/bench", "internal/dash", "internal/programs", "internal/e2e", "examples/resume"},
 	{"internal/demo"},
 	{"internal/cli"},
 	{"cmd", "internal/badinput"},
@@ -33,6 +33,7 @@ var owners = map[string][]string{
 	"github.com/miekg/dns":       {"internal/hostd"},
 	"go.yaml.in/yaml":            {"internal/lab"},
 	"github.com/vishvananda":     {"internal/bpf", "internal/hostd", "internal/routerd", "internal/lab", "internal/doctor", "internal/nstest"},
+	"gonum.org":                  {"internal/plot"},
 	"pgregory.net/rapid":         {}, // tests only
 	"github.com/rogpeppe":        {},
 	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
@@ -44,16 +45,17 @@ var owners = map[string][]string{
 // under reports whether the package is dir or below it.
 func under(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
 
-// level finds the package's level and family.
-func level(pkg string) (int, string) {
+// level finds the package's level and family: the longest that fits.
+func level(pkg string) (at int, family string) {
+	at = -1
 	for i, families := range layers {
-		for _, family := range families {
-			if under(pkg, family) {
-				return i, family
+		for _, f := range families {
+			if under(pkg, f) && (at < 0 || len(f) > len(family)) {
+				at, family = i, f
 			}
 		}
 	}
-	return -1, ""
+	return at, family
 }
 
 func TestArrowsPointDown(t *testing.T) {
