@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,9 @@ func benchChaos() *cobra.Command {
 	}
 	out, name := addOutput(cmd.Flags()), addLabName(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := opt.Check(); err != nil {
+			return fail(ExitUsage, "", err)
+		}
 		f, err := exampleLab(movesFile, *name)
 		if err != nil {
 			return err
@@ -59,6 +63,7 @@ func benchChaos() *cobra.Command {
 	}
 	cmd.Flags().Uint64Var(&opt.Seed, "seed", 1, "of the events")
 	cmd.Flags().BoolVar(&opt.Moves, "moves", true, "let hosts move and servers shed")
+	cmd.Flags().StringSliceVar(&opt.Only, "only", nil, "kinds of trouble: "+strings.Join(chaos.Kinds(), ", "))
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the events and do nothing")
 	addLength(cmd.Flags(), &opt.Duration, time.Minute, time.Second, "how long")
 	return cmd

@@ -35,7 +35,7 @@ type kind struct {
 
 // kinds sums up by kind, in the order of the table of kinds. A batch of two kinds counts for both.
 func (r *Result) kinds() (all []*kind) {
-	for _, d := range drawers {
+	for _, d := range drawers() {
 		k := &kind{Kind: d.kind}
 		for _, b := range r.Batches {
 			if slices.Contains(strings.Split(b.Kind, and), d.kind) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -25,7 +26,7 @@ type schedule struct {
 	rng    *rand.Rand
 	world  World
 	on     map[string]int // which of its uplinks a host has
-	moves  bool
+	kinds  []drawer
 	taken  map[string]bool // what this batch breaks already
 	events []Event
 }
@@ -34,7 +35,36 @@ type schedule struct {
 type Options struct {
 	Seed     uint64
 	Duration time.Duration
-	Moves    bool // hosts move
+	Moves    bool     // hosts move, servers shed
+	Only     []string // kinds of trouble; nil: all
+}
+
+// Kinds are the names of all kinds of trouble.
+func Kinds() (names []string) {
+	for _, d := range drawers() {
+		names = append(names, d.kind)
+	}
+	return names
+}
+
+// Check says what cannot be drawn.
+func (o Options) Check() error {
+	for _, name := range o.Only {
+		if !slices.Contains(Kinds(), name) {
+			return fmt.Errorf("no kind of trouble is called %q; expected one of %s", name, strings.Join(Kinds(), ", "))
+		}
+	}
+	return nil
+}
+
+// drawers are the kinds that may be drawn.
+func (o Options) drawers() (all []drawer) {
+	for _, d := range drawers() {
+		if (o.Moves || !d.moves) && (len(o.Only) == 0 || slices.Contains(o.Only, d.kind)) {
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 // lookTime is what the plan reserves for a look.
@@ -42,7 +72,7 @@ const lookTime = 400 * time.Millisecond
 
 // Schedule draws what happens: the same seed gives the same.
 func Schedule(w World, o Options) (batches []Batch) {
-	s := &schedule{rng: rand.New(rand.NewPCG(o.Seed, 0x5ca77010d)), world: w, on: map[string]int{}, moves: o.Moves}
+	s := &schedule{rng: rand.New(rand.NewPCG(o.Seed, 0x5ca77010d)), world: w, on: map[string]int{}, kinds: o.drawers()}
 	for length := time.Duration(0); length < o.Duration; {
 		b := s.batch()
 		batches = append(batches, b)
@@ -60,56 +90,60 @@ type drawer struct {
 }
 
 // drawers are all kinds, with how often each is drawn.
-var drawers = []drawer{
-	{"hard move", 4, true, (*schedule).hard},
-	{"make before break", 4, true, (*schedule).soft},
-	{"both ends move", 3, true, (*schedule).both},
-	{"chain of moves", 2, true, (*schedule).chain},
-	{"link down and up", 3, false, (*schedule).replug},
-	{"process killed", 3, false, (*schedule).crash},
-	{"process stopped", 2, false, (*schedule).freeze},
-	{"drain, wait", 2, false, (*schedule).drain},
-	{"drain, shed", 2, true, (*schedule).shed},
-	{"link swallows", 3, false, (*schedule).cut},
-	{"path swallows", 2, false, (*schedule).trunk},
-	{"loss and delay", 2, false, (*schedule).weather},
-	{"host daemon dies", 2, false, (*schedule).hostd},
-	{"router daemon dies", 2, false, (*schedule).routerd},
-	{"controller dies", 2, false, (*schedule).controld},
-	{"weights change", 1, false, (*schedule).weight},
+func drawers() []drawer {
+	return []drawer{
+		{"hard move", 4, true, (*schedule).hard},
+		{"make before break", 4, true, (*schedule).soft},
+		{"both ends move", 3, true, (*schedule).both},
+		{"chain of moves", 2, true, (*schedule).chain},
+		{"link down and up", 3, false, (*schedule).replug},
+		{"process killed", 3, false, (*schedule).crash},
+		{"process stopped", 2, false, (*schedule).freeze},
+		{"drain, wait", 2, false, (*schedule).drain},
+		{"drain, shed", 2, true, (*schedule).shed},
+		{"link swallows", 3, false, (*schedule).cut},
+		{"path swallows", 2, false, (*schedule).trunk},
+		{"loss and delay", 2, false, (*schedule).weather},
+		{"host daemon dies", 2, false, (*schedule).hostd},
+		{"router daemon dies", 2, false, (*schedule).routerd},
+		{"controller dies", 2, false, (*schedule).controld},
+		{"weights change", 1, false, (*schedule).weight},
+	}
 }
 
 // and joins the names of two kinds.
 const and = " + "
 
+// nothing is the kind where everything that could be drawn is broken already.
+const nothing = "nothing"
+
 // batch draws one kind of trouble, in one of three cases a second beside it.
 func (s *schedule) batch() Batch {
 	s.taken, s.events = map[string]bool{}, nil
 	kind := s.one(0)
-	if s.rng.IntN(3) == 0 {
-		kind += and + s.one(s.between(0, 300))
+	if s.rng.IntN(3) == 0 && len(s.kinds) > 1 {
+		if more := s.one(s.between(0, 300)); more != nothing {
+			kind += and + more
+		}
 	}
 	slices.SortStableFunc(s.events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return Batch{Kind: kind, Events: s.events}
 }
 
+// one draws until there is something to break: a batch that has broken much may have none left of a kind.
 func (s *schedule) one(from time.Duration) string {
 	total := 0
-	for _, d := range drawers {
+	for _, d := range s.kinds {
 		total += d.weight
 	}
-	for {
+	for range 100 {
 		n := s.rng.IntN(total)
-		for _, d := range drawers {
-			if n -= d.weight; n >= 0 {
-				continue
-			}
-			if (s.moves || !d.moves) && d.draw(s, from) {
-				return d.kind
-			}
-			break
+		i := slices.IndexFunc(s.kinds, func(d drawer) bool { n -= d.weight; return n < 0 })
+		if d := s.kinds[i]; d.draw(s, from) {
+			return d.kind
 		}
 	}
+	return nothing
 }
 
 // between draws a time in milliseconds.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"scaffold.dev/scaffold/internal/bench/agent"
@@ -67,18 +68,22 @@ func (e *end) run(stop context.Context) error {
 	work.Go(e.report)
 	work.Go(func() { sendErr = e.send(sending) })
 	err := e.receive()
-	if err == nil && e.about.Client && stop.Err() == nil {
-		err = errTruncated
-	}
-	if err != nil {
+	broken := err != nil
+	if broken {
 		e.conn.SetLinger(0) //nolint:errcheck // it is broken
 		e.conn.Close()      //nolint:errcheck // it is broken
 	}
+	early := !broken && e.about.Client && stop.Err() == nil
 	enough() // of a server: the client has sent all
 	close(e.done)
 	work.Wait()
 	e.conn.Close() //nolint:errcheck // it was read to its end
-	if err == nil {
+	switch {
+	case early && errors.Is(sendErr, syscall.ECONNRESET):
+		err = sendErr // the kernel tells a reset once: to the sender, this time
+	case early:
+		err = errTruncated
+	case !broken:
 		err = sendErr
 	}
 	e.note(Ended, func(n *Note) {
