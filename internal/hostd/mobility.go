@@ -18,8 +18,9 @@ type mobility interface {
 	gone(locators []sid.Locator) // hosts that the network gave up
 	order(o *apiv1.DrainOrder)   // what to do with the flows of a service
 	event(e host.Event)          // all of the edge's but refusals
+	learn(id sid.ServiceID, p *apiv1.Policy)
+	canResume(t sid.Triple) bool // a program of this host can go on with flows that began elsewhere
 	holds(l sid.Locator) bool    // some flow is still known to its peer by an address there
 	settle(now time.Time)        // after each batch of what was posted
 	deadline() time.Time         // when settle is due by itself; zero: never
 }
-

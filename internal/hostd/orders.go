@@ -45,6 +45,7 @@ func (r *registry) policy(p *apiv1.ServicePolicy) {
 		p.Policy = &apiv1.Policy{}
 	}
 	r.policies[id] = p
+	r.d.sessions.learn(id, p.Policy)
 	if err := r.d.edge.SetService(id, edgePolicy(p.Policy)); err != nil {
 		r.d.log.Error("policy of a service", "service", p.Name, "error", err)
 	}
@@ -63,6 +64,9 @@ func (r *registry) learn(addr netip.Addr, p *apiv1.Policy) {
 		return
 	}
 	id, ok := r.d.home.Space.ServiceOf(addr)
+	if ok {
+		r.d.sessions.learn(id, p)
+	}
 	if !ok || r.policies[id] != nil { // of those the controller tells each change
 		return
 	}
@@ -98,5 +102,5 @@ func (r *registry) refuse(o *apiv1.RegistrationRefused) {
 	if i.refused == "" {
 		i.refused = "refused by the controller"
 	}
-	r.told[t] = verdict{reason: i.refused} // it knows
+	r.told[t] = r.verdict(t, i) // it knows
 }

@@ -16,6 +16,7 @@ import (
 // An instance is one triple that this host's sockets serve.
 type instance struct {
 	trusted bool               // found in place by a new daemon: it serves until a check says otherwise
+	drained bool               // by word of somebody on this host
 	refused string             // why the edge or the controller does not take it
 	check   string             // why its ready check fails
 	queue   serving.Group      // of accepted connections
@@ -31,6 +32,7 @@ type instance struct {
 type verdict struct {
 	reason string // why it is not ready; "" when it is
 	queue  bool   // only its accept queue speaks against it
+	resume bool   // its program can go on with flows that began elsewhere
 }
 
 // verdict judges an instance of a service whose policy is known or not.
@@ -38,12 +40,14 @@ func (i *instance) verdict(known bool) verdict {
 	switch {
 	case i.refused != "":
 		return verdict{reason: i.refused}
+	case i.drained:
+		return verdict{reason: "draining"}
 	case !known && !i.trusted:
 		return verdict{reason: "asking for its policy"}
 	case i.check != "":
 		return verdict{reason: i.check}
 	}
-	return verdict{i.stuck, i.stuck != ""}
+	return verdict{reason: i.stuck, queue: i.stuck != ""}
 }
 
 // A registry knows what this host serves and what of it the controller was told. The loop owns it.
@@ -270,7 +274,7 @@ func (r *registry) flush() {
 		}
 	}
 	for t, i := range r.instances {
-		if told, ok := r.told[t]; !ok || told != i.verdict(r.known(t)) {
+		if told, ok := r.told[t]; !ok || told != r.verdict(t, i) {
 			come = append(come, r.registration(t, i))
 		}
 	}
@@ -283,15 +287,22 @@ func (r *registry) flush() {
 
 // registration is what the controller is told of a triple; it is noted as told.
 func (r *registry) registration(t sid.Triple, i *instance) *apiv1.Registration {
-	v := i.verdict(r.known(t))
+	v := r.verdict(t, i)
 	if told, ok := r.told[t]; ok && told != v {
 		r.d.log.Info("readiness changed", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "ready", v.reason == "", "reason", v.reason)
 	}
 	r.told[t] = v
 	return &apiv1.Registration{
 		Ss: t.Service.SS, Suffix: uint64(t.Service.Suffix), Proto: uint32(t.Proto), Port: uint32(t.Port),
-		Ready: v.reason == "", Reason: v.reason, Queue: v.queue,
+		Ready: v.reason == "", Reason: v.reason, Queue: v.queue, CanResume: v.resume,
 	}
+}
+
+// verdict is what is reported of a triple.
+func (r *registry) verdict(t sid.Triple, i *instance) verdict {
+	v := i.verdict(r.known(t))
+	v.resume = r.d.sessions.canResume(t)
+	return v
 }
 
 // known reports whether the service's policy is known: until then nobody can say what ready means.

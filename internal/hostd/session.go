@@ -2,58 +2,138 @@ package hostd
 
 import (
 	"crypto/rand"
+	"net/netip"
 	"time"
 
-	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/internal/core/session"
 	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
 )
 
 // A sessions carries the host's flows through moves and failovers: it stands between the engine, which
 // decides, and the edge and the kernel, which do. The loop owns it.
+//
+// Flows come to the engine when something happens to them and stay until they end: one that never moves
+// costs nothing here.
 type sessions struct {
-	d      *daemon
-	edge   *host.Edge
-	engine *session.Engine
+	d       *daemon
+	edge    dataPath
+	engine  *session.Engine
+	keys    *session.Keys // nil in an open network
+	tuples  map[session.Key]host.Tuple
+	byTuple map[host.Tuple]session.Key
+
+	kernel   *transports
+	dying    []grave
+	quiet    map[host.Tuple]struct{} // of dying
+	resumes  resumes
+	nudging  []session.Key
+	policies policies
+	stories  stories
+	journeys []*journey
+	sums     map[summary]int // not told yet
+	servers  []*server
+	capable  map[sid.ServiceID]bool
+	strays   meter
+	counters map[string]uint64
+	compared time.Time // with the edge; zero while that runs
 }
 
-func newSessions(d *daemon) *sessions { return &sessions{d: d} }
+// A dataPath is the edge as sessions use it; tests have another one.
+type dataPath interface {
+	FlowsAll(f func(host.Flow) bool) error
+	Flow(id sid.SocketID) (host.Flow, bool, error)
+	Lookup(t host.Tuple) (host.Flow, bool, error)
+	Steer(steps []host.Step) (failed []int, err error)
+	Send(from, to netip.Addr, retry uint8, payload []byte) error
+	PutSession(key host.SessionKey, blob []byte) error
+	DeleteSession(key host.SessionKey) error
+	AllSessions(f func(key host.SessionKey, blob []byte) bool) error
+	Space() sid.Space
+	Adopt(a host.Adoption) error
+	Nudge(flow host.Tuple, t wire.Transport, window uint16) error
+	Heard(flow host.Tuple) (uint64, error)
+}
+
+func newSessions(d *daemon) *sessions {
+	s := &sessions{d: d, kernel: newTransports(d), policies: policies{}, counters: map[string]uint64{}}
+	s.kernel.seen, s.kernel.slow = s.kicked, s.silent
+	return s
+}
 
 // edgeOpened begins with the flows of this edge; those of one before went with it.
-func (s *sessions) edgeOpened(e *host.Edge) {
+func (s *sessions) edgeOpened(e *host.Edge) { s.open(time.Now(), e) }
+
+func (s *sessions) open(now time.Time, e dataPath) {
 	s.edge = e
 	cfg := session.Config{Space: e.Space(), NewID: newSocketID}
 	rand.Read(cfg.Secret[:])
 	s.engine = session.New(cfg)
+	s.tuples, s.byTuple = map[session.Key]host.Tuple{}, map[host.Tuple]session.Key{}
+	s.resumes, s.stories = resumes{}, newStories()
+	s.compared = now
+	s.dying, s.quiet, s.journeys = nil, map[host.Tuple]struct{}{}, nil
+	s.load(now)
+	s.kernel.start()
 }
 
-func (s *sessions) trusts(*session.Keys) {}
-
-// moved renegotiates what stands at a locator that is lost or given up.
-func (s *sessions) moved(from, to sid.Locator) {
-	s.engine.Move(time.Now(), from, to)
-}
-
-func (s *sessions) back(sid.Locator) {}
-
-func (s *sessions) gone([]sid.Locator) {}
-
-func (s *sessions) order(*apiv1.DrainOrder) {}
-
-func (s *sessions) event(host.Event) {}
-
-func (s *sessions) holds(sid.Locator) bool { return false }
-
-func (s *sessions) settle(now time.Time) {
-	if s.engine != nil {
-		s.engine.Expire(now)
+// trusts hands the engine what it signs and checks with.
+func (s *sessions) trusts(keys *session.Keys) {
+	s.keys = keys
+	if keys == nil {
+		s.engine.SetTrust(nil)
+		return
 	}
+	s.engine.SetTrust(keys)
+	s.recheckCapable()
 }
 
+// settle does what the engine has decided: first the edge, since what is answered to a message must be
+// taken, then what a restart must know, then the messages.
+func (s *sessions) settle(now time.Time) {
+	if s.engine == nil {
+		return
+	}
+	s.engine.Expire(now)
+	s.bury(now)
+	for range 4 { // what the edge does not do may change what is decided
+		changes, messages := s.engine.Drain()
+		again := s.apply(now, changes)
+		s.save()
+		s.send(messages)
+		if !again {
+			break
+		}
+	}
+	s.arrive(now)
+	s.reconcile(now)
+	s.kernel.busy.Store(s.d.load.flows > 0)
+}
+
+// deadline is when settle has something to do by itself.
 func (s *sessions) deadline() time.Time {
 	if s.engine == nil {
 		return time.Time{}
 	}
-	return s.engine.Deadline()
+	at := s.engine.Deadline()
+	if len(s.dying) > 0 && (at.IsZero() || s.dying[0].until.Before(at)) {
+		at = s.dying[0].until
+	}
+	return at
+}
+
+// holds reports whether some flow's peer may know it at the locator.
+func (s *sessions) holds(l sid.Locator) bool { return s.engine != nil && s.engine.Holds(l) }
+
+// send puts messages on the wire. One that the kernel does not take is repeated like one that is lost.
+func (s *sessions) send(messages []session.Outgoing) {
+	var buf []byte
+	for _, m := range messages {
+		buf = m.Message.Append(buf[:0])
+		if err := s.edge.Send(m.From, m.To, m.Retry, buf); err != nil {
+			s.counters["unsent"]++
+			s.d.log.Debug("message", "type", m.Message.Type(), "to", m.To, "error", err)
+		}
+	}
 }

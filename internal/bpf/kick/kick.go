@@ -44,14 +44,17 @@ func needOf(s *Socket) need {
 // called once the path is there again: kicked into nothing, a connection is back where it was. A
 // connection that is idle is not touched. Each retransmission is at least the undoubled timeout after the
 // one before, which is up to the route's rto_min (RFC 6298 §2.4) and the round trip.
-func (k *Kicker) Kick(want Set) (Result, error) {
+func (k *Kicker) Kick(want Set) (Result, error) { return k.KickSeen(want, func(*Socket) {}) }
+
+// KickSeen is Kick; it shows each connection as it was just before. The socket is seen's until it returns.
+func (k *Kicker) KickSeen(want Set, seen func(*Socket)) (Result, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var r Result
 	if k.lost != nil {
 		return r, fmt.Errorf("kick: %w: %w", ErrBlind, k.lost)
 	}
-	err := k.each(want, func(s *Socket) error { return k.kick(s, &r) })
+	err := k.each(want, func(s *Socket) error { seen(s); return k.kick(s, &r) })
 	return r, err
 }
 

@@ -78,7 +78,7 @@ func (e *Engine) make(k Key, local Addr, key wire.Key, m wire.Resume) {
 	peer := Addr{m.Locator, m.Claim.Socket}
 	_ = e.Add(Flow{Key: k, Proto: m.Proto, Service: m.Service, Local: local, Peer: peer})
 	f := e.flows[k]
-	f.seen, f.peerKey = m.Claim.Epoch, key
+	f.seen, f.peerKey, f.transport = m.Claim.Epoch, key, m.Transport
 	e.change(Change{Kind: Adopt, Key: k, Local: local, Peer: peer, Service: m.Service, Proto: m.Proto, Transport: m.Transport})
 	e.claim(wire.TypeRACK, f)
 }

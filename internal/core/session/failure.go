@@ -90,6 +90,9 @@ func (e *Engine) flowFail(now time.Time, m wire.FlowFail) {
 			k.Role = Client
 		}
 		f := e.flows[k]
+		if f == nil {
+			f = e.bySocket[x.Socket]
+		}
 		switch {
 		case f == nil || f.Local.Socket != x.Socket:
 			e.count("late_fail")
@@ -116,9 +119,36 @@ func (e *Engine) Fail(now time.Time, why wire.Reason, keys ...Key) {
 			continue
 		}
 		if f.state != Connecting && f.state != Blocked && f.state != Asking {
-			e.fail(why, f.Local, f.Peer, wire.Failed{Stable: f.Stable, Epoch: f.seen, Server: f.Role == Server,
-				Socket: f.Peer.Socket, Quote: f.Local.Socket})
+			f.farewell = &farewell{why, wire.Failed{Stable: f.Stable, Epoch: f.seen, Server: f.Role == Server,
+				Socket: f.Peer.Socket, Quote: f.Local.Socket}}
 		}
 		e.reset(now, f, why)
+		if f.farewell != nil {
+			e.sendFarewell(f)
+			e.arm(now, f)
+		}
+	}
+}
+
+// A farewell is the FLOW-FAIL of a flow that this end gave up. Nothing answers it, and a peer that only
+// receives would wait for ever if it was lost: it is sent again farewells times.
+type farewell struct {
+	why  wire.Reason
+	what wire.Failed
+}
+
+const farewells = 4
+
+func (e *Engine) sendFarewell(f *flow) { e.fail(f.farewell.why, f.Local, f.Peer, f.farewell.what) }
+
+// repeatFarewell fires in a closed flow.
+func (e *Engine) repeatFarewell(now time.Time, f *flow) {
+	if f.timer.IsZero() || now.Before(f.timer) {
+		return
+	}
+	f.timer = time.Time{}
+	e.sendFarewell(f)
+	if f.tries+1 < farewells {
+		e.again(now, f)
 	}
 }

@@ -100,6 +100,8 @@ type flow struct {
 
 	transport wire.Transport
 	asked     int // unresolved RSYNs and RACKs of this failover
+
+	farewell *farewell // of an end that this host gave up
 }
 
 // retired is an address of ours that is still accepted; until is zero while the peer may know no newer one.

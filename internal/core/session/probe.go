@@ -51,12 +51,17 @@ func (e *Engine) probe(from, to netip.Addr, m wire.Probe) {
 	}
 }
 
-// probeOfTheDead: what ended lately is known by its last address.
+// probeOfTheDead: what ended lately is known by its last address. Of what was never here, since this host
+// began anew, nobody knows the stable identifier: the asker finds it by the two socketIDs.
 func (e *Engine) probeOfTheDead(from, to netip.Addr) {
 	k := e.graves[AddrOf(to).Socket]
 	t, ok := e.ended[k]
 	if !ok || t.local != AddrOf(to) {
 		e.count("stray_probe")
+		if !AddrOf(from).Socket.Valid() || !AddrOf(to).Socket.Valid() {
+			return
+		}
+		e.fail(wire.NoSocket, AddrOf(to), AddrOf(from), wire.Failed{Stable: from, Server: true, Socket: AddrOf(from).Socket, Quote: AddrOf(to).Socket})
 		return
 	}
 	e.fail(t.reason, t.local, AddrOf(from), wire.Failed{Stable: k.Stable, Server: k.Role == Server,

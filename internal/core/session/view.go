@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
 )
 
 // A View is what a flow looks like to who asks.
@@ -12,9 +13,11 @@ type View struct {
 	State State
 	Epoch uint32 // moves of this end
 	Seen  uint32 // moves of the peer that we took
+	// Transport is what the flow continued from at another instance, or here; zero where it did not.
+	Transport wire.Transport
 }
 
-func (f *flow) view() View { return View{f.Flow, f.state, f.epoch, f.seen} }
+func (f *flow) view() View { return View{f.Flow, f.state, f.epoch, f.seen, f.transport} }
 
 // View returns the flow under the key.
 func (e *Engine) View(k Key) (View, bool) {

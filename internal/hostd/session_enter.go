@@ -1,0 +1,115 @@
+package hostd
+
+import (
+	"errors"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+)
+
+// endedFor is how long a flow that both ends have closed still moves: its last segments may be lost.
+const endedFor = 10 * time.Second
+
+// enter gives the engine a flow of the edge, once.
+func (s *sessions) enter(f host.Flow) (session.Key, bool) {
+	if k, ok := s.byTuple[f.Tuple]; ok {
+		if _, there := s.engine.View(k); there {
+			return k, true
+		}
+	}
+	if !f.Stable.IsValid() || f.Locator == 0 {
+		s.counters["nameless"]++ // it began while no uplink had a locator
+		return session.Key{}, false
+	}
+	k := session.Key{Stable: f.Stable, Role: roleOf(f)}
+	x := session.Flow{Key: k, Proto: f.Proto, Service: f.Service, Local: session.Addr{Locator: f.Locator, Socket: f.ID}}
+	if peer := session.AddrOf(f.WirePeer.Addr()); f.State != host.Connecting && peer.Socket.Valid() {
+		x.Peer = peer
+	}
+	x.Continue = s.mayContinue(k, f.Proto, f.Service) && f.State != host.Closing
+	if err := s.engine.Add(x); err != nil && !errors.Is(err, session.ErrKnown) {
+		s.d.log.Debug("flow", "stable", f.Stable, "error", err)
+		return k, false
+	}
+	s.hold(k, f.Tuple)
+	s.stories.begin(k, f)
+	return k, true
+}
+
+func roleOf(f host.Flow) session.Role {
+	if f.Role == host.Server {
+		return session.Server
+	}
+	return session.Client
+}
+
+// hold notes which flow of the edge a flow of the engine is.
+func (s *sessions) hold(k session.Key, t host.Tuple) {
+	if before, ok := s.byTuple[t]; ok {
+		s.stories.rename(before, k)
+	}
+	s.tuples[k], s.byTuple[t] = t, k
+	s.stories.again(k)
+}
+
+// release forgets it.
+func (s *sessions) release(k session.Key) {
+	t, ok := s.tuples[k]
+	if !ok {
+		return
+	}
+	delete(s.tuples, k)
+	if s.byTuple[t] == k {
+		delete(s.byTuple, t)
+	}
+	delete(s.resumes, k)
+	s.stories.end(k, time.Now())
+}
+
+// enterAll enters the flows that want asks for, in one walk.
+func (s *sessions) enterAll(want func(host.Flow) bool) (keys []session.Key) {
+	var found []host.Flow
+	err := s.edge.FlowsAll(func(f host.Flow) bool {
+		if want(f) && !stale(f) {
+			found = append(found, f)
+		}
+		return true
+	})
+	if err != nil {
+		s.d.log.Error("cannot list the flows", "error", err)
+	}
+	for _, f := range found {
+		if k, ok := s.enter(f); ok {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// stale reports whether a flow has ended long enough ago.
+func stale(f host.Flow) bool {
+	return f.State == host.Closing && idleMS(f.LastSeen) > endedFor.Milliseconds()
+}
+
+// known finds the flow under one of our socketIDs, in the engine or at the edge.
+func (s *sessions) known(id sid.SocketID) (session.Key, bool) {
+	if k, ok := s.engine.Owner(id); ok || id == 0 {
+		return k, ok
+	}
+	f, ok, err := s.edge.Flow(id)
+	if err != nil || !ok {
+		return session.Key{}, false
+	}
+	return s.enter(f)
+}
+
+// find finds the flow of a tuple.
+func (s *sessions) find(t host.Tuple) (session.Key, bool) {
+	f, ok, err := s.edge.Lookup(t)
+	if err != nil || !ok {
+		return session.Key{}, false
+	}
+	return s.enter(f)
+}

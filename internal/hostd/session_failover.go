@@ -1,0 +1,73 @@
+package hostd
+
+import (
+	"net/netip"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/kick"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+// A resume is a client's flow that looks for another instance.
+type resume struct {
+	transport wire.Transport
+	window    uint16 // that the client's socket has told
+	asking    bool   // no instance has taken it yet
+}
+
+type resumes map[session.Key]*resume
+
+// gone hears that the network gave up hosts and that others serve what they served.
+func (s *sessions) gone(locators []sid.Locator) {
+	if s.engine == nil {
+		return
+	}
+	at := make(map[sid.Locator]bool, len(locators))
+	for _, l := range locators {
+		at[l] = true
+		s.d.log.Info("a host is gone", "locator", l)
+	}
+	var unsure []sid.ServiceID
+	for _, k := range s.enterAll(func(f host.Flow) bool {
+		return f.Role == host.Client && at[sid.LocatorOf(f.WirePeer.Addr())]
+	}) {
+		unsure = s.unsure(unsure, k)
+	}
+	s.whenPoliciesKnown(unsure, func() { s.engine.Lost(time.Now(), wire.HostGone, locators...) })
+}
+
+// block reads the connections that the edge has just blocked: nothing arrives behind what is read.
+func (s *sessions) block(keys []session.Key) {
+	for _, k := range keys {
+		s.kernel.read(kickTuple(s.tuples[k]), func(c *kick.Socket) { s.resume(k, c) })
+	}
+}
+
+// resume looks for another instance for a blocked flow, if its connection can be carried on.
+func (s *sessions) resume(k session.Key, c *kick.Socket) {
+	now := time.Now()
+	if c == nil {
+		s.engine.Abandon(now, k, wire.NoSocket)
+		return
+	}
+	t, err := c.Transport()
+	if err != nil {
+		s.tell(now, k, "failover", err.Error())
+		s.engine.Abandon(now, k, wire.Unreachable)
+		return
+	}
+	s.resumes[k] = &resume{transport: t, window: c.Window(), asking: true}
+	s.engine.Continue(now, k, t)
+}
+
+// adoptedTuple is the flow of a client that goes on at this host, as its new socket will see it.
+func adoptedTuple(space sid.Space, c session.Change) host.Tuple {
+	return host.Tuple{
+		Local:  netip.AddrPortFrom(space.ServiceAddr(c.Service), c.Transport.ServerPort),
+		Remote: netip.AddrPortFrom(c.Key.Stable, c.Transport.ClientPort),
+		Proto:  c.Proto,
+	}
+}

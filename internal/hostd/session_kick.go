@@ -1,0 +1,202 @@
+package hostd
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/kick"
+)
+
+// transports is the kernel's TCP as sessions use it. A look at it passes over all sockets of the host, so
+// it happens beside the loop, in one goroutine; what is asked for while it runs makes one more look.
+type transports struct {
+	d    *daemon
+	busy atomic.Bool // there are flows: silent ones are looked for
+	seen func(time.Time, []kick.Socket)
+	slow func([]kick.Socket)
+
+	once sync.Once
+	wake chan struct{}
+	mu   sync.Mutex
+	todo wanted
+}
+
+// resetThen ends a connection and then calls then in the loop.
+func (t *transports) resetThen(which kick.Tuple, then func()) {
+	t.want(func(w *wanted) { w.resets, w.after = join(w.resets, []kick.Tuple{which}), append(w.after, then) })
+}
+
+// wanted is what the next look does, in this order.
+type wanted struct {
+	resets kick.Set
+	after  []func() // what waited for them
+	kicks  kick.Set
+	reads  []reading
+}
+
+// A reading asks for the state of one connection; then gets it in the loop, nil where there is none.
+type reading struct {
+	tuple kick.Tuple
+	then  func(*kick.Socket)
+}
+
+// How often silent connections are looked for, and how much of a CPU that may take: a fiftieth.
+const (
+	silenceEvery = 100 * time.Millisecond
+	silenceRest  = 50
+)
+
+func newTransports(d *daemon) *transports {
+	return &transports{d: d, wake: make(chan struct{}, 1)}
+}
+
+// start begins once, on a thread in the host's namespace.
+func (t *transports) start() {
+	t.once.Do(func() {
+		k, err := kick.Open()
+		if err != nil {
+			t.d.log.Error("connections will wait for their own timers after a move", "error", err)
+			return
+		}
+		if k.Lost() != nil {
+			t.d.log.Warn("connections will wait for their own timers after a move", "error", k.Lost())
+		}
+		go t.run(t.d.ctx, k)
+	})
+}
+
+func (t *transports) want(f func(*wanted)) {
+	t.mu.Lock()
+	f(&t.todo)
+	t.mu.Unlock()
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// kick makes connections send now what waits for a timer.
+func (t *transports) kick(list []kick.Tuple) {
+	if len(list) > 0 {
+		t.want(func(w *wanted) { w.kicks = join(w.kicks, list) })
+	}
+}
+
+// reset ends connections with an error.
+func (t *transports) reset(list []kick.Tuple) {
+	if len(list) > 0 {
+		t.want(func(w *wanted) { w.resets = join(w.resets, list) })
+	}
+}
+
+// read looks at one connection.
+func (t *transports) read(of kick.Tuple, then func(*kick.Socket)) {
+	t.want(func(w *wanted) { w.reads = append(w.reads, reading{of, then}) })
+}
+
+func join(s kick.Set, list []kick.Tuple) kick.Set {
+	if s == nil {
+		s = make(kick.Set, len(list))
+	}
+	maps.Copy(s, kick.SetOf(list...))
+	return s
+}
+
+func (t *transports) run(ctx context.Context, k *kick.Kicker) {
+	defer k.Close()
+	silence := time.NewTimer(silenceEvery)
+	defer silence.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.wake:
+			t.do(k)
+		case <-silence.C:
+			silence.Reset(t.listen(k))
+		}
+	}
+}
+
+// do serves what was asked for.
+func (t *transports) do(k *kick.Kicker) {
+	t.mu.Lock()
+	w := t.todo
+	t.todo = wanted{}
+	t.mu.Unlock()
+	if len(w.resets) > 0 {
+		if _, err := k.Reset(w.resets); err != nil {
+			t.d.log.Warn("cannot reset connections", "connections", len(w.resets), "error", err)
+		}
+	}
+	for _, f := range w.after {
+		t.d.post(f)
+	}
+	if len(w.reads) > 0 {
+		t.readAll(k, w.reads)
+	}
+	if len(w.kicks) > 0 {
+		t.kickAll(k, w.kicks)
+	}
+}
+
+func (t *transports) kickAll(k *kick.Kicker, set kick.Set) {
+	var stalled []kick.Socket
+	_, err := k.KickSeen(set, func(s *kick.Socket) {
+		if s.Stalled() > 0 {
+			stalled = append(stalled, *s)
+		}
+	})
+	if err != nil {
+		t.d.log.Warn("cannot kick connections", "connections", len(set), "error", err)
+	}
+	if now := time.Now(); len(stalled) > 0 && t.seen != nil {
+		t.d.post(func() { t.seen(now, stalled) })
+	}
+}
+
+func (t *transports) readAll(k *kick.Kicker, reads []reading) {
+	tuples := make([]kick.Tuple, len(reads))
+	for i, r := range reads {
+		tuples[i] = r.tuple
+	}
+	all, err := k.State(tuples...)
+	if err != nil {
+		t.d.log.Warn("cannot read connections", "connections", len(reads), "error", err)
+	}
+	found := make(map[kick.Tuple]*kick.Socket, len(all))
+	for i := range all {
+		found[all[i].Tuple] = &all[i]
+	}
+	t.d.post(func() {
+		for _, r := range reads {
+			r.then(found[r.tuple])
+		}
+	})
+}
+
+// listen looks for connections whose peer is silent, and returns when to look again.
+func (t *transports) listen(k *kick.Kicker) time.Duration {
+	if !t.busy.Load() || t.slow == nil {
+		return silenceEvery
+	}
+	began := time.Now()
+	all, err := k.Snapshot(nil)
+	if err != nil {
+		t.d.log.Debug("look for silent connections", "error", err)
+		return time.Second
+	}
+	var silent []kick.Socket
+	for i := range all {
+		if all[i].Backoff > 0 && all[i].Stalled() > 0 {
+			silent = append(silent, all[i])
+		}
+	}
+	if len(silent) > 0 {
+		t.d.post(func() { t.slow(silent) })
+	}
+	return max(silenceEvery, silenceRest*time.Since(began))
+}

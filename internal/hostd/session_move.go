@@ -1,0 +1,80 @@
+package hostd
+
+import (
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+)
+
+// moved renegotiates what stands at a locator that is lost or given up.
+func (s *sessions) moved(from, to sid.Locator) {
+	keys := s.enterAll(func(f host.Flow) bool { return f.Locator == from })
+	now := time.Now()
+	s.begin(now, from, to, keys)
+	s.engine.Move(now, from, to)
+}
+
+// back renegotiates in place: what was sent while the link was down is lost, at both ends, and the peer's
+// timers have backed off, too.
+func (s *sessions) back(l sid.Locator) { s.moved(l, l) }
+
+// moveFlows renegotiates the flows that want asks for over to a locator.
+func (s *sessions) moveFlows(to sid.Locator, want func(host.Flow) bool) (moved, failed int) {
+	now, all := time.Now(), 0
+	keys := s.enterAll(func(f host.Flow) bool {
+		ok := f.Locator != to && want(f)
+		if ok {
+			all++
+		}
+		return ok
+	})
+	s.begin(now, 0, to, keys)
+	for _, k := range keys {
+		s.engine.MoveFlow(now, k, to)
+	}
+	return len(keys), all - len(keys)
+}
+
+// A journey is a move of many flows at once: until the last of them is renegotiated.
+type journey struct {
+	from, to sid.Locator
+	began    time.Time
+	flows    int
+	left     map[session.Key]bool
+}
+
+// journeyLimit is when the story of a move is told whatever became of it.
+const journeyLimit = 30 * time.Second
+
+func (s *sessions) begin(now time.Time, from, to sid.Locator, keys []session.Key) {
+	if len(keys) == 0 {
+		return
+	}
+	j := &journey{from: from, to: to, began: now, flows: len(keys), left: make(map[session.Key]bool, len(keys))}
+	for _, k := range keys {
+		j.left[k] = true
+		s.tell(now, k, "move", "to "+to.String())
+	}
+	s.journeys = append(s.journeys, j)
+}
+
+// arrive tells the controller of the moves that are over.
+func (s *sessions) arrive(now time.Time) {
+	list := s.journeys[:0]
+	for _, j := range s.journeys {
+		for k := range j.left {
+			if v, ok := s.engine.View(k); ok && v.State != session.Bound && v.State != session.Connecting {
+				break // one is enough to wait for
+			}
+			delete(j.left, k)
+		}
+		if len(j.left) > 0 && now.Sub(j.began) < journeyLimit {
+			list = append(list, j)
+			continue
+		}
+		s.reportMove(now, j)
+	}
+	s.journeys = list
+}

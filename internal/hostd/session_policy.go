@@ -1,0 +1,79 @@
+package hostd
+
+import (
+	"context"
+	"time"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+)
+
+// policies says of each service whose policy is known whether its flows continue elsewhere.
+type policies map[sid.ServiceID]bool
+
+const (
+	mostPolicies = 8192
+	// policyWait is how long the end of a flow may wait for the word whether it continues.
+	policyWait = 100 * time.Millisecond
+)
+
+// learn takes a service's policy from an answer of the controller.
+func (s *sessions) learn(id sid.ServiceID, p *apiv1.Policy) {
+	if len(s.policies) >= mostPolicies {
+		clear(s.policies)
+	}
+	may := p.GetFailover() == "continue"
+	if was, known := s.policies[id]; known && was == may {
+		return
+	}
+	s.policies[id] = may
+	if s.engine == nil {
+		return
+	}
+	var changed []session.Key
+	s.engine.Each(func(v session.View) bool {
+		if v.Service == id && v.Role == session.Client && v.Proto == sid.TCP {
+			changed = append(changed, v.Key)
+		}
+		return true
+	})
+	for _, k := range changed {
+		s.engine.SetContinue(k, may)
+	}
+}
+
+func (s *sessions) mayContinue(k session.Key, p sid.Proto, id sid.ServiceID) bool {
+	return s.keys != nil && k.Role == session.Client && p == sid.TCP && s.policies[id]
+}
+
+// unsure adds the service of the flow to the list when nobody has told its policy.
+func (s *sessions) unsure(list []sid.ServiceID, k session.Key) []sid.ServiceID {
+	v, ok := s.engine.View(k)
+	if _, known := s.policies[v.Service]; !ok || known || s.keys == nil || v.Role != session.Client || v.Proto != sid.TCP {
+		return list
+	}
+	return append(list, v.Service)
+}
+
+// whenPoliciesKnown calls then in the loop, at once where all policies are known, else when the controller has
+// told them or does not in time.
+func (s *sessions) whenPoliciesKnown(list []sid.ServiceID, then func()) {
+	if len(list) == 0 {
+		then()
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(s.d.ctx, policyWait)
+		defer cancel()
+		asked := map[sid.ServiceID]bool{}
+		for _, id := range list {
+			if !asked[id] {
+				asked[id] = true
+				addr := s.edge.Space().ServiceAddr(id).String()
+				s.d.names.ask(ctx, &apiv1.ResolveRequest{Address: addr}) //nolint:errcheck // learned where it succeeds
+			}
+		}
+		s.d.post(then)
+	}()
+}

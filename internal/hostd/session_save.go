@@ -1,0 +1,117 @@
+package hostd
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+)
+
+// Of what the engine holds the edge keeps a copy, in a pinned map: a daemon that is killed in the middle of
+// a move goes on with the next one.
+
+// tupleLen is what stands before a saved flow: the tuple under which the edge knows it.
+const tupleLen = 16 + 2 + 16 + 2 + 1
+
+// save writes down what changed, before anybody hears of it.
+func (s *sessions) save() {
+	for _, k := range s.engine.Touched() {
+		if err := s.saveFlow(k); err != nil {
+			s.counters["unsaved"]++
+			s.d.log.Warn("a restart will not know a flow's moves", "stable", k.Stable, "error", err)
+		}
+	}
+}
+
+func (s *sessions) saveFlow(k session.Key) error {
+	b := s.engine.Save(k)
+	t, held := s.tuples[k]
+	if b == nil || !held {
+		s.release(k)
+		return s.edge.DeleteSession(sessionKey(k))
+	}
+	return s.edge.PutSession(sessionKey(k), append(appendTuple(nil, t), b...))
+}
+
+func sessionKey(k session.Key) (b host.SessionKey) {
+	stable := k.Stable.As16()
+	copy(b[:], stable[:])
+	b[16] = byte(k.Role)
+	return b
+}
+
+func appendTuple(b []byte, t host.Tuple) []byte {
+	for _, ap := range [...]netip.AddrPort{t.Local, t.Remote} {
+		a := ap.Addr().As16()
+		b = append(b, a[:]...)
+		b = binary.BigEndian.AppendUint16(b, ap.Port())
+	}
+	return append(b, byte(t.Proto))
+}
+
+var errSession = errors.New("not a flow that a daemon of this version saved")
+
+func parseTuple(b []byte) (t host.Tuple, rest []byte, err error) {
+	if len(b) < tupleLen {
+		return t, nil, errSession
+	}
+	at := func(b []byte) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(b)), binary.BigEndian.Uint16(b[16:]))
+	}
+	return host.Tuple{Local: at(b), Remote: at(b[18:]), Proto: sid.Proto(b[36])}, b[tupleLen:], nil
+}
+
+// leastWindow is what a new instance may send before the client's socket has told it more.
+const leastWindow = 512
+
+// load takes up what a daemon before this one has left.
+func (s *sessions) load(now time.Time) {
+	all := map[host.SessionKey][]byte{}
+	err := s.edge.AllSessions(func(k host.SessionKey, b []byte) bool { all[k] = b; return true })
+	if err != nil {
+		s.d.log.Warn("what moved before this daemon began stays where it is", "error", err)
+	}
+	n := 0
+	for key, b := range all {
+		if err := s.loadFlow(now, b); err != nil {
+			s.edge.DeleteSession(key) //nolint:errcheck // it is looked at again
+			s.d.log.Debug("saved flow", "error", err)
+			continue
+		}
+		n++
+	}
+	if n > 0 {
+		s.d.log.Info("took up flows that had moved", "flows", n)
+	}
+}
+
+var errGone = errors.New("the flow is gone")
+
+func (s *sessions) loadFlow(now time.Time, b []byte) error {
+	t, rest, err := parseTuple(b)
+	if err != nil {
+		return err
+	}
+	f, there, err := s.edge.Lookup(t)
+	if err != nil || !there {
+		return errors.Join(err, errGone)
+	}
+	k, err := s.engine.Load(now, rest)
+	if err != nil {
+		return err
+	}
+	s.hold(k, t)
+	s.stories.begin(k, f)
+	v, _ := s.engine.View(k)
+	switch {
+	case v.State == session.Connecting && f.State == host.BoundFlow:
+		s.established(now, f)
+	case v.State == session.Asking, v.State == session.Confirming:
+		s.resumes[k] = &resume{transport: v.Transport, window: leastWindow, asking: true}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package hostd
+
+import (
+	"fmt"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/kick"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+)
+
+// suspectAfter is how often a timer has doubled before the peer is asked whether it is there.
+const suspectAfter = 2
+
+// silent hears which connections get no acknowledgement. While this host itself has no link that is no wonder.
+func (s *sessions) silent(list []kick.Socket) {
+	if s.engine == nil || s.d.preferred() == nil {
+		return
+	}
+	now := time.Now()
+	for i := range list {
+		if k, ok := s.find(tupleOf(&list[i])); ok {
+			s.stalled(now, k, &list[i])
+			// A server waits for its client as TCP does: there is nobody else to turn to.
+			if k.Role == session.Client && list[i].Backoff >= suspectAfter {
+				s.engine.Suspect(now, k)
+			}
+		}
+	}
+}
+
+// kicked hears which connections a kick found waiting.
+func (s *sessions) kicked(now time.Time, list []kick.Socket) {
+	for i := range list {
+		if k, ok := s.byTuple[tupleOf(&list[i])]; ok {
+			s.stories.add(k, chapter{at: now, kind: "kick", stall: list[i].Stalled(),
+				text: fmt.Sprintf("%d bytes in flight and %d queued, timer doubled %d times: sent again at once", list[i].InFlight(), list[i].Queued(), list[i].Backoff)})
+		}
+	}
+}
+
+// stalled notes a stall where nothing moved; while it lasts, its chapter grows.
+func (s *sessions) stalled(now time.Time, k session.Key, c *kick.Socket) {
+	if c.Stalled() >= stallLimit {
+		s.stories.lengthen(k, chapter{at: now, kind: "stall", stall: c.Stalled(),
+			text: fmt.Sprintf("no acknowledgement for %d bytes; timer doubled %d times", c.InFlight(), c.Backoff)})
+	}
+}
+
+func tupleOf(c *kick.Socket) host.Tuple {
+	return host.Tuple{Local: c.Local, Remote: c.Peer, Proto: sid.TCP}
+}
+
+func kickTuple(t host.Tuple) kick.Tuple { return kick.Tuple{Local: t.Local, Peer: t.Remote} }

@@ -1,0 +1,141 @@
+package hostd
+
+import (
+	"testing"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/sid"
+)
+
+const (
+	placeA = sid.Locator(0xfd5d000000010101)
+	placeB = sid.Locator(0xfd5d000000010201)
+	placeC = sid.Locator(0xfd5d000000010301)
+)
+
+// moveTo lets a fake host move all it has.
+func (n *fakeNet) moveTo(h *fakeHost, to sid.Locator) {
+	from := h.at
+	n.at[to], h.at = h, to
+	h.moved(from, to)
+}
+
+func TestFlowsOfBothRolesMoveWithTheirHost(t *testing.T) {
+	n := newFakeNet(t)
+	a, b := n.host(placeA), n.host(placeB)
+	tcpC, tcpS := n.connect(a, b, 1000, sid.TCP)
+	udpC, udpS := n.connect(b, a, 1001, sid.UDP)
+	n.moveTo(a, placeC)
+	n.run()
+	n.agree(a, b, tcpC, tcpS)
+	n.agree(b, a, udpC, udpS)
+	if f := a.edge.flows[tcpC]; f.Locator != placeC {
+		t.Errorf("the client still stands at %v", f.Locator)
+	}
+	if !a.holds(placeA) || a.holds(placeB) {
+		t.Error("packets to the place that was left are under way, and to no other")
+	}
+}
+
+func TestBothHostsMoveAtOnce(t *testing.T) {
+	n := newFakeNet(t)
+	a, b := n.host(placeA), n.host(placeB)
+	ct, st := n.connect(a, b, 1000, sid.TCP)
+	n.moveTo(a, placeC)
+	n.moveTo(b, placeC+1)
+	n.run()
+	n.agree(a, b, ct, st)
+}
+
+func TestADaemonKilledInTheMiddleOfAMoveGoesOn(t *testing.T) {
+	for _, who := range []string{"mover", "peer"} {
+		n := newFakeNet(t)
+		a, b := n.host(placeA), n.host(placeB)
+		ct, st := n.connect(a, b, 1000, sid.TCP)
+		n.moveTo(a, placeC)
+		a.settle(time.Now())
+		if who == "mover" {
+			n.queue = nil // what it said is lost with it
+			a.start()
+		} else {
+			n.deliverOne()
+			b.settle(time.Now())
+			n.queue = nil
+			b.start()
+		}
+		for range 3 {
+			n.run()
+			time.Sleep(25 * time.Millisecond) // retransmissions
+		}
+		n.run()
+		n.agree(a, b, ct, st)
+	}
+}
+
+// deliverOne hands over the first message alone.
+func (n *fakeNet) deliverOne() {
+	p := n.queue[0]
+	n.queue = n.queue[1:]
+	n.at[sid.LocatorOf(p.to)].event(host.Event{Kind: host.Message, Packet: p.packet()})
+}
+
+func TestAMovedFlowThatEndsIsForgotten(t *testing.T) {
+	n := newFakeNet(t)
+	a, b := n.host(placeA), n.host(placeB)
+	ct, _ := n.connect(a, b, 1000, sid.TCP)
+	n.moveTo(a, placeC)
+	n.run()
+	delete(a.edge.flows, ct)
+	for k, tuple := range a.tuples {
+		if gone := vanished(a.edge, a.tuples); len(gone) != 1 || gone[0] != k || tuple != ct {
+			t.Fatalf("vanished: %v", gone)
+		}
+		a.forget(a.edge, vanished(a.edge, a.tuples))
+	}
+	n.run()
+	if a.engine.Len() != 0 || len(a.tuples) != 0 || len(a.edge.sessions) != 0 {
+		t.Errorf("what is left: %d flows, %d tuples, %d saved", a.engine.Len(), len(a.tuples), len(a.edge.sessions))
+	}
+}
+
+func TestAServerThatShedsTellsItsClients(t *testing.T) {
+	n := newFakeNet(t)
+	a, b := n.host(placeA), n.host(placeB)
+	tcpC, tcpS := n.connect(a, b, 1000, sid.TCP)
+	udpC, _ := n.connect(a, b, 1001, sid.UDP)
+	if shed := b.shed(3, func(f host.Flow) bool { return f.Service == webID }); shed != 2 {
+		t.Errorf("shed %d flows, want 2", shed)
+	}
+	n.run()
+	if a.edge.flows[tcpC] != nil || a.edge.flows[udpC] == nil {
+		t.Error("the TCP flow ends, the datagram flow resolves anew")
+	}
+	if b.edge.flows[tcpS] == nil {
+		t.Error("the server's end is silent at first: an RST would outrun the FAIL")
+	}
+	b.settle(time.Now().Add(quietFor))
+	if b.edge.flows[tcpS] != nil {
+		t.Error("then it is forgotten")
+	}
+}
+
+// TestTenThousandFlowsMove prints how long the two daemons take, with signatures; it asserts nothing of it.
+func TestTenThousandFlowsMove(t *testing.T) {
+	n := newFakeNet(t)
+	a, b := n.host(placeA), n.host(placeB)
+	n.signs(map[*fakeHost][]sid.Locator{a: {placeA, placeC}, b: {placeB}})
+	type pair struct{ c, s host.Tuple }
+	var all []pair
+	for i := range 10000 {
+		c, s := n.connect(a, b, uint16(i+1), sid.TCP)
+		all = append(all, pair{c, s})
+	}
+	began := time.Now()
+	n.moveTo(a, placeC)
+	n.run()
+	t.Logf("%d flows moved in %v of both daemons' time", len(all), time.Since(began))
+	for _, p := range all {
+		n.agree(a, b, p.c, p.s)
+	}
+}

@@ -1,0 +1,217 @@
+package hostd
+
+import (
+	"context"
+	"crypto/ed25519"
+	"io"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+// A fakeNet carries messages between the sessions of fake hosts: what is sent lies in the queue until run.
+type fakeNet struct {
+	t     *testing.T
+	at    map[sid.Locator]*fakeHost
+	queue []fakePacket
+}
+
+type fakePacket struct {
+	from, to netip.Addr
+	payload  []byte
+}
+
+// A fakeHost is the sessions of a daemon and an edge that does nothing but remember.
+type fakeHost struct {
+	*sessions
+	d    *daemon
+	edge *fakeEdge
+	at   sid.Locator
+}
+
+// A fakeEdge has flows and does steps to them as abi.h has it.
+type fakeEdge struct {
+	net      *fakeNet
+	flows    map[host.Tuple]*host.Flow
+	byID     map[sid.SocketID]host.Tuple
+	sessions map[host.SessionKey][]byte
+	steps    []host.Step
+}
+
+func (e *fakeEdge) FlowsAll(f func(host.Flow) bool) error {
+	for _, x := range e.flows {
+		if !f(*x) {
+			break
+		}
+	}
+	return nil
+}
+
+func (e *fakeEdge) Flow(id sid.SocketID) (host.Flow, bool, error) { return e.Lookup(e.byID[id]) }
+
+func (e *fakeEdge) Lookup(t host.Tuple) (host.Flow, bool, error) {
+	if f := e.flows[t]; f != nil {
+		return *f, true, nil
+	}
+	return host.Flow{}, false, nil
+}
+
+func (e *fakeEdge) Steer(steps []host.Step) (failed []int, err error) {
+	for i, s := range steps {
+		e.steps = append(e.steps, s)
+		f := e.flows[s.Flow]
+		if f == nil {
+			failed = append(failed, i)
+			continue
+		}
+		switch s.Verb {
+		case host.Accept:
+			e.byID[s.Local.Socket] = s.Flow
+		case host.Bind:
+			e.byID[s.Local.Socket] = s.Flow
+			f.ID, f.Locator, f.State = s.Local.Socket, s.Local.Locator, host.BoundFlow
+			f.WirePeer = netip.AddrPortFrom(s.Peer.IP(), f.WirePeer.Port())
+		case host.Retry:
+			if f.State == host.BoundFlow {
+				failed = append(failed, i)
+				continue
+			}
+			e.byID[s.Local.Socket] = s.Flow
+		case host.Forget:
+			delete(e.flows, s.Flow)
+		case host.Drop:
+			delete(e.byID, s.Local.Socket)
+		}
+	}
+	return failed, nil
+}
+
+func (e *fakeEdge) Send(from, to netip.Addr, _ uint8, payload []byte) error {
+	e.net.queue = append(e.net.queue, fakePacket{from, to, slices.Clone(payload)})
+	return nil
+}
+
+func (e *fakeEdge) PutSession(k host.SessionKey, b []byte) error { e.sessions[k] = b; return nil }
+func (e *fakeEdge) DeleteSession(k host.SessionKey) error        { delete(e.sessions, k); return nil }
+func (e *fakeEdge) AllSessions(f func(host.SessionKey, []byte) bool) error {
+	for k, b := range e.sessions {
+		if !f(k, b) {
+			break
+		}
+	}
+	return nil
+}
+
+func (e *fakeEdge) Space() sid.Space                                { return space }
+func (e *fakeEdge) Adopt(host.Adoption) error                       { return nil }
+func (e *fakeEdge) Nudge(host.Tuple, wire.Transport, uint16) error  { return nil }
+func (e *fakeEdge) Heard(host.Tuple) (uint64, error)                { return 1, nil }
+func (e *fakeEdge) Keep([]host.SessionKey, map[string][]byte) error { return nil }
+
+func newFakeNet(t *testing.T) *fakeNet { return &fakeNet{t: t, at: map[sid.Locator]*fakeHost{}} }
+
+// host makes one at the locator.
+func (n *fakeNet) host(at sid.Locator) *fakeHost {
+	e := &fakeEdge{net: n, flows: map[host.Tuple]*host.Flow{}, byID: map[sid.SocketID]host.Tuple{}, sessions: map[host.SessionKey][]byte{}}
+	h := &fakeHost{edge: e, at: at}
+	h.start()
+	n.at[at] = h
+	return h
+}
+
+// start begins a daemon on the edge, as after a kill.
+func (h *fakeHost) start() {
+	h.d = &daemon{log: slog.New(slog.NewTextHandler(io.Discard, nil)), inbox: make(chan func(), 1024), ctx: context.Background()}
+	h.d.control, h.d.names = newControl(h.d), &names{d: h.d, known: map[string]name{}}
+	h.d.serving = newRegistry(h.d)
+	h.sessions = newSessions(h.d)
+	h.d.sessions = h.sessions
+	h.sessions.kernel.once.Do(func() {}) // no kernel
+	h.sessions.open(time.Now(), h.edge)
+}
+
+// signs gives the hosts keys, with certificates for the locators.
+func (n *fakeNet) signs(owned map[*fakeHost][]sid.Locator) {
+	network := ed25519.NewKeyFromSeed(make([]byte, 32))
+	seed := byte(1)
+	for h, list := range owned {
+		k := &session.Keys{Host: ed25519.NewKeyFromSeed(slices.Repeat([]byte{seed}, 32)), Network: network.Public().(ed25519.PublicKey),
+			Certificates: map[sid.Locator]wire.Certificate{}}
+		for _, l := range list {
+			k.Certificates[l] = wire.Certify(network, k.Host.Public().(ed25519.PublicKey), l, 0, 1<<40)
+		}
+		h.trusts(k)
+		seed++
+	}
+}
+
+// connect makes a bound flow, known to the two edges only.
+func (n *fakeNet) connect(c, s *fakeHost, port uint16, p sid.Proto) (host.Tuple, host.Tuple) {
+	cid, sock := newSocketID(c.at), newSocketID(s.at)
+	stable := c.at.Addr(uint64(cid))
+	ct := host.Tuple{Local: netip.AddrPortFrom(space.Identity(1), port), Remote: netip.AddrPortFrom(webAddr, 80), Proto: p}
+	st := host.Tuple{Local: netip.AddrPortFrom(webAddr, 80), Remote: netip.AddrPortFrom(stable, port), Proto: p}
+	add := func(h *fakeHost, t host.Tuple, id sid.SocketID, role host.Role, peer netip.Addr) {
+		h.edge.flows[t] = &host.Flow{ID: id, Role: role, Proto: p, State: host.BoundFlow, Service: webID, Tuple: t, Stable: stable,
+			Local: t.Local, Peer: t.Remote, Locator: h.at, WirePeer: netip.AddrPortFrom(peer, t.Remote.Port())}
+		h.edge.byID[id] = t
+	}
+	add(c, ct, cid, host.Client, s.at.Addr(uint64(sock)))
+	add(s, st, sock, host.Server, stable)
+	return ct, st
+}
+
+// run delivers until nothing is under way.
+func (n *fakeNet) run() {
+	for {
+		for _, h := range n.hosts() {
+			for len(h.d.inbox) > 0 {
+				(<-h.d.inbox)()
+			}
+			h.settle(time.Now())
+		}
+		if len(n.queue) == 0 {
+			return
+		}
+		queue := n.queue
+		n.queue = nil
+		for _, p := range queue {
+			if h := n.at[sid.LocatorOf(p.to)]; h != nil {
+				h.event(host.Event{Kind: host.Message, Packet: p.packet()})
+			}
+		}
+	}
+}
+
+func (n *fakeNet) hosts() (list []*fakeHost) {
+	for _, h := range n.at {
+		if !slices.Contains(list, h) {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// packet is the message as the edge hands it over.
+func (p *fakePacket) packet() []byte {
+	from, to := p.from.As16(), p.to.As16()
+	b := append(make([]byte, 8, 48+len(p.payload)), from[:]...)
+	b = append(b, to[:]...)
+	return append(append(b, make([]byte, 8)...), p.payload...)
+}
+
+// agree checks that the two edges send to each other.
+func (n *fakeNet) agree(c, s *fakeHost, ct, st host.Tuple) {
+	n.t.Helper()
+	a, b := c.edge.flows[ct], s.edge.flows[st]
+	if a == nil || b == nil || a.WirePeer.Addr() != b.Locator.Addr(uint64(b.ID)) || b.WirePeer.Addr() != a.Locator.Addr(uint64(a.ID)) {
+		n.t.Fatalf("the ends do not send to each other:\nclient %+v\nserver %+v", a, b)
+	}
+}

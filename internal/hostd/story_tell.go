@@ -1,0 +1,103 @@
+package hostd
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/wire"
+)
+
+// tell adds a chapter to a flow's story.
+func (s *sessions) tell(now time.Time, k session.Key, kind, text string) {
+	s.stories.add(k, chapter{at: now, kind: kind, text: text})
+}
+
+// positions notes how far the flows that a message is about had come before it.
+func (s *sessions) positions(m wire.Message) []session.View {
+	r, ok := m.(wire.Renegotiate)
+	if !ok {
+		return nil
+	}
+	list := make([]session.View, 0, len(r.Claims))
+	for i := range r.Claims {
+		if k, ok := s.engine.Owner(r.Claims[i].Quote); ok {
+			v, _ := s.engine.View(k)
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// tellMoves tells what the message did to them.
+func (s *sessions) tellMoves(now time.Time, before []session.View) {
+	for _, b := range before {
+		a, ok := s.engine.View(b.Key)
+		switch {
+		case !ok:
+		case a.Seen > b.Seen:
+			s.tell(now, b.Key, "peer-move", fmt.Sprintf("the peer went from %v to %v", b.Peer.Locator, a.Peer.Locator))
+		case b.State == session.Confirming && a.State != session.Confirming:
+			s.tell(now, b.Key, "failover", fmt.Sprintf("goes on at %v", a.Peer.Locator))
+			s.summarize("flow.failover", session.Change{Key: b.Key, Service: b.Service})
+		}
+		if ok {
+			s.stories.call(b.Key, a.Local.Socket)
+		}
+	}
+}
+
+// The controller hears of single flows so often at most; what is more is summed up.
+const summaryEvery = 100 * time.Millisecond
+
+// A summary counts what happened to flows of one kind, for one reason.
+type summary struct {
+	kind, reason string
+}
+
+// summarize counts a flow for the next event to the controller.
+func (s *sessions) summarize(kind string, c session.Change) {
+	if s.sums == nil {
+		s.sums = map[summary]int{}
+		time.AfterFunc(summaryEvery, func() { s.d.post(s.reportSums) })
+	}
+	s.sums[summary{kind, c.Reason.String()}]++
+}
+
+func (s *sessions) reportSums() {
+	for what, n := range s.sums {
+		attrs := map[string]string{"flows": strconv.Itoa(n)}
+		text := fmt.Sprintf("%d flows went on elsewhere", n)
+		if what.kind == "flow.reset" {
+			text, attrs["reason"] = fmt.Sprintf("%d flows ended: %s", n, what.reason), what.reason
+		}
+		s.report(what.kind, text, attrs)
+	}
+	s.sums = nil
+}
+
+// reportMove tells the controller how a move went.
+func (s *sessions) reportMove(now time.Time, j *journey) {
+	took := now.Sub(j.began)
+	lost := 0
+	for k := range j.left {
+		if _, ok := s.engine.View(k); ok {
+			lost++
+		}
+	}
+	attrs := map[string]string{
+		"flows": strconv.Itoa(j.flows), "unanswered": strconv.Itoa(lost), "took_us": strconv.FormatInt(took.Microseconds(), 10),
+		"from": j.from.String(), "to": j.to.String(),
+	}
+	s.d.log.Info("flows have moved", "flows", j.flows, "unanswered", lost, "from", j.from, "to", j.to, "took", took)
+	s.report("flow.move", fmt.Sprintf("%d flows moved to %v in %v", j.flows-lost, j.to, took.Round(time.Millisecond)), attrs)
+}
+
+// report is an event of this host for the network's history.
+func (s *sessions) report(kind, text string, attrs map[string]string) {
+	s.d.control.send(&apiv1.HostReport{Report: &apiv1.HostReport_Event{Event: &apiv1.Event{
+		UnixMs: time.Now().UnixMilli(), Kind: kind, Subject: s.d.cfg.Name, Text: text, Attrs: attrs,
+	}}})
+}
