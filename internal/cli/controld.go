@@ -67,6 +67,7 @@ func (f *controldFlags) timing(cmd *cobra.Command) {
 	set.DurationVar(&f.cfg.Lease, "lease", controld.DefaultLease, "how long the silence of a host's daemon goes unremarked")
 	set.DurationVar(&f.cfg.Grace, "grace", controld.DefaultGrace, "how long rules wait after a restart for hosts and routers to report")
 	set.DurationVar(&f.cfg.Quarantine, "quarantine", controld.DefaultQuarantine, "how long a locator that was left is given to nobody else")
+	set.DurationVar(&f.cfg.RedirectFor, "redirect", controld.DefaultRedirectFor, "how long what comes for a locator that its host left is sent after it")
 	set.BoolVar(&f.cfg.Profiles, "pprof", false, "serve /debug/pprof/ too; it tells much of the process")
 	set.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	set.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")

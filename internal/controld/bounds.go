@@ -14,15 +14,32 @@ const (
 	maxReason        = 1024  // of a sentence
 	maxRegistrations = 65536 // of one host
 	maxLinks         = 1024  // of one router
+	maxPlaces        = 16    // of one host: as many locators as its edge takes
 )
 
 // checkJoin says what of a host's Join is out of bounds.
 func checkJoin(j *apiv1.Join) error {
-	a := j.GetAttachment()
 	for what, text := range map[string]string{
-		"boot id": j.BootId, "network namespace": j.Netns, "version": j.Version, "port": a.GetPort(), "locator": j.Locator,
-		"link-local address": a.GetLinkLocal(), "key": string(j.Key),
+		"boot id": j.BootId, "network namespace": j.Netns, "version": j.Version, "key": string(j.Key),
 	} {
+		if len(text) > maxText {
+			return fmt.Errorf("%s of %d bytes: at most %d", what, len(text), maxText)
+		}
+	}
+	if len(j.Others) >= maxPlaces {
+		return fmt.Errorf("%d further uplinks: a host has at most %d places", len(j.Others), maxPlaces)
+	}
+	for _, o := range j.Others {
+		if err := checkAttachment(o.Attachment, o.Locator); err != nil {
+			return err
+		}
+	}
+	return checkAttachment(j.Attachment, j.Locator)
+}
+
+// checkAttachment says what is out of bounds of where an uplink is, and of the locator that it asks for.
+func checkAttachment(a *apiv1.Attachment, locator string) error {
+	for what, text := range map[string]string{"port": a.GetPort(), "locator": locator, "link-local address": a.GetLinkLocal()} {
 		if len(text) > maxText {
 			return fmt.Errorf("%s of %d bytes: at most %d", what, len(text), maxText)
 		}

@@ -27,6 +27,7 @@ type Config struct {
 	Lease         time.Duration // how long a host's silent daemon is waited for
 	Grace         time.Duration // how long after a restart rules wait for reports
 	Quarantine    time.Duration // how long a locator is given to nobody else
+	RedirectFor   time.Duration // how long what comes for a locator that its host left is sent after it
 	QueueLength   int           // orders that a stream may lag behind
 	Profiles      bool          // serve /debug/pprof on the socket
 }
@@ -50,6 +51,7 @@ const (
 	DefaultLease         = 5 * time.Second
 	DefaultGrace         = 3 * time.Second
 	DefaultQuarantine    = 15 * time.Minute
+	DefaultRedirectFor   = time.Minute
 	DefaultQueueLength   = 4096
 )
 
@@ -66,6 +68,7 @@ func (c *Config) Check() error {
 	orElse(&c.Lease, DefaultLease)
 	orElse(&c.Grace, DefaultGrace)
 	orElse(&c.Quarantine, DefaultQuarantine)
+	orElse(&c.RedirectFor, DefaultRedirectFor)
 	orElse(&c.QueueLength, DefaultQueueLength)
 	c.Domain = strings.Trim(strings.ToLower(c.Domain), ".")
 	if err := c.Space.Validate(); err != nil {

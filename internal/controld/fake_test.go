@@ -53,10 +53,12 @@ type routerTables struct {
 	services    map[sid.ServiceID]*apiv1.ServiceRule
 	resolutions map[sid.Triple][]*apiv1.Target
 	probes      map[uint64]*apiv1.Probe
+	redirects   map[sid.Locator]sid.Locator
+	gone        map[sid.Locator]bool
 }
 
 func newRouterTables() routerTables {
-	return routerTables{map[string]*apiv1.Route{}, map[sid.ServiceID]*apiv1.ServiceRule{}, map[sid.Triple][]*apiv1.Target{}, map[uint64]*apiv1.Probe{}}
+	return routerTables{map[string]*apiv1.Route{}, map[sid.ServiceID]*apiv1.ServiceRule{}, map[sid.Triple][]*apiv1.Target{}, map[uint64]*apiv1.Probe{}, map[sid.Locator]sid.Locator{}, map[sid.Locator]bool{}}
 }
 
 // router joins a service router and waits for its first snapshot.
@@ -182,6 +184,12 @@ func (t *routerTables) apply(m *apiv1.Rules) {
 	for _, x := range m.Probes {
 		set(t.probes, x.Locator, x, x.Gone)
 	}
+	for _, x := range m.Redirects {
+		set(t.redirects, sid.Locator(x.From), sid.Locator(x.To), x.Gone)
+	}
+	for _, x := range m.Gone {
+		set(t.gone, sid.Locator(x.Locator), true, x.Back)
+	}
 	for _, x := range m.Resolutions {
 		triple := sid.Triple{Service: sid.ServiceID{SS: x.Ss, Suffix: sid.Suffix(x.Suffix)}, Proto: sid.Proto(x.Proto), Port: uint16(x.Port)}
 		set(t.resolutions, triple, x.Targets, len(x.Targets) == 0)
@@ -210,6 +218,20 @@ func (r *fakeRouter) targets(t sid.Triple) map[sid.Locator]uint32 {
 func (r *fakeRouter) has(t sid.Triple, want map[sid.Locator]uint32) {
 	r.t.Helper()
 	await(r.t, fmt.Sprintf("%v resolves to %v", t, want), func() bool { return fmt.Sprint(r.targets(t)) == fmt.Sprint(want) })
+}
+
+// redirected is where the router sends on what comes for the locator, 0 where it does not.
+func (r *fakeRouter) redirected(from sid.Locator) sid.Locator {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held.redirects[from]
+}
+
+// tellsGone reports whether the router tells senders that nobody is at the locator.
+func (r *fakeRouter) tellsGone(l sid.Locator) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held.gone[l]
 }
 
 // A fakeHost notes what it is told.

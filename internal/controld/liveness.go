@@ -19,9 +19,9 @@ func (n *network) hostStates(r *router, states []*apiv1.HostState) {
 		}
 		l := sid.Locator(m.Locator)
 		r.states[l] = s
-		if h, ok := n.places[l]; ok && h.Router == r.Name {
-			n.hostState(h, s, m.Reason)
-			h.answered = h.answered || s == plan.HostUp
+		if at, ok := n.places[l]; ok && at.Router == r.Name {
+			n.hostState(at, s, m.Reason)
+			at.answered = at.answered || s == plan.HostUp
 		}
 	}
 }
@@ -35,32 +35,95 @@ func parseState(s string) (plan.HostState, bool) {
 	return 0, false
 }
 
-// hostState acts on a change: the plan first, words later.
-func (n *network) hostState(h *host, s plan.HostState, reason string) {
-	if h.state == s {
+// hostState acts on a change at one place of a host: the plan first, words later.
+func (n *network) hostState(at *attachment, s plan.HostState, reason string) {
+	if at.state == s {
 		return
 	}
-	was, joining := h.state, !h.answered
-	h.state = s
-	n.plan.SetHostState(h.Locator, s)
-	switch {
+	h, was, joining := at.host, at.state, !at.answered
+	lived := n.state(h)
+	at.state = s
+	n.plan.SetHostState(at.Locator, s)
+	where := []string{"was", was.String(), "locator", at.Locator.String()}
+	switch life := n.state(h); {
 	case joining && s != plan.HostGone: // it has just come, or is about to
-	case s == plan.HostSuspect:
-		n.event("host.suspect", h.Name, because("host gets no new flows while it is suspect", reason), "was", was.String())
 	case s == plan.HostUp:
-		n.event("host.back", h.Name, "host answers again", "was", was.String())
-	default:
-		n.event("host.gone", h.Name, because("host is gone", reason), "was", was.String())
-		n.tellGone(h.Locator)
-		n.abandoned(h)
+		n.event("host.back", h.Name, "host answers again", where...)
+	case life == plan.HostUp || s == plan.HostGone && life != plan.HostGone:
+		n.event("host.uplink", h.Name, because("host is "+s.String()+" at "+at.Router+" "+at.Port+", and reached elsewhere", reason), where...)
+	case s == plan.HostSuspect:
+		n.event("host.suspect", h.Name, because("host gets no new flows while it is suspect", reason), where...)
+	case lived != plan.HostGone:
+		n.event("host.gone", h.Name, because("host is gone", reason), where...)
+		n.hostGone(h)
+	}
+	if s != plan.HostGone {
+		h.mourned = false
 	}
 }
 
-// abandoned ends the stay of a host that neither answers nor has a stream.
-func (n *network) abandoned(h *host) {
-	if h.Here && h.session == nil && h.state == plan.HostGone {
-		n.leave(h, "neither its edge nor its daemon answers", true)
+// hostGone is told that no place of a host answers. It may be on its way to another: only where others
+// serve all that it served are its peers told at once.
+func (n *network) hostGone(h *host) {
+	if n.replaceable(h) {
+		n.mourn(h)
 	}
+	n.lease(h)
+}
+
+// replaceable reports whether there is another instance of everything that the host serves.
+func (n *network) replaceable(h *host) bool {
+	for t := range h.wanted {
+		if _, exists := n.names.ByID(t.Service); exists && !n.plan.Served(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// replaced looks again at the hosts that are gone, when an instance appeared.
+func (n *network) replaced() {
+	for _, h := range n.hosts {
+		if h.Here && !h.mourned && len(h.wanted) > 0 && n.state(h) == plan.HostGone && n.replaceable(h) {
+			n.mourn(h)
+		}
+	}
+}
+
+// mourn tells all hosts once that those of their flows that lead to the host have lost their peer.
+func (n *network) mourn(h *host) {
+	if h.mourned {
+		return
+	}
+	h.mourned = true
+	var locators []uint64
+	for _, p := range h.all() {
+		locators = append(locators, uint64(p.Locator))
+	}
+	n.tellGone(h, locators...)
+}
+
+// abandon says that nobody is at a locator of a host that lives on elsewhere, and that it went nowhere.
+func (n *network) abandon(h *host, l sid.Locator) {
+	for from, r := range n.redirects {
+		if r.To == l {
+			n.endRedirect(from)
+			n.plan.SetLeft(from, true)
+		}
+	}
+	n.plan.SetLeft(l, true)
+	n.tellGone(h, uint64(l))
+}
+
+// lease decides about the host in a while, unless something happens meanwhile.
+func (n *network) lease(h *host) {
+	h.absences++
+	absence := h.absences
+	n.loop.after(n.cfg.Lease, func() {
+		if h.absences == absence {
+			n.leaseOver(h)
+		}
+	})
 }
 
 // lostHost is told that a host's stream ended. Nothing is withdrawn by that alone.
@@ -73,51 +136,68 @@ func (n *network) lostHost(name string, s *hostSession, err error) {
 	if err == errSlow {
 		n.metrics.dropped.Inc()
 	}
-	if !h.Here {
-		return
+	if h.Here {
+		n.lease(h)
 	}
-	if h.state == plan.HostGone {
-		n.abandoned(h)
-		return
-	}
-	h.absences++
-	absence := h.absences
-	n.loop.after(n.cfg.Lease, func() {
-		if h.absences == absence {
-			n.leaseOver(h)
-		}
-	})
 }
 
-// hasAnswered reports whether the router has heard the host answer.
-func (n *network) hasAnswered(h *host) bool {
-	s, probed := n.probed(h)
-	return probed && s == plan.HostUp
+// probed is what the first-hop router says of a place; ok is false where it says nothing.
+func (n *network) probed(at *attachment) (plan.HostState, bool) {
+	r, ok := n.routers[at.Router]
+	if !ok || r.session == nil {
+		return plan.HostUp, false
+	}
+	s, ok := r.states[at.Locator]
+	return s, ok
 }
 
 // stateText is the state of a host for people.
-func (h *host) stateText() string {
-	if h.state == plan.HostSuspect && !h.answered {
+func (n *network) stateText(h *host) string {
+	state, answered := n.state(h), false
+	for _, at := range n.at(h) {
+		answered = answered || at.answered
+	}
+	if state == plan.HostSuspect && !answered {
 		return "joining"
 	}
-	return h.state.String()
+	return state.String()
 }
 
-// leaseOver decides about a host whose daemon stayed away: the router's word counts, and where no
-// router can say anything its instances stay, for then it is us who see nothing.
+// leaseOver decides about a host that is gone, or whose daemon stayed away: the routers' word counts, and
+// where no router can say anything its instances stay, for then it is us who see nothing.
 func (n *network) leaseOver(h *host) {
-	if h.session != nil || !h.Here {
+	if !h.Here {
 		return
 	}
-	r := n.routers[h.Router]
-	_, probed := n.probed(h)
+	gone := n.state(h) == plan.HostGone
+	if gone {
+		n.mourn(h)
+	}
+	if h.session != nil {
+		return
+	}
+	probed, away := n.witnesses(h)
 	switch {
+	case gone && (probed || away == nil):
+		n.leave(h, "neither its edge nor its daemon answers", true)
 	case probed:
 		n.event("host.silent", h.Name, "host's daemon is away; its edge answers probes, so its instances stay")
-	case r.session == nil:
-		n.event("host.silent", h.Name, "host's daemon and its router "+r.Name+" are away; its instances stay")
-		n.unreachableHosts(r)
+	case away != nil:
+		n.event("host.silent", h.Name, "host's daemon and its router "+away.Name+" are away; its instances stay")
+		n.unreachableHosts(away)
 	default:
 		n.leave(h, "its daemon is away and its router does not know it", true)
 	}
+}
+
+// witnesses says whether a router probes the host, or which one is away that would.
+func (n *network) witnesses(h *host) (probed bool, away *router) {
+	for _, at := range n.at(h) {
+		_, ok := n.probed(at)
+		probed = probed || ok
+		if r := n.routers[at.Router]; r != nil && r.session == nil {
+			away = r
+		}
+	}
+	return probed, away
 }

@@ -2,33 +2,55 @@ package controld
 
 import (
 	"fmt"
+	"slices"
 
 	"scaffold.dev/scaffold/internal/store"
 	"scaffold.dev/scaffold/sid"
 )
 
-// locatorFor finds a locator of the router's block for a host: the one it had, the one it asks for,
-// or a free one. Only the host itself gets one back that is in quarantine.
-func (n *network) locatorFor(h *host, name string, r *router, asked sid.Locator) (sid.Locator, error) {
-	if h != nil && n.mayHave(name, r, h.Locator) {
-		return h.Locator, nil
+// locatorFor finds a locator of the router's block for an uplink at a place: the one that it asks for and its
+// host has or had, the one that it had at the same port, any that it asks for, any that the host had, or a
+// free one. Only the host itself gets one back that is in quarantine; those taken are of its other uplinks.
+func (n *network) locatorFor(h *host, name string, r *router, at store.Place, asked sid.Locator, taken []store.Place) (sid.Locator, error) {
+	may := func(l sid.Locator) bool {
+		return n.mayHave(name, r, l) && !slices.ContainsFunc(taken, func(p store.Place) bool { return p.Locator == l })
 	}
-	if n.mayHave(name, r, asked) {
-		return asked, nil
+	for _, l := range wishes(h, at, asked) {
+		if may(l) {
+			return l, nil
+		}
 	}
 	base := n.blockLocator(r.Block)
 	owners := n.owners()
 	for i := sid.Locator(1); i <= 255; i++ { // nobody has or had it
-		if _, owned := owners[base+i]; !owned && n.mayHave(name, r, base+i) {
+		if _, owned := owners[base+i]; !owned && may(base+i) {
 			return base + i, nil
 		}
 	}
 	for i := sid.Locator(1); i <= 255; i++ { // whoever had it is away
-		if n.mayHave(name, r, base+i) {
+		if may(base + i) {
 			return base + i, nil
 		}
 	}
 	return 0, fmt.Errorf("all 255 locators of router %s are taken or left too recently", r.Name)
+}
+
+// wishes are locators in the order in which an uplink would have them.
+func wishes(h *host, at store.Place, asked sid.Locator) []sid.Locator {
+	if h == nil {
+		return []sid.Locator{asked}
+	}
+	var list, had []sid.Locator
+	if h.has(asked) {
+		list = append(list, asked)
+	}
+	for _, p := range h.all() {
+		if p.Router == at.Router && p.Port == at.Port {
+			list = append(list, p.Locator)
+		}
+		had = append(had, p.Locator)
+	}
+	return append(append(list, asked), had...)
 }
 
 func (n *network) mayHave(name string, r *router, l sid.Locator) bool {
@@ -36,7 +58,7 @@ func (n *network) mayHave(name string, r *router, l sid.Locator) bool {
 	if l <= base || l > base+255 {
 		return false
 	}
-	if h, used := n.places[l]; used && h.Name != name {
+	if at, used := n.places[l]; used && at.host.Name != name {
 		return false
 	}
 	if h, kept := n.quarantine[l]; kept && h.host != name {
@@ -48,7 +70,9 @@ func (n *network) mayHave(name string, r *router, l sid.Locator) bool {
 func (n *network) owners() map[sid.Locator]struct{} {
 	m := make(map[sid.Locator]struct{}, len(n.hosts))
 	for _, h := range n.hosts {
-		m[h.Locator] = struct{}{}
+		for _, p := range h.all() {
+			m[p.Locator] = struct{}{}
+		}
 	}
 	return m
 }
@@ -74,5 +98,6 @@ func (n *network) release(l sid.Locator, h held) {
 		return
 	}
 	delete(n.quarantine, l)
+	n.plan.SetLeft(l, false)
 	n.saver.later(store.DeleteQuarantine(l))
 }

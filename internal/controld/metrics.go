@@ -46,7 +46,7 @@ func (m *metrics) update(n *network) {
 	states := map[string]int{"up": 0, "joining": 0, "suspect": 0, "gone": 0}
 	for _, h := range n.hosts {
 		if h.Here {
-			states[h.stateText()]++
+			states[n.stateText(h)]++
 		}
 	}
 	for state, count := range states {

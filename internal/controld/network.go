@@ -29,7 +29,8 @@ type network struct {
 	names      *names.Table
 	plan       *plan.Plan
 	hosts      map[string]*host
-	places     map[sid.Locator]*host // hosts that are in the plan
+	places     map[sid.Locator]*attachment // of hosts that are here
+	redirects  map[sid.Locator]*redirect   // by the locator that was left
 	routers    map[string]*router
 	blocks     map[uint8]string     // router names
 	quarantine map[sid.Locator]held // only who had it may have it again
@@ -38,6 +39,7 @@ type network struct {
 	news       map[*host][]*apiv1.ServicePolicy // for hosts, since the last flush
 	events     *history
 	waits      map[*wait]struct{}
+	arrivals   bool   // an instance became ready since the last flush
 	grace      *grace // nil once rules are sent
 	notSaved   error  // what is wrong with the store
 }
@@ -54,7 +56,8 @@ func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
 		names:      names.NewTable(cfg.Domain),
 		plan:       plan.New(cfg.Space),
 		hosts:      make(map[string]*host),
-		places:     make(map[sid.Locator]*host),
+		places:     make(map[sid.Locator]*attachment),
+		redirects:  make(map[sid.Locator]*redirect),
 		routers:    make(map[string]*router),
 		blocks:     make(map[uint8]string),
 		quarantine: make(map[sid.Locator]held),
@@ -89,6 +92,10 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	}
 	for _, q := range state.Quarantines {
 		n.hold(q.Locator, q.Host)
+		n.plan.SetLeft(q.Locator, true)
+	}
+	for _, r := range state.Redirects {
+		n.takeUp(r)
 	}
 	n.event("controller.start", n.cfg.Name, "controller started", "epoch", uitoa(n.epoch),
 		"services", uitoa(uint64(len(state.Services))), "hosts", uitoa(uint64(len(state.Hosts))))
@@ -103,10 +110,17 @@ func (n *network) flush() {
 		return
 	}
 	n.push(n.plan.Drain())
+	if n.arrivals {
+		n.arrivals = false
+		n.replaced()
+	}
 	for _, r := range n.routers {
 		if r.session != nil && r.reported && !r.synced { // without its links it would lose its routes
 			n.snapshot(r)
 		}
+	}
+	if n.lead() {
+		n.push(n.plan.Drain())
 	}
 	n.wake()
 	n.metrics.update(n)
@@ -114,10 +128,14 @@ func (n *network) flush() {
 
 // remember puts a host of before the restart back in its place; what it serves it tells itself.
 func (n *network) remember(stored store.Host) {
-	h := &host{Host: stored, state: plan.HostGone, answered: true}
+	h := &host{Host: stored}
 	n.hosts[h.Name] = h
-	if h.Here {
-		n.settleHost(h)
+	if !h.Here {
+		return
+	}
+	n.settleHost(h)
+	for _, at := range n.at(h) {
+		at.answered = true
 	}
 }
 

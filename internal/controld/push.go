@@ -3,7 +3,6 @@ package controld
 import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/plan"
-	"scaffold.dev/scaffold/sid"
 )
 
 // piece is how many entries of a snapshot go into one message.
@@ -46,7 +45,7 @@ func (n *network) snapshot(r *router) {
 // pieces cuts rules into messages of moderate size, routes first and resolutions last: what is
 // resolved can be forwarded.
 func pieces(all plan.Rules) []plan.Rules {
-	parts := []plan.Rules{{Routes: all.Routes, Probes: all.Probes, Redirects: all.Redirects}}
+	parts := []plan.Rules{{Routes: all.Routes, Probes: all.Probes, Redirects: all.Redirects, Gone: all.Gone}}
 	for s := all.Services; len(s) > 0; {
 		k := min(piece, len(s))
 		parts = append(parts, plan.Rules{Services: s[:k]})
@@ -79,6 +78,9 @@ func (n *network) rules(r plan.Rules) *apiv1.Rules {
 	for _, x := range r.Redirects {
 		out.Redirects = append(out.Redirects, &apiv1.Redirect{From: uint64(x.From), To: uint64(x.To), Gone: x.Gone})
 	}
+	for _, x := range r.Gone {
+		out.Gone = append(out.Gone, &apiv1.Gone{Locator: uint64(x.Locator), Back: x.Back})
+	}
 	return out
 }
 
@@ -104,11 +106,11 @@ func resolution(r plan.Resolution) *apiv1.Resolution {
 	return out
 }
 
-// tellGone lets the hosts know at once that a locator's flows have lost their peer.
-func (n *network) tellGone(l sid.Locator) {
-	order := &apiv1.HostOrder{Order: &apiv1.HostOrder_Gone{Gone: &apiv1.LocatorsGone{Locators: []uint64{uint64(l)}}}}
+// tellGone lets all other hosts know at once that flows to a host's locators have lost their peer.
+func (n *network) tellGone(lost *host, locators ...uint64) {
+	order := &apiv1.HostOrder{Order: &apiv1.HostOrder_Gone{Gone: &apiv1.LocatorsGone{Locators: locators}}}
 	for _, h := range n.hosts {
-		if h.session != nil && h.Locator != l {
+		if h.session != nil && h != lost {
 			h.session.send(order)
 		}
 	}

@@ -26,6 +26,12 @@ func (n *network) hostReport(name string, s *hostSession, m *apiv1.HostReport) {
 		}
 	case *apiv1.HostReport_Load:
 		h.load = m.Load
+	case *apiv1.HostReport_Attach:
+		n.attach(h, m.Attach)
+	case *apiv1.HostReport_Detach:
+		n.detach(h, m.Detach)
+	case *apiv1.HostReport_Prefer:
+		n.prefer(h, sid.Locator(m.Prefer.GetLocator()))
 	case *apiv1.HostReport_Leave:
 		n.leave(h, m.Leave.GetReason(), false)
 		s.end(nil)
@@ -77,16 +83,19 @@ func (n *network) register(h *host, t sid.Triple, r *apiv1.Registration) {
 		n.refuse(h, r, fmt.Sprintf("a host serves at most %d instances", maxRegistrations))
 		return
 	}
-	w := wish{ready: plan.Readiness{Ready: r.Ready, Queue: r.Queue && !r.Ready, Reason: shortened(r.Reason)}, since: before.since}
+	w := wish{ready: plan.Readiness{Ready: r.Ready, Queue: r.Queue && !r.Ready, Resume: r.CanResume, Reason: shortened(r.Reason)}, since: before.since}
 	if !again || before.ready.Ready != r.Ready {
 		w.since = time.Now()
 	}
 	h.wanted[t] = w
-	if err := n.plan.Register(h.Locator, t, w.ready); err != nil {
+	if err := n.plan.Register(h.Name, t, w.ready); err != nil {
 		n.refuse(h, r, err.Error()+": create it with scaffold service create; the registration counts from then on")
 		return
 	}
 	n.tellPolicy(h, t.Service)
+	if w.ready.Ready && !before.ready.Ready {
+		n.arrivals = true
+	}
 	switch {
 	case !again:
 		n.instanceEvent("instance.up", h, t, upText(w.ready))
@@ -109,7 +118,7 @@ func (n *network) withdraw(h *host, t sid.Triple) {
 		return
 	}
 	delete(h.wanted, t)
-	n.plan.Withdraw(h.Locator, t)
+	n.plan.Withdraw(h.Name, t)
 	if _, ok := n.names.ByID(t.Service); ok {
 		n.instanceEvent("instance.down", h, t, "instance is down: its host unregistered it")
 	}
@@ -158,9 +167,12 @@ func (n *network) tellNews() {
 
 // adopt registers what hosts asked for before the service existed, or before it came back.
 func (n *network) adopt(r names.Record) {
-	for _, h := range n.places {
+	for _, h := range n.hosts {
+		if !h.Here {
+			continue
+		}
 		for t, w := range h.wanted {
-			if t.Service == r.ID && n.plan.Register(h.Locator, t, w.ready) == nil {
+			if t.Service == r.ID && n.plan.Register(h.Name, t, w.ready) == nil {
 				n.tellPolicy(h, r.ID)
 				n.instanceEvent("instance.up", h, t, upText(w.ready))
 			}

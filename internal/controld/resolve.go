@@ -76,5 +76,8 @@ func (n *network) hostAt(addr netip.Addr) *host {
 	if n.cfg.Space.Identities.Contains(addr) {
 		return n.identityOwner(sid.Low(addr))
 	}
-	return n.places[sid.LocatorOf(addr)]
+	if at := n.places[sid.LocatorOf(addr)]; at != nil {
+		return at.host
+	}
+	return nil
 }

@@ -151,18 +151,18 @@ func (n *network) unreachableHosts(r *router) {
 	if r.session != nil || n.anyLinkTo(r.Name) {
 		return
 	}
-	for _, h := range n.places {
-		if h.Router == r.Name && h.session == nil && h.state == plan.HostUp {
-			n.hostState(h, plan.HostSuspect, "its first-hop router "+r.Name+" is silent")
+	for _, at := range n.places {
+		if at.Router == r.Name && at.host.session == nil && at.state == plan.HostUp {
+			n.hostState(at, plan.HostSuspect, "its first-hop router "+r.Name+" is silent")
 		}
 	}
 }
 
 // trustAgain takes back what unreachableHosts said: the router's own word follows, where it differs.
 func (n *network) trustAgain(r *router) {
-	for _, h := range n.places {
-		if h.Router == r.Name && h.state == plan.HostSuspect {
-			n.hostState(h, plan.HostUp, "")
+	for _, at := range n.places {
+		if at.Router == r.Name && at.state == plan.HostSuspect {
+			n.hostState(at, plan.HostUp, "")
 		}
 	}
 }

@@ -77,8 +77,8 @@ func (n *network) setPolicy(r names.Record) {
 	}
 	n.plan.SetService(r.ID, planPolicy(r.Policy))
 	n.event("service.policy", r.Name, "policy changed", "version", uitoa(r.Version))
-	for _, h := range n.places {
-		if h.told[r.ID] != 0 {
+	for _, h := range n.hosts {
+		if h.Here && h.told[r.ID] != 0 {
 			n.tellPolicy(h, r.ID)
 		}
 	}

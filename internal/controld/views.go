@@ -24,7 +24,7 @@ func (a *adminAPI) GetStatus(ctx context.Context, _ *connect.Request[apiv1.GetSt
 		services, instances := n.plan.Count()
 		s := &apiv1.Status{
 			Network: n.cfg.Network, Version: obs.Version(), Space: n.space(), Domain: n.cfg.Domain, Trust: "open",
-			Generation: n.generation, Hosts: uint32(len(n.places)), Routers: uint32(n.connectedRouters()),
+			Generation: n.generation, Hosts: uint32(n.present()), Routers: uint32(n.connectedRouters()),
 			Services: uint32(services), Instances: uint32(instances), Leader: n.cfg.Name, StartedUnixMs: n.started.UnixMilli(),
 		}
 		if n.notSaved != nil {
@@ -32,6 +32,16 @@ func (a *adminAPI) GetStatus(ctx context.Context, _ *connect.Request[apiv1.GetSt
 		}
 		return s, nil
 	})
+}
+
+// present is how many hosts are here.
+func (n *network) present() (count int) {
+	for _, h := range n.hosts {
+		if h.Here {
+			count++
+		}
+	}
+	return count
 }
 
 // ListServices lists services by name, with their instances.
@@ -70,7 +80,7 @@ func (n *network) instances(list []plan.Instance) []*apiv1.Instance {
 			Host: i.Host, Locator: i.Locator.String(), Proto: i.Triple.Proto.String(), Port: uint32(i.Triple.Port),
 			Weight: i.Weight, Effective: i.Effective, State: i.State, Reason: i.Reason,
 		}
-		if h := n.places[i.Locator]; h != nil {
+		if h := n.hosts[i.Host]; h != nil {
 			m.SinceUnixMs = h.wanted[i.Triple].since.UnixMilli()
 			m.Flows, m.AcceptQueue = h.loadOf(i.Triple)
 		}
@@ -110,7 +120,7 @@ func (a *adminAPI) GetHost(ctx context.Context, req *connect.Request[apiv1.GetHo
 		}
 		m := a.n.host(h)
 		if h.Here {
-			m.Instances = a.n.instances(a.n.plan.InstancesAt(h.Locator))
+			m.Instances = a.n.instances(a.n.plan.InstancesAt(h.Name))
 		}
 		return m, nil
 	})
@@ -119,7 +129,7 @@ func (a *adminAPI) GetHost(ctx context.Context, req *connect.Request[apiv1.GetHo
 func (n *network) host(h *host) *apiv1.Host {
 	m := &apiv1.Host{
 		Name: h.Name, Locator: h.Locator.String(), Identity: n.cfg.Space.Identity(h.Identity).String(),
-		Router: h.Router, Port: h.Port, State: h.stateText(), Version: h.version,
+		Router: h.Router, Port: h.Port, State: n.stateText(h), Version: h.version,
 		Flows: h.load.GetFlows(), Cpu: h.load.GetCpu(),
 	}
 	if !h.joined.IsZero() {
@@ -169,9 +179,9 @@ func (n *network) links(r *router) []*apiv1.Link {
 	for _, l := range r.links {
 		list = append(list, &apiv1.Link{Port: l.Port, Peer: l.Peer, PeerPort: l.PeerPort, Up: l.Up, Cost: l.Cost})
 	}
-	for _, h := range n.places {
-		if h.Router == r.Name {
-			list = append(list, &apiv1.Link{Port: h.Port, Peer: h.Name, Up: h.state == plan.HostUp, Cost: 1})
+	for _, at := range n.places {
+		if at.Router == r.Name {
+			list = append(list, &apiv1.Link{Port: at.Port, Peer: at.host.Name, Up: at.state == plan.HostUp, Cost: 1})
 		}
 	}
 	slices.SortFunc(list, func(a, b *apiv1.Link) int {

@@ -12,17 +12,23 @@ import (
 // A Host is what the network remembers of a host: who it is and where it was. With it the routes to
 // a host outlive the controller, also when its daemon is slow to come back.
 type Host struct {
-	Name      string      `json:"name"`
-	Key       []byte      `json:"key,omitempty"` // Ed25519 public key; empty in a network that trusts everybody
+	Name     string  `json:"name"`
+	Key      []byte  `json:"key,omitempty"` // Ed25519 public key, the name's for life in a network with keys
+	Identity uint64  `json:"identity"`      // low half of its identity address
+	Place            // where new flows to it go
+	Others   []Place `json:"others,omitempty"` // its further uplinks
+	BootID   string  `json:"boot_id,omitempty"`
+	Netns    string  `json:"netns,omitempty"` // with BootID: which host of the name it was
+	Here     bool    `json:"here"`            // it joined and has not left
+}
+
+// A Place is where one uplink of a host hangs on the network, or did when the host was last here.
+type Place struct {
 	Locator   sid.Locator `json:"locator"`
-	Identity  uint64      `json:"identity"` // low half of its identity address
-	Router    string      `json:"router"`   // first hop when it was last here
-	Port      string      `json:"port"`     // of that router
+	Router    string      `json:"router"` // first hop
+	Port      string      `json:"port"`   // of that router
 	LinkLocal string      `json:"link_local,omitempty"`
 	MAC       []byte      `json:"mac,omitempty"`
-	BootID    string      `json:"boot_id,omitempty"`
-	Netns     string      `json:"netns,omitempty"` // with BootID: which host of the name it was
-	Here      bool        `json:"here"`            // it joined and has not left
 }
 
 // A Router owns a block of locators for life.
@@ -65,6 +71,14 @@ type Quarantine struct {
 	Host    string      `json:"host"`
 }
 
+// A Redirect sends what comes for a locator that its host left to the one that it went to. As with
+// quarantines, how long is left is not recorded.
+type Redirect struct {
+	From sid.Locator `json:"from"`
+	To   sid.Locator `json:"to"`
+	Host string      `json:"host"`
+}
+
 // State is everything stored.
 type State struct {
 	Services    []names.Record
@@ -73,6 +87,7 @@ type State struct {
 	Links       []Links
 	Overrides   []Override
 	Quarantines []Quarantine
+	Redirects   []Redirect
 	Epoch       uint64 // starts of a controller on this store, this one counted
 }
 
@@ -109,9 +124,16 @@ func PutQuarantine(q Quarantine) Change { return Change{quarantineKey(q.Locator)
 // DeleteQuarantine frees it.
 func DeleteQuarantine(l sid.Locator) Change { return Change{quarantineKey(l), nil} }
 
+// PutRedirect stores where a host went from a locator.
+func PutRedirect(r Redirect) Change { return Change{redirectKey(r.From), r} }
+
+// DeleteRedirect forgets it.
+func DeleteRedirect(from sid.Locator) Change { return Change{redirectKey(from), nil} }
+
 func serviceKey(id sid.ServiceID) string { return "service/" + id.String() }
 func overrideKey(o Override) string      { return "override/" + o.Service.String() + "/" + o.Host }
 func quarantineKey(l sid.Locator) string { return fmt.Sprintf("quarantine/%016x", uint64(l)) }
+func redirectKey(l sid.Locator) string   { return fmt.Sprintf("redirect/%016x", uint64(l)) }
 
 // read adds one record to the state. Kinds that a newer version wrote are left alone.
 func (s *State) read(key string, value []byte) error {
@@ -130,6 +152,8 @@ func (s *State) read(key string, value []byte) error {
 		s.Overrides, err = decode(s.Overrides, value)
 	case "quarantine":
 		s.Quarantines, err = decode(s.Quarantines, value)
+	case "redirect":
+		s.Redirects, err = decode(s.Redirects, value)
 	case "epoch":
 		err = json.Unmarshal(value, &s.Epoch)
 	}

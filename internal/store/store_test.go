@@ -27,12 +27,14 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	id := sid.ServiceID{SS: 1, Suffix: 0x10000}
 	want := State{
-		Services:    []names.Record{{Name: "web", ID: id, Policy: names.Policy{Weight: 3}, Version: 2, Created: 5}},
-		Hosts:       []Host{{Name: "s1", Key: []byte{1, 2}, Locator: 0xfd5d000000010101, Identity: 7, Router: "r1"}},
+		Services: []names.Record{{Name: "web", ID: id, Policy: names.Policy{Weight: 3}, Version: 2, Created: 5}},
+		Hosts: []Host{{Name: "s1", Key: []byte{1, 2}, Identity: 7, Place: Place{Locator: 0xfd5d000000010101, Router: "r1"},
+			Others: []Place{{Locator: 0xfd5d000000010201, Router: "r2", Port: "e1"}}}},
 		Routers:     []Router{{Name: "r1", Block: 1, Service: true}},
 		Links:       []Links{{Router: "r1", Links: []Link{{Port: "e0", Peer: "r2", PeerPort: "e1", Via: "fe80::2", Up: true, Cost: 1}}}},
 		Overrides:   []Override{{Service: id, Host: "s1", Set: true, Drain: true}},
 		Quarantines: []Quarantine{{Locator: 0xfd5d000000010102, Host: "s2"}},
+		Redirects:   []Redirect{{From: 0xfd5d000000010102, To: 0xfd5d000000010103, Host: "s2"}},
 		Epoch:       1,
 	}
 	s := open(t, dir)
@@ -41,7 +43,7 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 	}
 	gone := Override{Service: id, Host: "s9"}
 	err := s.Commit(t.Context(), PutService(want.Services[0]), PutHost(want.Hosts[0]), PutRouter(want.Routers[0]), PutLinks(want.Links[0]),
-		PutOverride(want.Overrides[0]), PutOverride(gone), PutQuarantine(want.Quarantines[0]))
+		PutOverride(want.Overrides[0]), PutOverride(gone), PutQuarantine(want.Quarantines[0]), PutRedirect(want.Redirects[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,5 +137,17 @@ func TestEtcdThatGivesUpIsStartedAgain(t *testing.T) {
 	}
 	if got, err := s.Load(t.Context()); err != nil || len(got.Hosts) != 2 {
 		t.Errorf("stored are %+v, %v", got.Hosts, err)
+	}
+}
+
+func TestAHostOfBeforeFurtherUplinksIsRead(t *testing.T) {
+	var s State
+	old := `{"name":"s1","locator":` + fmt.Sprint(uint64(0xfd5d000000010101)) + `,"identity":7,"router":"r1","port":"e0","mac":"AgAAAAAB","here":true}`
+	if err := s.read("host/s1", []byte(old)); err != nil {
+		t.Fatal(err)
+	}
+	want := Host{Name: "s1", Identity: 7, Here: true, Place: Place{Locator: 0xfd5d000000010101, Router: "r1", Port: "e0", MAC: []byte{2, 0, 0, 0, 0, 1}}}
+	if !reflect.DeepEqual(s.Hosts, []Host{want}) {
+		t.Errorf("read %+v, want %+v", s.Hosts, want)
 	}
 }

@@ -13,13 +13,14 @@ type delta struct {
 	leave  Rules             // resolutions that lose a target
 	before map[string]*Rules // per router: what new instances need
 	grow   Rules             // services, and resolutions that lose none
+	moved  map[string]*Rules // per router: redirects to places that have their routes by now
 	after  map[string]*Rules // per router: what nothing points to any more
 	end    Rules             // services that are gone
 }
 
 // Drain returns what changed since the last Drain, in the order to send it in; empty when nothing did.
 func (p *Plan) Drain() []Step {
-	d := delta{before: make(map[string]*Rules), after: make(map[string]*Rules)}
+	d := delta{before: make(map[string]*Rules), moved: make(map[string]*Rules), after: make(map[string]*Rules)}
 	p.drainServices(&d)
 	p.drainTopology(&d)
 	p.drainRouters(&d)
@@ -53,6 +54,7 @@ func (d *delta) steps(resolvers []string) []Step {
 	add(resolvers, d.leave)
 	each(d.before)
 	add(resolvers, d.grow)
+	each(d.moved)
 	each(d.after)
 	add(resolvers, d.end)
 	return steps
@@ -93,7 +95,7 @@ func (p *Plan) drainService(d *delta, s *service) {
 // count is over the real triples: those for any port would count them twice.
 func (s *service) count() (n uint32) {
 	for q, t := range s.ports {
-		if q.port != 0 {
+		if !q.virtual() {
 			n += uint32(len(t.targets))
 		}
 	}
@@ -107,17 +109,24 @@ func (p *Plan) drainPort(d *delta, s *service, q port) {
 		s.ports[q] = t
 	}
 	targets := p.compute(s, q)
-	r := Resolution{Triple: s.triple(q), Targets: targets}
-	switch {
-	case slices.Equal(t.targets, targets):
-	case shrinks(t.targets, targets):
-		d.leave.Resolutions = append(d.leave.Resolutions, r)
-	default:
-		d.grow.Resolutions = append(d.grow.Resolutions, r)
+	if !slices.Equal(t.targets, targets) {
+		d.resolution(s.triple(q), t.targets, targets)
 	}
 	t.targets = targets
 	if len(t.instances) == 0 && len(targets) == 0 {
 		delete(s.ports, q)
+	}
+}
+
+// resolution takes those who leave out at once and lets new ones in once the way to them stands. Where all
+// change, as when the only host moves, the old ones stay until then: nobody would be refused for it.
+func (d *delta) resolution(t sid.Triple, old, new []Target) {
+	stay := staying(old, new)
+	if shrinks(old, new) && (len(stay) > 0 || len(new) == 0) {
+		d.leave.Resolutions = append(d.leave.Resolutions, Resolution{Triple: t, Targets: stay})
+	}
+	if len(stay) < len(new) || !shrinks(old, new) {
+		d.grow.Resolutions = append(d.grow.Resolutions, Resolution{Triple: t, Targets: new})
 	}
 }
 
@@ -140,7 +149,9 @@ func (p *Plan) drainRouters(d *delta) {
 		probes, ended := diff(r.said.probes, p.probes(r), byHost)
 		d.probes(name, probes, ended)
 		redirects, over := diff(r.said.redirects, p.redirectsAt(r), byFrom)
-		d.redirects(name, redirects, over)
+		d.redirects(name, redirects, over, p.isPlace)
+		left, back := diff(r.said.gone, p.goneAt(r), byLocator)
+		d.gone(name, left, back)
 	}
 }
 
@@ -166,11 +177,24 @@ func (d *delta) probes(name string, set, gone []Probe) {
 	}
 }
 
-func (d *delta) redirects(name string, set, gone []Redirect) {
-	rulesOf(d.before, name).Redirects = append(rulesOf(d.before, name).Redirects, set...)
+// redirects ends those first whose locator somebody has again: they would lead packets away from it.
+func (d *delta) redirects(name string, set, gone []Redirect, used func(sid.Locator) bool) {
+	rulesOf(d.moved, name).Redirects = append(rulesOf(d.moved, name).Redirects, set...)
 	for _, r := range gone {
+		when := d.after
+		if used(r.From) {
+			when = d.before
+		}
 		r.Gone = true
-		rulesOf(d.after, name).Redirects = append(rulesOf(d.after, name).Redirects, r)
+		rulesOf(when, name).Redirects = append(rulesOf(when, name).Redirects, r)
+	}
+}
+
+func (d *delta) gone(name string, set, back []Gone) {
+	rulesOf(d.after, name).Gone = append(rulesOf(d.after, name).Gone, set...)
+	for _, g := range back {
+		g.Back = true
+		rulesOf(d.before, name).Gone = append(rulesOf(d.before, name).Gone, g)
 	}
 }
 

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
+
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/sid"
@@ -15,27 +18,56 @@ func (m *machine) checkTargets(t *rapid.T, router string) {
 	for triple, targets := range mirror.resolutions {
 		for _, target := range targets {
 			h := m.world.hosts[target.Locator]
-			switch w, ready := m.world.weight(triple.Service, h.Name), m.world.ready(target.Locator, triple); {
+			switch w, ready := m.world.weight(triple.Service, h.Name), m.world.ready(h.Name, triple); {
 			case target.Weight != w || w == 0:
 				t.Fatalf("%v: %s has weight %d, its state says %d", triple, h.Name, target.Weight, w)
-			case !ready && !m.world.queue(target.Locator, triple):
+			case !ready && !m.world.queue(h.Name, triple):
 				t.Fatalf("%v: %s is not ready and is a target", triple, h.Name)
 			case !ready && m.world.anyUp(triple):
 				t.Fatalf("%v: %s does not accept and is a target beside one that is up", triple, h.Name)
 			case h.State == HostGone:
-				t.Fatalf("%v: %s is gone and is a target", triple, h.Name)
+				t.Fatalf("%v: %s is gone at %v and is a target there", triple, h.Name, target.Locator)
 			case h.State == HostSuspect && m.world.anyUp(triple):
-				t.Fatalf("%v: %s is suspect and a target beside one that is up", triple, h.Name)
+				t.Fatalf("%v: %s is suspect at %v and a target beside one that is up", triple, h.Name, target.Locator)
+			case h.State == HostUp && ready && target.Locator != m.world.prefers[h.Name] && m.world.hosts[m.world.prefers[h.Name]].State == HostUp:
+				t.Fatalf("%v: %s prefers %v, which is up, and is a target at %v", triple, h.Name, m.world.prefers[h.Name], target.Locator)
 			}
 		}
 	}
 	for r := range m.world.regs {
-		for _, triple := range []sid.Triple{r.triple, {Service: r.triple.Service}, {Service: r.triple.Service, Proto: sid.UDP}} {
+		for _, triple := range []sid.Triple{r.triple, {Service: r.triple.Service}, {Service: r.triple.Service, Proto: sid.UDP}, capable(r.triple.Service)} {
 			if m.world.anyCould(triple) && len(mirror.resolutions[triple]) == 0 {
 				t.Fatalf("%v: somebody could serve, and nobody is a target", triple)
 			}
 		}
 	}
+}
+
+// capable is what unresolved RSYNs for a service ask for.
+func capable(id sid.ServiceID) sid.Triple {
+	return sid.Triple{Service: id, Proto: sid.UDP, Port: sid.Port}
+}
+
+// places are those of a host, by locator.
+func (w *world) places(name string) (list []Host) {
+	for _, h := range w.hosts {
+		if h.Name == name {
+			list = append(list, h)
+		}
+	}
+	slices.SortFunc(list, func(a, b Host) int { return cmp.Compare(a.Locator, b.Locator) })
+	return list
+}
+
+// life is the state of the place that counts: the preferred one, or the best where that is gone.
+func (w *world) life(name string) HostState {
+	s := w.hosts[w.prefers[name]].State
+	if s == HostGone {
+		for _, h := range w.places(name) {
+			s = min(s, h.State)
+		}
+	}
+	return s
 }
 
 func (w *world) weight(id sid.ServiceID, host string) uint32 {
@@ -52,15 +84,18 @@ func (w *world) weight(id sid.ServiceID, host string) uint32 {
 }
 
 // matches says whether the table of t has the instance of u: port 0 stands for all, of UDP or, with
-// protocol 0, of all protocols.
-func matches(t, u sid.Triple) bool {
+// protocol 0, of all protocols; the messages' port for those that can resume.
+func matches(t, u sid.Triple, r Readiness) bool {
+	if t == capable(u.Service) {
+		return r.Resume
+	}
 	return t == u || t.Service == u.Service && t.Port == 0 && (t.Proto == 0 || t.Proto == u.Proto)
 }
 
 // ready is for any port whether one of the service is ready there.
-func (w *world) ready(l sid.Locator, t sid.Triple) bool {
+func (w *world) ready(host string, t sid.Triple) bool {
 	for r, ready := range w.regs {
-		if r.at == l && r.triple.Service == t.Service && matches(t, r.triple) && ready.Ready {
+		if r.host == host && matches(t, r.triple, ready) && ready.Ready {
 			return true
 		}
 	}
@@ -68,9 +103,9 @@ func (w *world) ready(l sid.Locator, t sid.Triple) bool {
 }
 
 // queue reports whether an instance is held back by nothing but its accept queue.
-func (w *world) queue(l sid.Locator, t sid.Triple) bool {
+func (w *world) queue(host string, t sid.Triple) bool {
 	for r, ready := range w.regs {
-		if r.at == l && r.triple.Service == t.Service && matches(t, r.triple) && ready.Queue {
+		if r.host == host && matches(t, r.triple, ready) && ready.Queue {
 			return true
 		}
 	}
@@ -79,8 +114,8 @@ func (w *world) queue(l sid.Locator, t sid.Triple) bool {
 
 // anyCould reports whether somebody serves or might: who is not gone and not known to be unready.
 func (w *world) anyCould(t sid.Triple) bool {
-	for l, h := range w.hosts {
-		if h.State != HostGone && w.weight(t.Service, h.Name) > 0 && (w.ready(l, t) || w.queue(l, t)) {
+	for name := range w.prefers {
+		if w.life(name) != HostGone && w.weight(t.Service, name) > 0 && (w.ready(name, t) || w.queue(name, t)) {
 			return true
 		}
 	}
@@ -88,8 +123,8 @@ func (w *world) anyCould(t sid.Triple) bool {
 }
 
 func (w *world) anyUp(t sid.Triple) bool {
-	for l, h := range w.hosts {
-		if h.State == HostUp && w.weight(t.Service, h.Name) > 0 && w.ready(l, t) {
+	for name := range w.prefers {
+		if w.life(name) == HostUp && w.weight(t.Service, name) > 0 && w.ready(name, t) {
 			return true
 		}
 	}
@@ -117,6 +152,46 @@ func (m *machine) checkPaths(t *rapid.T) {
 			break
 		}
 	}
+}
+
+// checkLeft follows packets to every locator: they arrive where a host is, never go round, and where nobody
+// is and nobody went on, the sender is told where the network knows.
+func (m *machine) checkLeft(t *rapid.T) {
+	for i := range nPlaces {
+		l := locator(i)
+		owner := m.mirrors[routerName(i%nRouters)]
+		if owner == nil {
+			continue
+		}
+		_, here := m.world.hosts[l]
+		on, redirected := owner.redirects[l]
+		_, gone := owner.gone[l]
+		_, follows := m.world.hosts[on.To]
+		end := m.world.end(l)
+		switch {
+		case here && (redirected || gone):
+			t.Fatalf("a host is at %v, and its router sends on: %v, says gone: %v", l, redirected, gone)
+		case redirected && (!follows || on.To != end):
+			t.Fatalf("%v leads to %v, where a host is: %v; the redirects end at %v", l, on.To, follows, end)
+		case !here && !redirected && end != 0:
+			t.Fatalf("%v was left for %v, and nobody is told", l, end)
+		case !here && gone != (m.world.left[l] && m.world.redirects[l] == 0):
+			t.Fatalf("%v was left: %v, has a redirect to %v, and is told as gone: %v", l, m.world.left[l], m.world.redirects[l], gone)
+		}
+	}
+}
+
+// end is where redirects lead from l to a host, 0 where they do not.
+func (w *world) end(l sid.Locator) sid.Locator {
+	for range nPlaces {
+		if l = w.redirects[l]; l == 0 {
+			return 0
+		}
+		if _, ok := w.hosts[l]; ok {
+			return l
+		}
+	}
+	return 0
 }
 
 // walk follows the blocks; ok is false where a router has no route.

@@ -5,8 +5,6 @@ import (
 	"container/heap"
 	"hash/fnv"
 	"net/netip"
-
-	"scaffold.dev/scaffold/sid"
 )
 
 // lastResort is added to the cost of a silent link: any path of live ones is better, none is worse.
@@ -169,8 +167,8 @@ func (p *Plan) toward(all map[string][]Route, g graph, goals []string, label str
 func (p *Plan) own(r *router) []Route {
 	routes := make([]Route, 0, len(r.hosts))
 	for l := range r.hosts {
-		h := p.hosts[l]
-		routes = append(routes, Route{Prefix: sid.Locator(l).Prefix(), Via: h.LinkLocal, Port: h.Port, MAC: h.MAC})
+		at := p.places[l]
+		routes = append(routes, Route{Prefix: l.Prefix(), Via: at.LinkLocal, Port: at.Port, MAC: at.MAC})
 	}
 	return routes
 }

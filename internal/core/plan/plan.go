@@ -11,9 +11,11 @@ import (
 type Plan struct {
 	space     sid.Space
 	routers   map[string]*router
-	hosts     map[sid.Locator]*host
+	hosts     map[string]*host
+	places    map[sid.Locator]*place
 	services  map[sid.ServiceID]*service
-	redirects map[sid.Locator]sid.Locator
+	redirects map[sid.Locator]sid.Locator // as told: chains are followed in the rules
+	left      map[sid.Locator]struct{}    // locators at which nobody is
 	dirty     dirt
 }
 
@@ -22,11 +24,6 @@ type router struct {
 	links []Link
 	hosts map[sid.Locator]struct{}
 	said  tables
-}
-
-type host struct {
-	Host
-	triples map[sid.Triple]struct{}
 }
 
 // dirt is what Drain has to look at again.
@@ -42,9 +39,11 @@ func New(space sid.Space) *Plan {
 	p := &Plan{
 		space:     space,
 		routers:   make(map[string]*router),
-		hosts:     make(map[sid.Locator]*host),
+		hosts:     make(map[string]*host),
+		places:    make(map[sid.Locator]*place),
 		services:  make(map[sid.ServiceID]*service),
 		redirects: make(map[sid.Locator]sid.Locator),
+		left:      make(map[sid.Locator]struct{}),
 	}
 	p.clean()
 	return p
@@ -76,8 +75,8 @@ func (p *Plan) SetRouter(r Router) {
 
 // adopt finds the hosts that were told before their router.
 func (p *Plan) adopt(name string, r *router) {
-	for l, h := range p.hosts {
-		if h.Router == name {
+	for l, at := range p.places {
+		if at.Router == name {
 			r.hosts[l] = struct{}{}
 		}
 	}
@@ -100,63 +99,6 @@ func (p *Plan) SetLinks(name string, links []Link) {
 	}
 	r.links = slices.Clone(links)
 	p.dirty.topology = true
-}
-
-// SetHost adds a host or changes where it is attached or how it does.
-func (p *Plan) SetHost(h Host) {
-	have, ok := p.hosts[h.Locator]
-	if !ok {
-		have = &host{triples: make(map[sid.Triple]struct{})}
-		p.hosts[h.Locator] = have
-	} else if have.Host == h {
-		return
-	} else {
-		p.detach(have)
-	}
-	have.Host = h
-	if r, ok := p.routers[h.Router]; ok {
-		r.hosts[h.Locator] = struct{}{}
-		p.dirty.routers[h.Router] = struct{}{}
-	}
-	p.touchHost(have)
-}
-
-// RemoveHost withdraws all that the host registered and the way to it.
-func (p *Plan) RemoveHost(l sid.Locator) {
-	h, ok := p.hosts[l]
-	if !ok {
-		return
-	}
-	p.detach(h)
-	for t := range h.triples {
-		p.Withdraw(l, t)
-	}
-	delete(p.hosts, l)
-}
-
-func (p *Plan) detach(h *host) {
-	if r, ok := p.routers[h.Router]; ok {
-		delete(r.hosts, h.Locator)
-		p.dirty.routers[h.Router] = struct{}{}
-	}
-}
-
-// SetHostState records what the probes say; false where no such host is.
-func (p *Plan) SetHostState(l sid.Locator, s HostState) bool {
-	h, ok := p.hosts[l]
-	if ok && h.State != s {
-		h.State = s
-		p.touchHost(h)
-	}
-	return ok
-}
-
-func (p *Plan) touchHost(h *host) {
-	for t := range h.triples {
-		s := p.services[t.Service]
-		s.touch(port{t.Proto, t.Port})
-		p.dirty.services[t.Service] = struct{}{}
-	}
 }
 
 // SetService adds a service or changes its policy.
@@ -185,8 +127,8 @@ func (p *Plan) RemoveService(id sid.ServiceID) {
 		return
 	}
 	for q, t := range s.ports {
-		for l := range t.instances {
-			delete(p.hosts[l].triples, s.triple(q))
+		for h := range t.instances {
+			delete(h.triples, s.triple(q))
 		}
 	}
 	delete(p.services, id)
@@ -208,74 +150,58 @@ func (p *Plan) SetOverride(id sid.ServiceID, hostName string, o Override) {
 	p.dirty.services[id] = struct{}{}
 }
 
-// Register records an instance. An error means that there is no such service or host.
-func (p *Plan) Register(l sid.Locator, t sid.Triple, r Readiness) error {
+// Register records an instance of a host. An error means that there is no such service or host.
+func (p *Plan) Register(hostName string, t sid.Triple, r Readiness) error {
 	s, ok := p.services[t.Service]
-	h, known := p.hosts[l]
+	h, known := p.hosts[hostName]
 	switch q := (port{t.Proto, t.Port}); {
 	case !ok:
 		return fmt.Errorf("service %v does not exist in this network", t.Service)
 	case !known:
-		return fmt.Errorf("no host has the locator %v", l)
+		return fmt.Errorf("host %s is not in this network", hostName)
 	case t.Proto == 0 || t.Port == 0:
 		return fmt.Errorf("%v: an instance has a protocol and a port", t)
+	case q == resuming:
+		return fmt.Errorf("%v: the port is the network's own, for its messages", t)
 	default:
 		h.triples[t] = struct{}{}
-		p.set(s, q, l, r)
+		p.set(s, q, h, r)
 	}
 	return nil
 }
 
-func (p *Plan) set(s *service, q port, l sid.Locator, r Readiness) {
+func (p *Plan) set(s *service, q port, h *host, r Readiness) {
 	t, ok := s.ports[q]
 	if !ok {
-		t = &table{instances: make(map[sid.Locator]Readiness)}
+		t = &table{instances: make(map[*host]Readiness)}
 		s.ports[q] = t
 	}
-	have, was := t.instances[l]
-	t.instances[l] = r
-	if !was || have.Ready != r.Ready || have.Queue != r.Queue {
+	have, was := t.instances[h]
+	t.instances[h] = r
+	have.Reason, r.Reason = "", ""
+	if !was || have != r {
 		s.touch(q)
 		p.dirty.services[s.id] = struct{}{}
 	}
 }
 
 // Withdraw takes a registration back.
-func (p *Plan) Withdraw(l sid.Locator, t sid.Triple) {
-	if h, ok := p.hosts[l]; ok {
-		delete(h.triples, t)
+func (p *Plan) Withdraw(hostName string, t sid.Triple) {
+	h, ok := p.hosts[hostName]
+	if !ok {
+		return
 	}
+	delete(h.triples, t)
 	s, ok := p.services[t.Service]
 	if !ok {
 		return
 	}
 	q := port{t.Proto, t.Port}
 	if have, ok := s.ports[q]; ok {
-		delete(have.instances, l)
+		delete(have.instances, h)
 		s.touch(q)
 		p.dirty.services[s.id] = struct{}{}
 	}
-}
-
-// SetRedirect sends what arrives for the locator from on to another; to 0 takes it back.
-func (p *Plan) SetRedirect(from, to sid.Locator) {
-	p.redirects[from] = to
-	if to == 0 {
-		delete(p.redirects, from)
-	}
-	if r := p.owner(from); r != nil {
-		p.dirty.routers[r.Name] = struct{}{}
-	}
-}
-
-// owner is the router whose block the locator is in.
-func (p *Plan) owner(l sid.Locator) *router {
-	for _, r := range p.routers {
-		if r.Block().Contains(l.Addr(0)) {
-			return r
-		}
-	}
-	return nil
 }
 
 func newService(id sid.ServiceID) *service {
@@ -290,6 +216,6 @@ func newService(id sid.ServiceID) *service {
 // inherit keeps what the routers were told of a service that was removed and made again.
 func (s *service) inherit(old *service) {
 	for q, t := range old.ports {
-		s.ports[q] = &table{instances: make(map[sid.Locator]Readiness), targets: t.targets}
+		s.ports[q] = &table{instances: make(map[*host]Readiness), targets: t.targets}
 	}
 }

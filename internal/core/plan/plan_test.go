@@ -34,7 +34,7 @@ func serve(t testing.TB, p *Plan, hosts int) {
 	t.Helper()
 	p.SetService(serviceN(0), Policy{})
 	for i := range hosts {
-		if err := p.Register(at(i), web(80), Readiness{Ready: true}); err != nil {
+		if err := p.Register(hostName(i), web(80), Readiness{Ready: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestWhenEveryInstanceIsSuspectAllStay(t *testing.T) {
 func TestPingGoesToWhoeverServesAnyPort(t *testing.T) {
 	p := small(t, 2)
 	serve(t, p, 1)
-	if err := p.Register(at(1), web(443), Readiness{Ready: true}); err != nil {
+	if err := p.Register(hostName(1), web(443), Readiness{Ready: true}); err != nil {
 		t.Fatal(err)
 	}
 	p.Drain()
@@ -153,7 +153,7 @@ func big(t testing.TB, n int) *Plan {
 		p.SetService(serviceN(s), Policy{})
 		for i := range 10 {
 			triple := sid.Triple{Service: serviceN(s), Proto: sid.TCP, Port: 80}
-			if err := p.Register(spread(s+i), triple, Readiness{Ready: true}); err != nil {
+			if err := p.Register(hostName((s+i)%100), triple, Readiness{Ready: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -174,7 +174,7 @@ func TestOneChangeTouchesOneTripleHoweverManyServices(t *testing.T) {
 		ready, triple := true, sid.Triple{Service: serviceN(services / 2), Proto: sid.TCP, Port: 80}
 		return testing.AllocsPerRun(100, func() {
 			ready = !ready
-			_ = p.Register(spread(services/2), triple, Readiness{Ready: ready})
+			_ = p.Register(hostName(services/2%100), triple, Readiness{Ready: ready})
 			checkOneTriple(t, p.Drain(), triple)
 		})
 	}
@@ -227,7 +227,7 @@ func BenchmarkOneChangeAmong10000Services(b *testing.B) {
 	for b.Loop() {
 		s := r.IntN(10_000)
 		triple := sid.Triple{Service: serviceN(s), Proto: sid.TCP, Port: 80}
-		_ = p.Register(spread(s), triple, Readiness{Ready: r.IntN(2) == 0})
+		_ = p.Register(hostName(s%100), triple, Readiness{Ready: r.IntN(2) == 0})
 		p.Drain()
 	}
 }

@@ -15,6 +15,7 @@ import (
 const (
 	nRouters  = 6
 	nHosts    = 8
+	nPlaces   = 12 // place i is of host i % nHosts: some have two
 	nServices = 4
 )
 
@@ -84,20 +85,64 @@ func (m *machine) links(t *rapid.T) {
 }
 
 func (m *machine) host(t *rapid.T) {
-	i := rapid.IntRange(0, nHosts-1).Draw(t, "host")
+	i := rapid.IntRange(0, nPlaces-1).Draw(t, "place")
 	h := Host{
-		Name: hostName(i), Locator: locator(i), Router: routerName(i % nRouters), Port: rapid.SampledFrom([]string{"e0", "e1"}).Draw(t, "port"),
+		Name: hostName(i % nHosts), Locator: locator(i), Router: routerName(i % nRouters), Port: rapid.SampledFrom([]string{"e0", "e1"}).Draw(t, "port"),
 		LinkLocal: linkLocal(0x100 + i), State: HostState(rapid.IntRange(0, 2).Draw(t, "state")),
+	}
+	if len(m.world.places(h.Name)) == 0 {
+		m.world.prefers[h.Name] = h.Locator
 	}
 	m.world.hosts[h.Locator] = h
 	m.plan.SetHost(h)
 }
 
 func (m *machine) dropHost(t *rapid.T) {
-	l := locator(rapid.IntRange(0, nHosts-1).Draw(t, "host"))
+	l := locator(rapid.IntRange(0, nPlaces-1).Draw(t, "place"))
+	name := m.world.hosts[l].Name
 	m.plan.RemoveHost(l)
 	delete(m.world.hosts, l)
-	m.forget(func(r reg) bool { return r.at == l })
+	switch rest := m.world.places(name); {
+	case len(rest) == 0:
+		delete(m.world.prefers, name)
+		m.forget(func(r reg) bool { return r.host == name })
+	case m.world.prefers[name] == l:
+		m.world.prefers[name] = rest[0].Locator
+	}
+}
+
+func (m *machine) prefer(t *rapid.T) {
+	l := locator(rapid.IntRange(0, nPlaces-1).Draw(t, "place"))
+	h, ok := m.world.hosts[l]
+	if m.plan.Prefer(l) != ok {
+		t.Fatalf("Prefer(%v) disagrees on whether a host is there", l)
+	}
+	if ok {
+		m.world.prefers[h.Name] = l
+	}
+}
+
+// redirect leads from a place, or back from it.
+func (m *machine) redirect(t *rapid.T) {
+	from := locator(rapid.IntRange(0, nPlaces-1).Draw(t, "from"))
+	to := locator(rapid.IntRange(0, nPlaces-1).Draw(t, "to"))
+	if rapid.IntRange(0, 3).Draw(t, "over") == 0 {
+		to = 0
+	}
+	m.world.redirects[from] = to
+	if to == 0 {
+		delete(m.world.redirects, from)
+	}
+	m.plan.SetRedirect(from, to)
+}
+
+func (m *machine) leave(t *rapid.T) {
+	l, left := locator(rapid.IntRange(0, nPlaces-1).Draw(t, "place")), rapid.Bool().Draw(t, "left")
+	m.world.left[l] = left
+	if !left {
+		delete(m.world.left, l)
+	}
+	m.plan.SetLeft(l, left)
 }
 
 func (m *machine) forget(gone func(reg) bool) {
@@ -109,7 +154,7 @@ func (m *machine) forget(gone func(reg) bool) {
 }
 
 func (m *machine) state(t *rapid.T) {
-	l := locator(rapid.IntRange(0, nHosts-1).Draw(t, "host"))
+	l := locator(rapid.IntRange(0, nPlaces-1).Draw(t, "place"))
 	s := HostState(rapid.IntRange(0, 2).Draw(t, "state"))
 	if h, ok := m.world.hosts[l]; ok != m.plan.SetHostState(l, s) {
 		t.Fatalf("SetHostState(%v) disagrees on whether the host exists", l)
@@ -148,17 +193,17 @@ func (m *machine) override(t *rapid.T) {
 }
 
 func drawReg(t *rapid.T) reg {
-	return reg{locator(rapid.IntRange(0, nHosts-1).Draw(t, "host")), sid.Triple{
+	return reg{hostName(rapid.IntRange(0, nHosts-1).Draw(t, "host")), sid.Triple{
 		Service: serviceN(rapid.IntRange(0, nServices-1).Draw(t, "service")),
 		Proto:   sid.TCP, Port: rapid.SampledFrom([]uint16{80, 443}).Draw(t, "port"),
 	}}
 }
 
 func (m *machine) register(t *rapid.T) {
-	r, ready := drawReg(t), rapid.SampledFrom([]Readiness{{Ready: true}, {}, {Queue: true}}).Draw(t, "ready")
-	_, host := m.world.hosts[r.at]
+	r, ready := drawReg(t), rapid.SampledFrom([]Readiness{{Ready: true}, {Ready: true, Resume: true}, {}, {Queue: true}}).Draw(t, "ready")
+	host := len(m.world.places(r.host)) > 0
 	_, service := m.world.services[r.triple.Service]
-	if err := m.plan.Register(r.at, r.triple, ready); (err == nil) != (host && service) {
+	if err := m.plan.Register(r.host, r.triple, ready); (err == nil) != (host && service) {
 		t.Fatalf("Register: %v with host %v, service %v", err, host, service)
 	} else if err == nil {
 		m.world.regs[r] = ready
@@ -167,17 +212,20 @@ func (m *machine) register(t *rapid.T) {
 
 func (m *machine) withdraw(t *rapid.T) {
 	r := drawReg(t)
-	m.plan.Withdraw(r.at, r.triple)
+	m.plan.Withdraw(r.host, r.triple)
 	delete(m.world.regs, r)
 }
 
+// drain applies what follows, and looks at each step whether it may come so early: nobody is sent to a
+// place without a route, those who leave do so first, and no redirect leads away from where a host is.
 func (m *machine) drain(t *rapid.T) {
 	leaving := true
 	for _, step := range m.plan.Drain() {
 		leaving = leaving && m.onlyLeaves(step)
-		if !leaving && m.leaves(step) {
+		if !leaving && m.leaves(step) && !m.moves(step) {
 			t.Fatalf("a withdrawal waits behind something else: %+v", step)
 		}
+		m.checkWays(t, step)
 		for _, name := range step.Routers {
 			m.mirrors[name].apply(step.Rules)
 		}
@@ -191,9 +239,40 @@ func (m *machine) leaves(s Step) bool {
 	})
 }
 
-func (m *machine) onlyLeaves(s Step) bool {
-	return len(s.Rules.Routes)+len(s.Rules.Services)+len(s.Rules.Probes)+len(s.Rules.Redirects) == 0 && m.leaves(s)
+// moves reports whether each table of the step that loses a target loses all of them for others.
+func (m *machine) moves(s Step) bool {
+	return !slices.ContainsFunc(s.Rules.Resolutions, func(r Resolution) bool {
+		old := m.mirrors[s.Routers[0]].resolutions[r.Triple]
+		return shrinks(old, r.Targets) && (len(r.Targets) == 0 || len(staying(old, r.Targets)) > 0)
+	})
 }
+
+func (m *machine) onlyLeaves(s Step) bool {
+	return len(s.Rules.Routes)+len(s.Rules.Services)+len(s.Rules.Probes)+len(s.Rules.Redirects)+len(s.Rules.Gone) == 0 && m.leaves(s)
+}
+
+// checkWays looks for the routes of what a step sends packets to.
+func (m *machine) checkWays(t *rapid.T, s Step) {
+	var to []sid.Locator
+	for _, r := range s.Rules.Resolutions {
+		for _, target := range r.Targets {
+			to = append(to, target.Locator)
+		}
+	}
+	for _, r := range s.Rules.Redirects {
+		if !r.Gone {
+			to = append(to, r.To)
+		}
+	}
+	for _, l := range to {
+		h, ok := m.world.hosts[l]
+		if first := m.mirrors[h.Router]; ok && first != nil && !has(first, l) {
+			t.Fatalf("packets are sent to %v before its router %s has the route", l, h.Router)
+		}
+	}
+}
+
+func has(m *mirror, l sid.Locator) bool { _, ok := m.routes[l.Prefix()]; return ok }
 
 // check is called after every action; most look at the state only once it is drained.
 func (m *machine) check(t *rapid.T) {
@@ -210,6 +289,7 @@ func (m *machine) check(t *rapid.T) {
 		m.checkTargets(t, name)
 	}
 	m.checkPaths(t)
+	m.checkLeft(t)
 }
 
 func TestAnyHistoryGivesTheRulesOfItsState(t *testing.T) {
@@ -217,7 +297,8 @@ func TestAnyHistoryGivesTheRulesOfItsState(t *testing.T) {
 		m := &machine{newWorld(), New(sid.DefaultSpace()), map[string]*mirror{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"router": m.router, "drop router": m.dropRouter, "links": m.links,
-			"host": m.host, "drop host": m.dropHost, "state": m.state,
+			"host": m.host, "drop host": m.dropHost, "state": m.state, "prefer": m.prefer,
+			"redirect": m.redirect, "leave": m.leave,
 			"service": m.service, "drop service": m.dropService, "override": m.override,
 			"register": m.register, "register more": m.register, "withdraw": m.withdraw,
 			"": m.check,
@@ -230,7 +311,8 @@ func TestBatchesEndWhereSingleChangesEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{newWorld(), New(sid.DefaultSpace()), map[string]*mirror{}}
 		t.Repeat(map[string]func(*rapid.T){
-			"router": m.router, "links": m.links, "host": m.host, "drop host": m.dropHost, "state": m.state,
+			"router": m.router, "links": m.links, "host": m.host, "drop host": m.dropHost, "state": m.state, "prefer": m.prefer,
+			"redirect": m.redirect, "leave": m.leave,
 			"service": m.service, "drop service": m.dropService, "override": m.override,
 			"register": m.register, "register more": m.register, "withdraw": m.withdraw, "drain": m.check,
 		})
@@ -249,7 +331,7 @@ func TestPathsArriveWithoutLoopsInAnyTopology(t *testing.T) {
 		for range 2 * nRouters {
 			m.pair(t)
 		}
-		for range nHosts {
+		for range nPlaces {
 			m.host(t)
 		}
 		m.check(t)

@@ -13,11 +13,12 @@ type Rules struct {
 	Resolutions []Resolution
 	Probes      []Probe
 	Redirects   []Redirect
+	Gone        []Gone
 }
 
 // Empty reports whether there is nothing to say.
 func (r *Rules) Empty() bool {
-	return len(r.Routes)+len(r.Services)+len(r.Resolutions)+len(r.Probes)+len(r.Redirects) == 0
+	return len(r.Routes)+len(r.Services)+len(r.Resolutions)+len(r.Probes)+len(r.Redirects)+len(r.Gone) == 0
 }
 
 // A Route is one entry of the forwarding table.
@@ -63,6 +64,12 @@ type Probe struct {
 type Redirect struct {
 	From, To sid.Locator
 	Gone     bool
+}
+
+// Gone says that nobody is at a locator of the router's block: senders are to be told so.
+type Gone struct {
+	Locator sid.Locator
+	Back    bool // no longer so
 }
 
 // A Step is a delta for some routers. Steps are sent in order.

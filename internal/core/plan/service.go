@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"scaffold.dev/scaffold/sid"
@@ -31,6 +30,7 @@ type Override struct {
 type Readiness struct {
 	Ready  bool
 	Queue  bool   // not ready, but only because its accept queue does not move
+	Resume bool   // can go on with flows of other instances
 	Reason string // why not
 }
 
@@ -40,15 +40,26 @@ type port struct {
 	port  uint16
 }
 
-// Two tables of a service stand for any port, which no instance registers: of any protocol, for ping,
-// and of UDP, for fragments, which have no ports.
+// Some tables of a service are of ports that no instance registers: of any protocol, for ping; of UDP, for
+// fragments, which have no ports; and that of unresolved RSYNs, which has the instances that can resume
+// flows, docs/protocol.md §6.5.
 var (
 	ping      = port{}
 	datagrams = port{proto: sid.UDP}
+	resuming  = port{proto: sid.UDP, port: sid.Port}
 )
 
-// covers reports whether the table of p has the instances of q.
-func (p port) covers(q port) bool {
+// virtual reports whether the table is made of others'.
+func (p port) virtual() bool { return p.port == 0 || p == resuming }
+
+// covers reports whether the table of p has the instances of q that say so.
+func (p port) covers(q port, r Readiness) bool {
+	switch {
+	case q.virtual():
+		return false
+	case p == resuming:
+		return r.Resume
+	}
 	return p == q || p.port == 0 && (p.proto == 0 || p.proto == q.proto)
 }
 
@@ -64,7 +75,7 @@ type service struct {
 
 // A table is a triple: who registered it, and the targets as the routers have them.
 type table struct {
-	instances map[sid.Locator]Readiness
+	instances map[*host]Readiness
 	targets   []Target
 }
 
@@ -83,7 +94,7 @@ func (s *service) weight(host string) uint32 {
 
 // touch marks a port and the tables that cover it.
 func (s *service) touch(p port) {
-	s.dirty[p], s.dirty[ping] = struct{}{}, struct{}{}
+	s.dirty[p], s.dirty[ping], s.dirty[resuming] = struct{}{}, struct{}{}, struct{}{}
 	if p.proto == datagrams.proto {
 		s.dirty[datagrams] = struct{}{}
 	}
@@ -101,16 +112,13 @@ func (s *service) triple(p port) sid.Triple {
 }
 
 // servesAt is who serves p, true where it is ready, false where only its accept queue speaks against
-// it; of any port whoever serves one.
-func (s *service) servesAt(p port) map[sid.Locator]bool {
-	hosts := make(map[sid.Locator]bool)
+// it; of a table that is made of others whoever serves one.
+func (s *service) servesAt(p port) map[*host]bool {
+	hosts := make(map[*host]bool)
 	for q, t := range s.ports {
-		if !p.covers(q) {
-			continue
-		}
-		for l, r := range t.instances {
-			if r.Ready || r.Queue {
-				hosts[l] = hosts[l] || r.Ready
+		for h, r := range t.instances {
+			if p.covers(q, r) && (r.Ready || r.Queue) {
+				hosts[h] = hosts[h] || r.Ready
 			}
 		}
 	}
@@ -123,33 +131,42 @@ func (s *service) servesAt(p port) map[sid.Locator]bool {
 // and sending flows to nobody would not help either (fail static). Who is gone never serves.
 func (p *Plan) compute(s *service, q port) []Target {
 	var up, doubtful []Target
-	hosts := s.servesAt(q)
-	for _, l := range slices.Sorted(maps.Keys(hosts)) {
-		h, known := p.hosts[l]
-		if !known {
-			continue
-		}
-		t := Target{Locator: l, Weight: s.weight(h.Name)}
+	for h, ready := range s.servesAt(q) {
+		at := h.place()
+		t := Target{Locator: at.Locator, Weight: s.weight(h.name)}
 		switch {
-		case t.Weight == 0 || h.State == HostGone:
-		case h.State == HostSuspect || !hosts[l]:
+		case t.Weight == 0 || at.State == HostGone:
+		case at.State == HostSuspect || !ready:
+			t.Locator = h.best().Locator
 			doubtful = append(doubtful, t)
 		default:
 			up = append(up, t)
 		}
 	}
 	if len(up) == 0 {
-		return doubtful
+		up = doubtful
 	}
+	slices.SortFunc(up, func(a, b Target) int { return cmp.Compare(a.Locator, b.Locator) })
 	return up
+}
+
+// staying is what of the new targets the old table has already. Others must wait for the way to them.
+func staying(old, new []Target) []Target {
+	var both []Target
+	for _, t := range new {
+		if holds(old, t.Locator) {
+			both = append(both, t)
+		}
+	}
+	return both
 }
 
 // shrinks reports whether an old target is not among the new ones: such a change goes out first.
 func shrinks(old, new []Target) bool {
-	for _, o := range old {
-		if _, ok := slices.BinarySearchFunc(new, o.Locator, func(t Target, l sid.Locator) int { return cmp.Compare(t.Locator, l) }); !ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(old, func(t Target) bool { return !holds(new, t.Locator) })
+}
+
+func holds(list []Target, l sid.Locator) bool {
+	_, ok := slices.BinarySearchFunc(list, l, func(t Target, l sid.Locator) int { return cmp.Compare(t.Locator, l) })
+	return ok
 }

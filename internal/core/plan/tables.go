@@ -15,6 +15,7 @@ type tables struct {
 	hosts     map[netip.Prefix]Route // to its own hosts
 	probes    map[sid.Locator]Probe
 	redirects map[sid.Locator]Redirect
+	gone      map[sid.Locator]Gone
 }
 
 func newTables() tables {
@@ -23,6 +24,7 @@ func newTables() tables {
 		hosts:     make(map[netip.Prefix]Route),
 		probes:    make(map[sid.Locator]Probe),
 		redirects: make(map[sid.Locator]Redirect),
+		gone:      make(map[sid.Locator]Gone),
 	}
 }
 
@@ -54,6 +56,7 @@ func byPrefix(a, b Route) int {
 
 func byHost(a, b Probe) int    { return cmp.Compare(a.Locator, b.Locator) }
 func byFrom(a, b Redirect) int { return cmp.Compare(a.From, b.From) }
+func byLocator(a, b Gone) int  { return cmp.Compare(a.Locator, b.Locator) }
 func keyed(routes []Route) map[netip.Prefix]Route {
 	m := make(map[netip.Prefix]Route, len(routes))
 	for _, r := range routes {
@@ -66,17 +69,7 @@ func keyed(routes []Route) map[netip.Prefix]Route {
 func (p *Plan) probes(r *router) map[sid.Locator]Probe {
 	m := make(map[sid.Locator]Probe, len(r.hosts))
 	for l := range r.hosts {
-		m[l] = Probe{Locator: l, Port: p.hosts[l].Port}
-	}
-	return m
-}
-
-func (p *Plan) redirectsAt(r *router) map[sid.Locator]Redirect {
-	m := make(map[sid.Locator]Redirect)
-	for from, to := range p.redirects {
-		if r.Block().Contains(from.Addr(0)) {
-			m[from] = Redirect{From: from, To: to}
-		}
+		m[l] = Probe{Locator: l, Port: p.places[l].Port}
 	}
 	return m
 }

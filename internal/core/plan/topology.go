@@ -52,7 +52,7 @@ const (
 
 func (s HostState) String() string { return [...]string{"up", "suspect", "gone"}[s] }
 
-// A Host is a host at its attachment point.
+// A Host is a host at one of its attachment points: hosts with several have a locator at each.
 type Host struct {
 	Name      string
 	Locator   sid.Locator

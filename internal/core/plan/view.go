@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -18,6 +19,7 @@ func (p *Plan) Snapshot(name string) Rules {
 	all.Routes = append(all.Routes, slices.SortedFunc(maps.Values(r.said.hosts), byPrefix)...)
 	all.Probes = slices.SortedFunc(maps.Values(r.said.probes), byHost)
 	all.Redirects = slices.SortedFunc(maps.Values(r.said.redirects), byFrom)
+	all.Gone = slices.SortedFunc(maps.Values(r.said.gone), byLocator)
 	if r.Service {
 		p.resolutions(&all)
 	}
@@ -49,7 +51,9 @@ type Instance struct {
 	Reason    string // why it is not serving
 }
 
-// Instances lists the instances of a service by triple and locator.
+func byName(a, b *host) int { return cmp.Compare(a.name, b.name) }
+
+// Instances lists the instances of a service by triple and host.
 func (p *Plan) Instances(id sid.ServiceID) []Instance {
 	s, ok := p.services[id]
 	if !ok {
@@ -58,23 +62,23 @@ func (p *Plan) Instances(id sid.ServiceID) []Instance {
 	var list []Instance
 	for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
 		t := s.ports[q]
-		for _, l := range slices.Sorted(maps.Keys(t.instances)) {
-			list = append(list, p.instance(s, q, t, l))
+		for _, h := range slices.SortedFunc(maps.Keys(t.instances), byName) {
+			list = append(list, p.instance(s, q, t, h))
 		}
 	}
 	return list
 }
 
 // InstancesAt lists the instances on a host.
-func (p *Plan) InstancesAt(l sid.Locator) []Instance {
-	h, ok := p.hosts[l]
+func (p *Plan) InstancesAt(hostName string) []Instance {
+	h, ok := p.hosts[hostName]
 	if !ok {
 		return nil
 	}
 	var list []Instance
 	for t := range h.triples {
 		s, q := p.services[t.Service], port{t.Proto, t.Port}
-		list = append(list, p.instance(s, q, s.ports[q], l))
+		list = append(list, p.instance(s, q, s.ports[q], h))
 	}
 	slices.SortFunc(list, func(a, b Instance) int {
 		if c := compareIDs(a.Triple.Service, b.Triple.Service); c != 0 {
@@ -85,18 +89,17 @@ func (p *Plan) InstancesAt(l sid.Locator) []Instance {
 	return list
 }
 
-func (p *Plan) instance(s *service, q port, t *table, l sid.Locator) Instance {
-	h, ready := p.hosts[l], t.instances[l]
-	o := s.overrides[h.Name]
+func (p *Plan) instance(s *service, q port, t *table, h *host) Instance {
+	ready, o, at := t.instances[h], s.overrides[h.name], h.place()
 	set := o
 	set.Drain = false
-	i := Instance{Triple: s.triple(q), Host: h.Name, Locator: l, Weight: (&service{policy: s.policy, overrides: map[string]Override{h.Name: set}}).weight(h.Name)}
+	i := Instance{Triple: s.triple(q), Host: h.name, Locator: at.Locator, Weight: (&service{policy: s.policy, overrides: map[string]Override{h.name: set}}).weight(h.name)}
 	for _, target := range t.targets {
-		if target.Locator == l {
+		if h.at[target.Locator] != nil {
 			i.Effective = target.Weight
 		}
 	}
-	i.State, i.Reason = state(h.Host, o, ready, i)
+	i.State, i.Reason = state(at.Host, o, ready, i)
 	return i
 }
 
@@ -128,7 +131,7 @@ func (p *Plan) SoleServer(id sid.ServiceID, hostName string) (sid.Triple, bool) 
 		return sid.Triple{}, false
 	}
 	for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
-		if t := s.ports[q]; q.port != 0 && len(t.targets) > 0 && p.only(t.targets, hostName) {
+		if t := s.ports[q]; !q.virtual() && len(t.targets) > 0 && p.only(t.targets, hostName) {
 			return s.triple(q), true
 		}
 	}
@@ -137,11 +140,18 @@ func (p *Plan) SoleServer(id sid.ServiceID, hostName string) (sid.Triple, bool) 
 
 func (p *Plan) only(targets []Target, hostName string) bool {
 	for _, t := range targets {
-		if h, ok := p.hosts[t.Locator]; ok && h.Name != hostName {
+		if at, ok := p.places[t.Locator]; ok && at.Name != hostName {
 			return false
 		}
 	}
 	return true
+}
+
+// Served reports whether routers have somebody to send new flows of the triple to, once what was said is
+// drained.
+func (p *Plan) Served(t sid.Triple) bool {
+	s, ok := p.services[t.Service]
+	return ok && len(p.compute(s, port{t.Proto, t.Port})) > 0
 }
 
 // Override is what an operator said of the host.
@@ -153,29 +163,27 @@ func (p *Plan) Override(id sid.ServiceID, hostName string) Override {
 }
 
 // Registrations are the triples that a host registered, in no order.
-func (p *Plan) Registrations(l sid.Locator) []sid.Triple {
-	if h, ok := p.hosts[l]; ok {
+func (p *Plan) Registrations(hostName string) []sid.Triple {
+	if h, ok := p.hosts[hostName]; ok {
 		return slices.Collect(maps.Keys(h.triples))
 	}
 	return nil
 }
 
-// Readiness is what the host said last of an instance; ok is false where it is none.
-func (p *Plan) Readiness(l sid.Locator, t sid.Triple) (r Readiness, ok bool) {
-	if s, known := p.services[t.Service]; known {
-		if have, known := s.ports[port{t.Proto, t.Port}]; known {
-			r, ok = have.instances[l]
-		}
-	}
-	return r, ok
-}
-
-// Host is the host with the locator.
+// Host is the host at the locator.
 func (p *Plan) Host(l sid.Locator) (Host, bool) {
-	if h, ok := p.hosts[l]; ok {
-		return h.Host, true
+	if at, ok := p.places[l]; ok {
+		return at.Host, true
 	}
 	return Host{}, false
+}
+
+// Redirect is where packets to a locator that was left are sent on to.
+func (p *Plan) Redirect(l sid.Locator) (sid.Locator, bool) {
+	if p.isPlace(l) {
+		return 0, false
+	}
+	return p.leads(l)
 }
 
 // Count is how many services, and instances of them, the plan holds.

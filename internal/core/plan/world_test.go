@@ -15,7 +15,10 @@ import (
 type world struct {
 	routers   map[string]Router
 	links     map[string][]Link
-	hosts     map[sid.Locator]Host
+	hosts     map[sid.Locator]Host // every place of every host
+	prefers   map[string]sid.Locator
+	redirects map[sid.Locator]sid.Locator
+	left      map[sid.Locator]bool
 	services  map[sid.ServiceID]Policy
 	overrides map[override]Override
 	regs      map[reg]Readiness
@@ -27,13 +30,14 @@ type override struct {
 }
 
 type reg struct {
-	at     sid.Locator
+	host   string
 	triple sid.Triple
 }
 
 func newWorld() *world {
 	return &world{
 		routers: map[string]Router{}, links: map[string][]Link{}, hosts: map[sid.Locator]Host{},
+		prefers: map[string]sid.Locator{}, redirects: map[sid.Locator]sid.Locator{}, left: map[sid.Locator]bool{},
 		services: map[sid.ServiceID]Policy{}, overrides: map[override]Override{}, regs: map[reg]Readiness{},
 	}
 }
@@ -55,11 +59,20 @@ func (w *world) scratch(r *rand.Rand) *Plan {
 	for name, links := range w.links {
 		then = append(then, func() { p.SetLinks(name, links) })
 	}
+	for _, l := range w.prefers {
+		then = append(then, func() { p.Prefer(l) })
+	}
+	for from, to := range w.redirects {
+		first = append(first, func() { p.SetRedirect(from, to) })
+	}
+	for l := range w.left {
+		first = append(first, func() { p.SetLeft(l, true) })
+	}
 	for k, o := range w.overrides {
 		then = append(then, func() { p.SetOverride(k.service, k.host, o) })
 	}
 	for k, ready := range w.regs {
-		then = append(then, func() { must(p.Register(k.at, k.triple, ready)) })
+		then = append(then, func() { must(p.Register(k.host, k.triple, ready)) })
 	}
 	for _, list := range [][]func(){first, then} {
 		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -84,10 +97,11 @@ type mirror struct {
 	resolutions map[sid.Triple][]Target
 	probes      map[sid.Locator]Probe
 	redirects   map[sid.Locator]Redirect
+	gone        map[sid.Locator]Gone
 }
 
 func newMirror() *mirror {
-	return &mirror{map[netip.Prefix]Route{}, map[sid.ServiceID]ServiceRule{}, map[sid.Triple][]Target{}, map[sid.Locator]Probe{}, map[sid.Locator]Redirect{}}
+	return &mirror{map[netip.Prefix]Route{}, map[sid.ServiceID]ServiceRule{}, map[sid.Triple][]Target{}, map[sid.Locator]Probe{}, map[sid.Locator]Redirect{}, map[sid.Locator]Gone{}}
 }
 
 func (m *mirror) apply(r Rules) {
@@ -105,6 +119,9 @@ func (m *mirror) apply(r Rules) {
 	}
 	for _, x := range r.Redirects {
 		put(m.redirects, x.From, x, x.Gone)
+	}
+	for _, x := range r.Gone {
+		put(m.gone, x.Locator, x, x.Back)
 	}
 }
 
@@ -133,6 +150,9 @@ func (m *mirror) String() string {
 	}
 	for _, l := range slices.Sorted(maps.Keys(m.redirects)) {
 		out += fmt.Sprintln("redirect", m.redirects[l])
+	}
+	for _, l := range slices.Sorted(maps.Keys(m.gone)) {
+		out += fmt.Sprintln("gone", l)
 	}
 	return out
 }
