@@ -55,6 +55,13 @@ func (l *link) two(t *testing.T) *nstest.Proc {
 	return d
 }
 
+// forget drops the reports that came so far.
+func (l *link) forget() {
+	for len(l.controller.reports) > 0 {
+		<-l.controller.reports
+	}
+}
+
 func twoUplinks(c *Config) { c.Uplinks = []string{"up0", "up1"} }
 
 func TestEachUplinkIsAPlace(t *testing.T) {
@@ -108,6 +115,7 @@ func TestTheLossOfThePreferredUplink(t *testing.T) {
 	l := newLink(t)
 	l.second(t)
 	d := l.two(t)
+	l.forget()
 	l.router.Down(t, "down0")
 	d.WaitFor(t, fmt.Sprintf("flows move\" from=%v to=%v", locator1, locator2))
 	r := l.controller.until(t, d, "word of the loss", func(r *apiv1.HostReport) bool {
@@ -187,9 +195,7 @@ func TestARestartResumesAllPlaces(t *testing.T) {
 	if after := l.kernelState(t); after != running {
 		t.Errorf("the data path did not outlive the daemon:\n%s", after)
 	}
-	for len(l.controller.reports) > 0 {
-		<-l.controller.reports
-	}
+	l.forget()
 	d = l.start(t, twoUplinks)
 	d.WaitFor(t, fmt.Sprintf("took up the host's last place\" locator=%v uplink=up1", locator2))
 	j := l.controller.until(t, d, "join", joins).GetJoin()

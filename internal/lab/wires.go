@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 
@@ -67,6 +68,21 @@ func (w *wirer) namespace(name string, more ...[2]string) error {
 	return w.up(name, "lo")
 }
 
+// firstIndex numbers one end of each link from afar. Where both ends have the same number the kernel takes
+// them for one interface, and may tell of a carrier that came or went a second late (linkwatch_urgent_event).
+const firstIndex = 1000
+
+// freeIndex is a number that the namespace does not use, and has hardly ever used: an interface that is made
+// anew is another one.
+func (e *end) freeIndex() int {
+	for {
+		i := firstIndex + rand.IntN(1<<20)
+		if _, err := e.link.LinkByIndex(i); err != nil {
+			return i
+		}
+	}
+}
+
 // veth joins two namespaces.
 func (w *wirer) veth(nsA, devA, nsB, devB string, mtu int) error {
 	a, err := w.at(nsA)
@@ -78,7 +94,7 @@ func (w *wirer) veth(nsA, devA, nsB, devB string, mtu int) error {
 		return err
 	}
 	pair := &netlink.Veth{
-		LinkAttrs:     netlink.LinkAttrs{Name: devA, MTU: mtu},
+		LinkAttrs:     netlink.LinkAttrs{Name: devA, Index: a.freeIndex(), MTU: mtu},
 		PeerName:      devB,
 		PeerMTU:       uint32(mtu),
 		PeerNamespace: netlink.NsFd(b.ns),

@@ -8,12 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// firstIndex numbers one end of each pair from afar. Where both ends have the same number the kernel takes
+// them for one interface, and may tell of a carrier that came or went a second late (linkwatch_urgent_event).
+const firstIndex = 1000
+
 // Veth joins two namespaces by a pair of interfaces, both up, MTU 1500. Interfaces get their
 // link-local addresses from the kernel, usable at once.
 func Veth(t testing.TB, a *NS, devA string, b *NS, devB string) {
 	t.Helper()
 	pair := &netlink.Veth{
-		LinkAttrs:     netlink.LinkAttrs{Name: devA, MTU: 1500, Namespace: netlink.NsFd(a.Fd())},
+		LinkAttrs:     netlink.LinkAttrs{Name: devA, Index: a.freeIndex(), MTU: 1500, Namespace: netlink.NsFd(a.Fd())},
 		PeerName:      devB,
 		PeerNamespace: netlink.NsFd(b.Fd()),
 	}
@@ -22,6 +26,14 @@ func Veth(t testing.TB, a *NS, devA string, b *NS, devB string) {
 	}
 	a.Up(t, devA)
 	b.Up(t, devB)
+}
+
+func (n *NS) freeIndex() int {
+	for i := firstIndex; ; i++ {
+		if _, err := n.link.LinkByIndex(i); err != nil {
+			return i
+		}
+	}
 }
 
 // Up sets the interface up.
