@@ -43,6 +43,7 @@ type Engine struct {
 	capable  map[sid.ServiceID]bool
 	timers   timers
 	serial   uint64
+	open     int // flows that wait for an answer to a claim
 	out      outbox
 	here     netip.Addr // where the message at hand arrived
 	counters map[string]uint64
@@ -87,7 +88,7 @@ func (e *Engine) Add(x Flow) error {
 		return fmt.Errorf("add flow %v: %w", x.Stable, ErrContinue)
 	}
 	e.serial++
-	f := &flow{Flow: x, serial: e.serial, confirmed: x.Local.Locator, send: x.Local, state: Bound}
+	f := &flow{Flow: x, serial: e.serial, open: &e.open, confirmed: x.Local.Locator, send: x.Local, state: Bound}
 	if x.Peer == (Addr{}) {
 		f.state = Connecting
 	}

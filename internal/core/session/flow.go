@@ -82,6 +82,7 @@ type flow struct {
 	Flow
 	serial uint64
 	state  State
+	open   *int   // of the engine: flows that wait for an answer to a claim
 	epoch  uint32 // moves of this end
 	seen   uint32 // the last epoch of the peer that we took
 
@@ -118,7 +119,16 @@ func (f *flow) become(s State) {
 	if !slices.Contains(next[f.state], s) {
 		panic(fmt.Sprintf("session: %v -> %v", f.state, s))
 	}
+	f.count(-1)
 	f.state = s
+	f.count(1)
+}
+
+// count keeps the engine's number of flows that wait for an answer.
+func (f *flow) count(by int) {
+	if f.open != nil && (f.state == Moving || f.state == Answering) {
+		*f.open += by
+	}
 }
 
 // owns reports whether s is what this end is or was called, and not forgotten.

@@ -25,7 +25,8 @@ func (e *Engine) Load(now time.Time, b []byte) (Key, error) {
 		return f.Key, fmt.Errorf("load flow %v: %w", f.Stable, ErrKnown)
 	}
 	e.serial++
-	f.serial = e.serial
+	f.serial, f.open = e.serial, &e.open
+	f.count(1)
 	e.enter(f)
 	e.goOn(now, f)
 	return f.Key, nil

@@ -142,19 +142,20 @@ func (e *Engine) Drain() (changes []Change, messages []Outgoing) {
 	return changes, messages
 }
 
-// certificates is how many a message of ours may carry.
-func (e *Engine) certificates() int {
+// certificates is how many a message of ours carries for the locators.
+func (e *Engine) certificates(locators ...sid.Locator) int {
 	if e.cfg.Trust == nil {
 		return 0
 	}
-	return wire.MaxCertificates
+	slices.Sort(locators)
+	return len(slices.Compact(locators))
 }
 
 // claims packs a batch into as few messages as its claims fit.
 func (e *Engine) claims(b *batch) (list []Outgoing) {
 	for len(b.claims) > 0 {
 		m := wire.Renegotiate{Kind: b.kind, Locator: b.local, Old: b.old}
-		first, room := b.claims[0], wire.Room(e.certificates())
+		first, room := b.claims[0], wire.Room(e.certificates(b.local, b.old))
 		for len(b.claims) > 0 && b.claims[0].what.Len() <= room {
 			room -= b.claims[0].what.Len()
 			m.Claims, b.claims = append(m.Claims, b.claims[0].what), b.claims[1:]
@@ -165,7 +166,7 @@ func (e *Engine) claims(b *batch) (list []Outgoing) {
 }
 
 func (e *Engine) failures(b *batch) (list []Outgoing) {
-	for part := range slices.Chunk(b.failed, wire.FailRoom(e.certificates())) {
+	for part := range slices.Chunk(b.failed, wire.FailRoom(e.certificates(b.local))) {
 		m := wire.FlowFail{Locator: b.local, Reason: b.reason}
 		for _, x := range part {
 			m.Flows = append(m.Flows, x.what)

@@ -31,9 +31,13 @@ func (t *timers) Pop() any {
 
 func (t *timers) add(at time.Time, f *flow) { heap.Push(t, wish{at, f}) }
 
+// perFlow is what each flow that waits for an answer adds to the first wait: the peer works through all of
+// them, and asked again too early it has twice the work.
+const perFlow = 40 * time.Microsecond
+
 // arm begins the retransmissions of a state.
 func (e *Engine) arm(now time.Time, f *flow) {
-	f.tries, f.wait = 0, e.cfg.Times.First
+	f.tries, f.wait = 0, min(e.cfg.Times.First+time.Duration(e.open)*perFlow, e.cfg.Times.Most)
 	f.timer = now.Add(f.wait)
 	e.timers.add(f.timer, f)
 }
