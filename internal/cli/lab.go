@@ -14,7 +14,7 @@ import (
 
 func labCommand() *cobra.Command {
 	cmd := group("lab", "Run whole networks on this machine",
-		labUpCommand(), labDownCommand(), labExecCommand(), labStatusCommand(), labRunCommand(), labCheckCommand(),
+		labUpCommand(), labDownCommand(), labExecCommand(), labStatusCommand(), labRunCommand(), labPlotCommand(), labCheckCommand(),
 		labActionCommand("start", "NODE[/PROGRAM]", "Start a program, or a node's daemon and programs", "s1/nginx"),
 		labActionCommand("kill", "NODE[/PROGRAM] [SIGNAL]", "Send a signal, SIGKILL unless another is named, to all processes of a program or node", "s1/nginx"),
 		labActionCommand("stop", "NODE[/PROGRAM]", "Stop all processes of a program or node as by SIGSTOP", "s1/nginx"),

@@ -22,6 +22,7 @@ the run at any moment. Exit code 7: a step or a measurement failed.`,
 	}
 	name := addLabName(cmd)
 	out := addOutput(cmd.Flags())
+	dir := cmd.Flags().String("plot", "", "also write the result and its plot into this directory, as NAME.json, NAME.svg and NAME.png")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f, err := loadLab(args[0], *name)
 		if err != nil {
@@ -30,6 +31,11 @@ the run at any moment. Exit code 7: a step or a measurement failed.`,
 		result, err := lab.Run(cmd.Context(), f, progress(cmd, false))
 		if result != nil {
 			printResult(cmd.OutOrStdout(), out, result)
+		}
+		if result != nil && *dir != "" {
+			if _, err := result.Save(*dir); err != nil {
+				return labFail(err)
+			}
 		}
 		switch {
 		case err != nil:

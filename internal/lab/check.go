@@ -34,6 +34,9 @@ func (f *File) check(r *reader) {
 	for _, m := range f.Measure {
 		f.checkMeasure(r, m)
 	}
+	for _, s := range f.Series {
+		f.checkSeries(r, s)
+	}
 }
 
 func (f *File) checkNetwork(r *reader) {

@@ -23,12 +23,14 @@ type File struct {
 	Path     string
 	Source   []byte
 	Name     string
+	Title    string // of plots
 	Network  Network
 	Nodes    []*Node
 	Links    []*Link
 	Services []*Service
 	Timeline []*Step
 	Measure  []*Measure
+	Series   []*Series
 }
 
 // Network is what all nodes have in common.
@@ -101,6 +103,20 @@ type Measure struct {
 	Argv []string
 	At   time.Duration // started then; with AtEnd, when the timeline is through
 	End  bool
+}
+
+// A Series is a quantity that is read again and again during a run, by one of four means.
+type Series struct {
+	Line  int
+	Name  string
+	Panel string // quantity and unit; series with the same one are drawn over each other
+	Node  string
+	Every time.Duration
+
+	Received, Sent string   // the neighbour: Mbit/s that the node gets from it, or sends to it
+	Connections    int      // number of TCP connections of this local port
+	Argv           []string // prints one number a line, each when it is read
+	Rate           bool     // the command's numbers are counts: by how much they grow a second
 }
 
 // Node finds a node by name.

@@ -76,6 +76,9 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"repeated":    wholeTimeline(f.Timeline[3:]) == "4s move c1 r1 r2, 4.25s move c1 r2 r1 gap 50ms, 4.5s move c1 r1 r2",
 		"label":       f.Timeline[5].Label == "to and fro",
 		"steps":       len(f.Timeline) == 6 && f.Timeline[0].At == 500*time.Millisecond && f.Timeline[1].Action.Verb == "kill",
+		"title":       f.Title == "All keys",
+		"series":      len(f.Series) == 4 && f.Series[0].Received == "r1" && f.Series[0].Every == 100*time.Millisecond && f.Series[0].Panel == "Mbit/s" && f.Series[1].Sent == "r1" && f.Series[1].Every == 50*time.Millisecond,
+		"connections": f.Series[2].Connections == 80 && f.Series[3].Rate && len(f.Series[3].Argv) == 3,
 		"measure":     f.Measure[0].End && f.Measure[1].At == time.Second,
 		"default mtu": f.Links[0].MTU == 1500,
 	}

@@ -54,6 +54,8 @@ func (r *reader) file(f *File, root *yaml.Node) {
 		"links":    func(n *yaml.Node) { r.links(f, n) },
 		"services": func(n *yaml.Node) { r.services(f, n) },
 		"timeline": func(n *yaml.Node) { r.timeline(f, n) },
+		"title":    func(n *yaml.Node) { f.Title = r.text(n, "title") },
+		"series":   func(n *yaml.Node) { r.series(f, n) },
 		"measure":  func(n *yaml.Node) { r.measures(f, n) },
 	})
 }

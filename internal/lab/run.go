@@ -17,6 +17,9 @@ type Result struct {
 	Name     string          `json:"name"`
 	Steps    []StepResult    `json:"steps"`
 	Measures []MeasureResult `json:"measures"`
+	Series   []SeriesResult  `json:"series,omitempty"`
+	Title    string          `json:"title,omitempty"`
+	Took     float64         `json:"took_s"` // from the moment that the lab was up to the end of all
 }
 
 // A StepResult is one step of the timeline, when it was due and when it began, both from the moment
@@ -54,6 +57,11 @@ func (r *Result) Failed() bool {
 			return true
 		}
 	}
+	for _, s := range r.Series {
+		if s.Error != "" {
+			return true
+		}
+	}
 	return false
 }
 
@@ -70,8 +78,14 @@ func Run(ctx context.Context, f *File, opt Options) (result *Result, err error) 
 		err = errors.Join(err, l.remove())
 	}()
 	r := &runner{lab: l, began: time.Now()}
-	r.result.Name = f.Name
-	if err := r.timeline(ctx); err != nil {
+	r.result.Name, r.result.Title = f.Name, f.Title
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	r.watch(watching)
+	err = r.timeline(ctx)
+	stop()
+	r.watched()
+	if err != nil {
 		return &r.result, l.explain(ctx, err)
 	}
 	return &r.result, nil
@@ -82,6 +96,9 @@ type runner struct {
 	lab   *Lab
 	began time.Time
 	busy  sync.WaitGroup // commands that go on beside the timeline
+
+	watching sync.WaitGroup // readers of series
+	series   []*SeriesResult
 
 	mu     sync.Mutex
 	result Result
