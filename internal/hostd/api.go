@@ -3,6 +3,7 @@ package hostd
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 
@@ -84,10 +85,20 @@ func (d *daemon) metrics() *obs.Metrics {
 func (d *daemon) counters() (c map[string]uint64, err error) {
 	d.call(d.ctx, func() {
 		if d.edge != nil {
-			c, err = d.edge.Counters()
+			c, err = d.countAll()
 		}
 	})
 	return c, err
+}
+
+// countAll is what the edge and the flows' side count; runs in the loop.
+func (d *daemon) countAll() (map[string]uint64, error) {
+	c, err := d.edge.Counters()
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(c, d.sessions.counts())
+	return c, nil
 }
 
 func (d *daemon) health() *obs.Health { return &obs.Health{} }

@@ -66,7 +66,7 @@ func (d *daemon) status(s *apiv1.HostStatus) {
 		s.Identity = d.home.Space.Identity(identityOf(d.key)).String()
 	}
 	if d.edge != nil {
-		s.Counters, _ = d.edge.Counters()
+		s.Counters, _ = d.countAll()
 	}
 }
 
@@ -103,7 +103,7 @@ func (r *registry) list() (all []*apiv1.LocalRegistration) {
 // ListFlows tells the live flows with the processes at this end.
 func (l *local) ListFlows(ctx context.Context, req *connect.Request[apiv1.ListFlowsRequest]) (*connect.Response[apiv1.ListFlowsResponse], error) {
 	resp := &apiv1.ListFlowsResponse{}
-	limit := int(req.Msg.Limit)
+	limit, known := int(req.Msg.Limit), l.travels(ctx)
 	err := l.flows(ctx, func(f host.Flow, service string) bool {
 		want := req.Msg.Service
 		if want != "" && want != service && want != f.Service.String() {
@@ -111,7 +111,7 @@ func (l *local) ListFlows(ctx context.Context, req *connect.Request[apiv1.ListFl
 		}
 		resp.Total++
 		if limit == 0 || len(resp.Flows) < limit {
-			resp.Flows = append(resp.Flows, l.d.flow(f, service))
+			resp.Flows = append(resp.Flows, known.of(f, l.d.flow(f, service)))
 		}
 		return true
 	})
@@ -153,8 +153,15 @@ func (d *daemon) flow(f host.Flow, service string) *apiv1.Flow {
 	return &apiv1.Flow{
 		Id: f.ID.String(), Role: f.Role.String(), Proto: f.Proto.String(), State: f.State.String(), Service: service, Host: d.cfg.Name,
 		Local: f.Local.String(), Peer: f.Peer.String(), WireLocal: f.WireLocal.String(), WirePeer: f.WirePeer.String(),
-		IdleMs: idleMS(f.LastSeen),
+		IdleMs: idleMS(f.LastSeen), Stable: stableOf(f),
 	}
+}
+
+func stableOf(f host.Flow) string {
+	if !f.Stable.IsValid() {
+		return ""
+	}
+	return f.Stable.String()
 }
 
 // of finds the name of an address among the answers that programs of this host got.

@@ -20,6 +20,7 @@ type mobility interface {
 	event(e host.Event)          // all of the edge's but refusals
 	learn(id sid.ServiceID, p *apiv1.Policy)
 	canResume(t sid.Triple) bool // a program of this host can go on with flows that began elsewhere
+	counts() map[string]uint64   // of what was refused, by reason
 	holds(l sid.Locator) bool    // some flow is still known to its peer by an address there
 	settle(now time.Time)        // after each batch of what was posted
 	deadline() time.Time         // when settle is due by itself; zero: never
