@@ -12,14 +12,22 @@ func TestABI(t *testing.T) {
 		got, want uintptr
 	}{
 		{"host_config", unsafe.Sizeof(edgeHostConfig{}), 32},
-		{"uplink", unsafe.Sizeof(edgeUplink{}), 16},
-		{"place", unsafe.Sizeof(edgePlace{}), 256},
+		{"slot", unsafe.Sizeof(edgeSlot{}), 40},
+		{"place", unsafe.Sizeof(edgePlace{}), 448},
 		{"flow_key", unsafe.Sizeof(edgeFlowKey{}), 40},
-		{"egress_flow", unsafe.Sizeof(edgeEgressFlow{}), 56},
-		{"ingress_flow", unsafe.Sizeof(edgeIngressFlow{}), 80},
+		{"egress_flow", unsafe.Sizeof(edgeEgressFlow{}), 96},
+		{"ingress_flow", unsafe.Sizeof(edgeIngressFlow{}), 96},
 		{"service", unsafe.Sizeof(edgeService{}), 16},
 		{"instance_key", unsafe.Sizeof(edgeInstanceKey{}), 16},
 		{"policy", unsafe.Sizeof(edgePolicy{}), 4},
+		{"step", unsafe.Sizeof(edgeStep{}), 72},
+		{"meter", unsafe.Sizeof(edgeMeter{}), 16},
+		{"session", unsafe.Sizeof(edgeSession{}), 514},
+		{"session_key", unsafe.Sizeof(edgeSessionKey{}), 17},
+		{"step", unsafe.Sizeof(edgeStep{}), 72},
+		{"meter", unsafe.Sizeof(edgeMeter{}), 16},
+		{"session", unsafe.Sizeof(edgeSession{}), 514},
+		{"session_key", unsafe.Sizeof(edgeSessionKey{}), 17},
 		{"event", unsafe.Sizeof(edgeEvent{}), 72},
 	}
 	for _, s := range sizes {

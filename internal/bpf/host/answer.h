@@ -113,11 +113,50 @@ static __noinline int message(struct __sk_buff *skb, struct packet *p)
 
 	if (bpf_skb_load_bytes(skb, p->l4 + 8, head, sizeof(head)))
 		return drop(HOST_MALFORMED);
-	if (!id && head[0] == 1 && head[1] == PROBE)
+	if (p->dst.lo == HOST_LOW && head[0] == 1 && head[1] == PROBE)
 		return answer_probe(skb, p);
 	if (hand_over(skb, 0, 0, id, EVENT_MESSAGE << 8))
 		return TC_ACT_SHOT; /* counted as HOST_DAEMON_AWAY */
 	return drop(HOST_MESSAGE);
+}
+
+#define RETIRED_NS 60000000000ULL /* longer than any redirect keeps a packet on its way */
+#define STRAY_NS 2000000000ULL    /* in which a peer that was told can do better than to be reset */
+
+/*
+ * stray answers a packet of a flow that is not here. The daemon tells the sender's (FAIL), which then finds out
+ * and fails over. If that does not help, or the daemon does not read, an RST ends the connection.
+ */
+static __noinline int stray(struct __sk_buff *skb, struct packet *p)
+{
+	__u64 id = p->dst.lo, now = bpf_ktime_get_coarse_ns(), *since = bpf_map_lookup_elem(&strays, &id);
+
+	if (since && now - *since > STRAY_NS)
+		return reset(skb, p, HOST_NO_FLOW_IN);
+	if (!since)
+		bpf_map_update_elem(&strays, &id, &now, BPF_ANY);
+	if (spend(METER_STRAY, METER_RATE) || hand_over(skb, 0, 0, id, EVENT_STRAY << 8))
+		return reset(skb, p, HOST_NO_FLOW_IN);
+	return drop(HOST_STRAY);
+}
+
+/*
+ * unknown takes what came for a socketID that no flow has. One that a flow gave up lately gets no answer: late
+ * packets of the peer come to it, and an RST from there could still be taken for the flow's own.
+ */
+static __noinline int unknown(struct __sk_buff *skb, struct packet *p)
+{
+	__u64 id = p->dst.lo, *when;
+
+	if (p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT))
+		return spend(METER_MESSAGE, METER_RATE) ? TC_ACT_SHOT : message(skb, p);
+	when = bpf_map_lookup_elem(&retired, &id);
+	if (when && bpf_ktime_get_coarse_ns() - *when < RETIRED_NS)
+		return drop(HOST_RETIRED);
+	/* A SYN-ACK to an attempt that was given up leaves a half-open connection behind: that must end. */
+	if (is_icmp_error(p) || is_syn_ack(p) || p->flags & TCP_RST || p->fragment == LATER_FRAGMENT)
+		return reset(skb, p, HOST_NO_FLOW_IN);
+	return stray(skb, p);
 }
 
 #endif

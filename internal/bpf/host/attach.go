@@ -58,7 +58,7 @@ func (e *Edge) Detach(ifindex int) error {
 		return fmt.Errorf("host edge: detach from interface %d: not attached there", ifindex)
 	}
 	delete(e.uplinks, ifindex)
-	if err := e.place(func(p *edgePlace) error { p.forget(ifindex); return nil }); err != nil {
+	if err := e.place(func(p *edgePlace) error { p.retire(uint32(ifindex), [8]byte{}, monotonic()); return nil }); err != nil {
 		return fmt.Errorf("host edge: forget uplink %d: %w", ifindex, err)
 	}
 	return a.close(false)

@@ -24,6 +24,11 @@ var reasons = [...]string{
 	edgeHostReasonHOST_HOP_LIMIT:      "drop_hop_limit",
 	edgeHostReasonHOST_CONNECTING:     "drop_connecting",
 	edgeHostReasonHOST_UNUSABLE_ERROR: "drop_unusable_error",
+	edgeHostReasonHOST_BLOCKED:        "drop_blocked",
+	edgeHostReasonHOST_RETIRED:        "drop_retired",
+	edgeHostReasonHOST_METERED:        "drop_metered",
+	edgeHostReasonHOST_ADOPTING:       "drop_adopting",
+	edgeHostReasonHOST_NOT_ADOPTED:    "drop_not_adopted",
 	edgeHostReasonHOST_BOUNCED:        "bounced",
 	edgeHostReasonHOST_REFUSED:        "refused",
 	edgeHostReasonHOST_PROBED:         "probed",
@@ -32,6 +37,10 @@ var reasons = [...]string{
 	edgeHostReasonHOST_RESET:          "reset",
 	edgeHostReasonHOST_DAEMON_AWAY:    "daemon_away",
 	edgeHostReasonHOST_CUT_OFF:        "cut_off",
+	edgeHostReasonHOST_STRAY:          "stray",
+	edgeHostReasonHOST_ELSEWHERE:      "elsewhere",
+	edgeHostReasonHOST_ADOPTED:        "adopted",
+	edgeHostReasonHOST_DIED:           "died",
 }
 
 // Counters is how often each thing happened since the maps were made. Names that begin with drop_ are packets

@@ -51,6 +51,33 @@ static __noinline int hand_over(struct __sk_buff *skb, const struct flow_key *ke
 	return 0;
 }
 
+#define METER_RATE 1000       /* events a second that strangers may cause, and how many at once */
+#define UNRESOLVED_RATE 10000 /* the same, of unresolved RSYNs: what a whole instance's clients send when it dies */
+
+/* spend takes a token, or counts that there is none. */
+static __noinline int spend(__u32 which, __u32 rate)
+{
+	struct meter *m = bpf_map_lookup_elem(&meters, &which);
+	__u64 now = bpf_ktime_get_coarse_ns(), since;
+
+	if (!m)
+		return -1;
+	since = now - m->at;
+	if (since > 1000000) {
+		since = since > 1000000000 ? 1000000000 : since;
+		m->at = now;
+		m->tokens += since * rate / 1000000000;
+		if (m->tokens > (__s32)rate)
+			m->tokens = rate;
+	}
+	if (m->tokens <= 0) {
+		count(HOST_METERED);
+		return -1;
+	}
+	m->tokens--;
+	return 0;
+}
+
 /* hold gives a refusal of a connecting flow to the daemon, or to the kernel at once. */
 static __always_inline int hold(struct __sk_buff *skb, const struct ingress_flow *f, __u64 id, __u8 code)
 {

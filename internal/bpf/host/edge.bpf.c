@@ -7,6 +7,7 @@
  */
 #include "egress.h"
 #include "ingress.h"
+#include "steer.h"
 
 /* Types that only Go needs by name. */
 const struct event *unused_event __attribute__((unused));
@@ -22,6 +23,18 @@ SEC("tcx/ingress")
 int edge_ingress(struct __sk_buff *skb)
 {
 	return ingress(skb);
+}
+
+/*
+ * edge_steer does the first mark steps of the map; BPF_PROG_RUN runs it, no packet does. As a program of type
+ * syscall it would need 6.1: before, such programs cannot use maps that are not preallocated.
+ */
+SEC("tc")
+int edge_steer(struct __sk_buff *skb)
+{
+	for (__u32 i = 0; i < MAX_STEPS && i < skb->mark; i++)
+		steer_one(i);
+	return 0;
 }
 
 char __license[] SEC("license") = "Dual BSD/GPL";

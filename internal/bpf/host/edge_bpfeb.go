@@ -26,8 +26,16 @@ type edgeEgressFlow struct {
 	Dscp      uint8
 	Datagrams uint8
 	End       uint8
-	Pad       uint8
+	Slot      uint8
 	Owner     uint64
+	Newest    [8]uint8
+	Birth     [8]uint8
+	Stable    [16]uint8
+	Lport     [2]uint8
+	Retried   uint8
+	Watch     uint8
+	Told      uint8
+	Pad       [3]uint8
 }
 
 type edgeEvent struct {
@@ -82,15 +90,24 @@ const (
 	edgeHostReasonHOST_HOP_LIMIT      edgeHostReason = 15
 	edgeHostReasonHOST_CONNECTING     edgeHostReason = 16
 	edgeHostReasonHOST_UNUSABLE_ERROR edgeHostReason = 17
-	edgeHostReasonHOST_BOUNCED        edgeHostReason = 18
-	edgeHostReasonHOST_REFUSED        edgeHostReason = 19
-	edgeHostReasonHOST_PROBED         edgeHostReason = 20
-	edgeHostReasonHOST_MESSAGE        edgeHostReason = 21
-	edgeHostReasonHOST_HELD           edgeHostReason = 22
-	edgeHostReasonHOST_RESET          edgeHostReason = 23
-	edgeHostReasonHOST_DAEMON_AWAY    edgeHostReason = 24
-	edgeHostReasonHOST_CUT_OFF        edgeHostReason = 25
-	edgeHostReasonHOST_REASONS        edgeHostReason = 26
+	edgeHostReasonHOST_BLOCKED        edgeHostReason = 18
+	edgeHostReasonHOST_RETIRED        edgeHostReason = 19
+	edgeHostReasonHOST_METERED        edgeHostReason = 20
+	edgeHostReasonHOST_ADOPTING       edgeHostReason = 21
+	edgeHostReasonHOST_NOT_ADOPTED    edgeHostReason = 22
+	edgeHostReasonHOST_BOUNCED        edgeHostReason = 23
+	edgeHostReasonHOST_REFUSED        edgeHostReason = 24
+	edgeHostReasonHOST_PROBED         edgeHostReason = 25
+	edgeHostReasonHOST_MESSAGE        edgeHostReason = 26
+	edgeHostReasonHOST_HELD           edgeHostReason = 27
+	edgeHostReasonHOST_RESET          edgeHostReason = 28
+	edgeHostReasonHOST_DAEMON_AWAY    edgeHostReason = 29
+	edgeHostReasonHOST_CUT_OFF        edgeHostReason = 30
+	edgeHostReasonHOST_STRAY          edgeHostReason = 31
+	edgeHostReasonHOST_ELSEWHERE      edgeHostReason = 32
+	edgeHostReasonHOST_ADOPTED        edgeHostReason = 33
+	edgeHostReasonHOST_DIED           edgeHostReason = 34
+	edgeHostReasonHOST_REASONS        edgeHostReason = 35
 )
 
 type edgeIngressFlow struct {
@@ -103,9 +120,11 @@ type edgeIngressFlow struct {
 	Lport     [2]uint8
 	AltPort   [2]uint8
 	Role      uint8
-	End       uint8
 	Datagrams uint8
-	Pad       uint8
+	Slot      uint8
+	Watch     uint8
+	Older     [8]uint8
+	Birth     [8]uint8
 }
 
 type edgeInstanceKey struct {
@@ -116,9 +135,16 @@ type edgeInstanceKey struct {
 	Pad    [5]uint8
 }
 
+type edgeMeter struct {
+	_      structs.HostLayout
+	At     uint64
+	Tokens int32
+	Pad    uint32
+}
+
 type edgePlace struct {
 	_        structs.HostLayout
-	Uplinks  [8]edgeUplink
+	Slots    [8]edgeSlot
 	Locators [16][8]uint8
 }
 
@@ -126,7 +152,8 @@ type edgePolicy struct {
 	_         structs.HostLayout
 	Datagrams uint8
 	Dscp      uint8
-	Pad       [2]uint8
+	Continues uint8
+	Pad       uint8
 }
 
 type edgeService struct {
@@ -136,18 +163,44 @@ type edgeService struct {
 	Pad   uint32
 }
 
-type edgeUplink struct {
+type edgeSession struct {
+	_    structs.HostLayout
+	Len  uint16
+	Data [512]uint8
+}
+
+type edgeSessionKey struct {
+	_    structs.HostLayout
+	Name [17]uint8
+}
+
+type edgeSlot struct {
 	_       structs.HostLayout
 	Ifindex uint32
 	Mtu     uint16
 	Pad     [2]uint8
 	Locator [8]uint8
+	Router  [16]uint8
+	Retired uint64
+}
+
+type edgeStep struct {
+	_      structs.HostLayout
+	Key    edgeFlowKey
+	Socket [8]uint8
+	Peer   [16]uint8
+	Verb   uint8
+	Slot   uint8
+	Pad    [2]uint8
+	Result int32
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	edgeMapAdoptions      = "adoptions"
+	edgeMapAlias          = "alias"
 	edgeMapConfig         = "config"
 	edgeMapDrops          = "drops"
 	edgeMapEgressFlows    = "egress_flows"
@@ -158,13 +211,19 @@ const (
 	edgeMapIngressFlows   = "ingress_flows"
 	edgeMapIngressHalf    = "ingress_half"
 	edgeMapInstances      = "instances"
+	edgeMapMeters         = "meters"
 	edgeMapNewborns       = "newborns"
 	edgeMapPlaces         = "places"
 	edgeMapPolicies       = "policies"
+	edgeMapRetired        = "retired"
 	edgeMapScratch        = "scratch"
 	edgeMapServices       = "services"
+	edgeMapSessions       = "sessions"
+	edgeMapSteps          = "steps"
+	edgeMapStrays         = "strays"
 	edgeProgEdgeEgress    = "edge_egress"
 	edgeProgEdgeIngress   = "edge_ingress"
+	edgeProgEdgeSteer     = "edge_steer"
 	edgeVarAsPrefix       = "as_prefix"
 	edgeVarIdentities     = "identities"
 	edgeVarL2Len          = "l2_len"
@@ -217,12 +276,15 @@ type edgeSpecs struct {
 type edgeProgramSpecs struct {
 	EdgeEgress  *ebpf.ProgramSpec `ebpf:"edge_egress"`
 	EdgeIngress *ebpf.ProgramSpec `ebpf:"edge_ingress"`
+	EdgeSteer   *ebpf.ProgramSpec `ebpf:"edge_steer"`
 }
 
 // edgeMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type edgeMapSpecs struct {
+	Adoptions    *ebpf.MapSpec `ebpf:"adoptions"`
+	Alias        *ebpf.MapSpec `ebpf:"alias"`
 	Config       *ebpf.MapSpec `ebpf:"config"`
 	Drops        *ebpf.MapSpec `ebpf:"drops"`
 	EgressFlows  *ebpf.MapSpec `ebpf:"egress_flows"`
@@ -233,11 +295,16 @@ type edgeMapSpecs struct {
 	IngressFlows *ebpf.MapSpec `ebpf:"ingress_flows"`
 	IngressHalf  *ebpf.MapSpec `ebpf:"ingress_half"`
 	Instances    *ebpf.MapSpec `ebpf:"instances"`
+	Meters       *ebpf.MapSpec `ebpf:"meters"`
 	Newborns     *ebpf.MapSpec `ebpf:"newborns"`
 	Places       *ebpf.MapSpec `ebpf:"places"`
 	Policies     *ebpf.MapSpec `ebpf:"policies"`
+	Retired      *ebpf.MapSpec `ebpf:"retired"`
 	Scratch      *ebpf.MapSpec `ebpf:"scratch"`
 	Services     *ebpf.MapSpec `ebpf:"services"`
+	Sessions     *ebpf.MapSpec `ebpf:"sessions"`
+	Steps        *ebpf.MapSpec `ebpf:"steps"`
+	Strays       *ebpf.MapSpec `ebpf:"strays"`
 }
 
 // edgeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -272,6 +339,8 @@ func (o *edgeObjects) Close() error {
 //
 // It can be passed to loadEdgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type edgeMaps struct {
+	Adoptions    *ebpf.Map `ebpf:"adoptions"`
+	Alias        *ebpf.Map `ebpf:"alias"`
 	Config       *ebpf.Map `ebpf:"config"`
 	Drops        *ebpf.Map `ebpf:"drops"`
 	EgressFlows  *ebpf.Map `ebpf:"egress_flows"`
@@ -282,15 +351,22 @@ type edgeMaps struct {
 	IngressFlows *ebpf.Map `ebpf:"ingress_flows"`
 	IngressHalf  *ebpf.Map `ebpf:"ingress_half"`
 	Instances    *ebpf.Map `ebpf:"instances"`
+	Meters       *ebpf.Map `ebpf:"meters"`
 	Newborns     *ebpf.Map `ebpf:"newborns"`
 	Places       *ebpf.Map `ebpf:"places"`
 	Policies     *ebpf.Map `ebpf:"policies"`
+	Retired      *ebpf.Map `ebpf:"retired"`
 	Scratch      *ebpf.Map `ebpf:"scratch"`
 	Services     *ebpf.Map `ebpf:"services"`
+	Sessions     *ebpf.Map `ebpf:"sessions"`
+	Steps        *ebpf.Map `ebpf:"steps"`
+	Strays       *ebpf.Map `ebpf:"strays"`
 }
 
 func (m *edgeMaps) Close() error {
 	return _EdgeClose(
+		m.Adoptions,
+		m.Alias,
 		m.Config,
 		m.Drops,
 		m.EgressFlows,
@@ -301,11 +377,16 @@ func (m *edgeMaps) Close() error {
 		m.IngressFlows,
 		m.IngressHalf,
 		m.Instances,
+		m.Meters,
 		m.Newborns,
 		m.Places,
 		m.Policies,
+		m.Retired,
 		m.Scratch,
 		m.Services,
+		m.Sessions,
+		m.Steps,
+		m.Strays,
 	)
 }
 
@@ -327,12 +408,14 @@ type edgeVariables struct {
 type edgePrograms struct {
 	EdgeEgress  *ebpf.Program `ebpf:"edge_egress"`
 	EdgeIngress *ebpf.Program `ebpf:"edge_ingress"`
+	EdgeSteer   *ebpf.Program `ebpf:"edge_steer"`
 }
 
 func (p *edgePrograms) Close() error {
 	return _EdgeClose(
 		p.EdgeEgress,
 		p.EdgeIngress,
+		p.EdgeSteer,
 	)
 }
 

@@ -39,12 +39,10 @@ static __noinline int clamp_mss(struct __sk_buff *skb, __u32 l4, __u32 mtu)
 }
 
 /* leave writes the wire addresses; the socket's are gone afterwards. */
-static __always_inline int leave(struct __sk_buff *skb, struct packet *p, const struct uplink *up,
+static __always_inline int leave(struct __sk_buff *skb, struct packet *p, __u32 slot, __u32 mtu,
 				 const struct addr *src, const struct addr *dst, __u32 word)
 {
-	__u32 mtu = up->mtu;
-
-	if (p->fragment == FIRST_FRAGMENT && remember_fragment(p, src, dst, word))
+	if (p->fragment == FIRST_FRAGMENT && remember_fragment(p, src, dst, word, slot))
 		return drop(HOST_FRAGMENT);
 	if (p->proto == PROTO_TCP && p->flags & TCP_SYN && mtu && clamp_mss(skb, p->l4, mtu))
 		return drop(HOST_REWRITE);
@@ -86,45 +84,76 @@ static __noinline int cut_off(struct __sk_buff *skb, struct packet *p)
 	return bpf_skb_store_bytes(skb, p->l4 + 12, &now, 2, BPF_F_RECOMPUTE_CSUM);
 }
 
-static __always_inline void note_end(const struct packet *p, __u64 id)
+static __always_inline void note_end(const struct packet *p, struct egress_flow *f)
 {
 	if (p->proto == PROTO_TCP && p->flags & (TCP_FIN | TCP_RST))
-		mark_end(id, (p->flags & TCP_RST ? END_RST : 0) | (p->flags & TCP_FIN ? END_FIN_OUT : 0));
+		f->end |= (p->flags & TCP_RST ? END_RST : 0) | (p->flags & TCP_FIN ? END_FIN_OUT : 0);
 }
 
-/* known sends a packet of a flow that has an entry. */
-static __always_inline int known(struct __sk_buff *skb, struct packet *p, const struct uplink *up,
-				 struct egress_flow *f)
+/* speak sends a packet of a flow that has an entry. */
+static __always_inline int speak(struct __sk_buff *skb, struct packet *p, struct egress_flow *f, __u64 locator,
+				 __u32 mtu)
 {
-	struct addr src = { *(__u64 *)up->locator, *(__u64 *)f->socket }, dst = ADDR(f->peer);
+	struct addr src = { locator, *(__u64 *)f->socket }, dst = ADDR(f->peer);
 	__u32 word = word_of(p->word, !is_service(&dst), f->dscp);
 
 	f->seen = bpf_ktime_get_coarse_ns();
 	if (p->proto == PROTO_TCP && p->flags & TCP_FIN && skb->mark == MARK_DYING && f->role == ROLE_SERVER &&
 	    cut_off(skb, p))
 		return drop(HOST_REWRITE);
-	note_end(p, src.lo);
-	return leave(skb, p, up, &src, &dst, word);
+	note_end(p, f);
+	return leave(skb, p, f->slot, mtu, &src, &dst, word);
 }
 
-/* first sends the first packet of a new flow. */
-static __noinline int first(struct __sk_buff *skb, struct packet *p, const struct uplink *up, struct flow_key *key,
+/*
+ * astray: the flow's uplink is another one than the routing table chose, or gone. Where it is gone the packet
+ * leaves by the one at hand with the old locator, which is what the peer takes until it hears of the new one.
+ */
+static __noinline int astray(struct __sk_buff *skb, struct packet *p, const struct place *place, struct egress_flow *f)
+{
+	__u32 slot = f->slot, here = slot_at(place, skb->ifindex);
+	int verdict;
+
+	if (slot >= MAX_SLOTS)
+		return swallow(HOST_BLOCKED);
+	if (place->slots[slot].ifindex)
+		here = slot;
+	if (here >= MAX_SLOTS)
+		return drop(HOST_NO_UPLINK);
+	verdict = speak(skb, p, f, *(__u64 *)place->slots[slot].locator, place->slots[here].mtu);
+	return verdict == TC_ACT_UNSPEC ? by_slot(skb, place, here) : verdict;
+}
+
+/* known sends a packet of a flow by its own uplink. */
+static __always_inline int known(struct __sk_buff *skb, struct packet *p, const struct place *place,
+				 struct egress_flow *f)
+{
+	__u32 slot = f->slot;
+
+	if (slot >= MAX_SLOTS || place->slots[slot].ifindex != skb->ifindex)
+		return astray(skb, p, place, f);
+	return speak(skb, p, f, *(__u64 *)place->slots[slot].locator, place->slots[slot].mtu);
+}
+
+/* first sends the first packet of a new flow, which leaves by the uplink that the routing table chose. */
+static __noinline int first(struct __sk_buff *skb, struct packet *p, const struct slot *s, struct flow_key *key,
 			    struct birth *b)
 {
-	struct addr src = { *(__u64 *)up->locator };
+	struct addr src = { *(__u64 *)s->locator };
 
+	b->locator = src.hi;
 	if (make(key, b))
 		return drop(HOST_FULL);
 	src.lo = b->socket;
-	return leave(skb, p, up, &src, &b->peer, word_of(p->word, !is_service(&b->peer), b->dscp));
+	return leave(skb, p, b->slot, s->mtu, &src, &b->peer, word_of(p->word, !is_service(&b->peer), b->dscp));
 }
 
 /* stateless leaves as the instance itself: its suffix stands for it. */
-static __noinline int stateless(struct __sk_buff *skb, struct packet *p, const struct uplink *up)
+static __noinline int stateless(struct __sk_buff *skb, struct packet *p, const struct slot *s)
 {
-	struct addr src = { *(__u64 *)up->locator, p->src.lo }, dst = p->dst;
+	struct addr src = { *(__u64 *)s->locator, p->src.lo }, dst = p->dst;
 
-	return leave(skb, p, up, &src, &dst, word_of(p->word, !is_service(&dst), 0));
+	return leave(skb, p, NO_SLOT, s->mtu, &src, &dst, word_of(p->word, !is_service(&dst), 0));
 }
 
 /* dialled refuses, on this host, what a program sends to an address that it once saw as a peer. */
@@ -141,137 +170,173 @@ static __noinline int dialled(struct __sk_buff *skb, struct packet *p)
 	return drop(HOST_DIALLED_PEER);
 }
 
-static __always_inline int new_client(struct __sk_buff *skb, struct packet *p, const struct uplink *up,
+static __noinline int new_client(struct __sk_buff *skb, struct packet *p, const struct place *place,
 				 struct flow_key *key)
 {
+	__u32 slot = slot_at(place, skb->ifindex);
 	struct birth b = { .peer = p->dst, .state = STATE_CONNECTING, .isn = p->seq, .lport = p->sport,
-			   .role = ROLE_CLIENT };
+			   .role = ROLE_CLIENT, .slot = slot };
 
+	if (slot >= MAX_SLOTS)
+		return drop(HOST_NO_UPLINK);
 	policy_of(&p->dst, &b);
 	if (p->proto != PROTO_TCP)
 		b.owner = bpf_get_socket_cookie(skb);
 	if (b.datagrams == DATAGRAMS_UNSET && p->proto == PROTO_UDP && is_service(&p->src))
-		return stateless(skb, p, up);
-	return first(skb, p, up, key, &b);
+		return stateless(skb, p, &place->slots[slot]);
+	return first(skb, p, &place->slots[slot], key, &b);
 }
 
-/* to_service: a client's packet. */
-static __always_inline int to_service(struct __sk_buff *skb, struct packet *p, const struct uplink *up)
+/* to_service: a client's packet. The key is zero. */
+static __always_inline int to_service(struct __sk_buff *skb, struct packet *p, const struct place *place,
+				      struct flow_key *key)
 {
-	struct flow_key key __attribute__((aligned(8))) = {};
 	struct egress_flow *f;
 
 	if (p->proto != PROTO_TCP && p->proto != PROTO_UDP && !is_echo(p, ICMP6_ECHO))
 		return drop(HOST_LEAK);
-	client_key(&key, p);
-	f = bpf_map_lookup_elem(&egress_flows, &key);
+	client_key(key, p);
+	f = bpf_map_lookup_elem(&egress_flows, key);
 	if (p->proto == PROTO_TCP) {
 		if (f && is_syn(p) && *(__u32 *)f->isn != p->seq) {
-			forget(&key, f); /* the port has come back: another connection */
+			forget(key, f); /* the port has come back: another connection */
 			f = 0;
 		}
 		if (!f && !is_syn(p))
 			return drop(HOST_NO_FLOW_OUT);
 	} else if (f && orphaned(skb, f)) {
-		forget(&key, f);
+		forget(key, f);
 		f = 0;
 	}
-	return f ? known(skb, p, up, f) : new_client(skb, p, up, &key);
+	return f ? known(skb, p, place, f) : new_client(skb, p, place, key);
 }
 
 /* another_port notes from which port a UDP server answers: the client may write to it. */
 static __noinline void another_port(struct egress_flow *f, __u16 port)
 {
-	__u64 id = *(__u64 *)f->socket;
-	struct ingress_flow *in = bpf_map_lookup_elem(&ingress_flows, &id);
+	__u64 id = *(__u64 *)f->newest;
 
 	PORT(f->alt_port) = port;
-	if (in)
+	for (int i = 0; i < MAX_ALIASES && id; i++) {
+		struct ingress_flow *in = bpf_map_lookup_elem(&ingress_flows, &id);
+
+		if (!in)
+			return;
 		PORT(in->alt_port) = port;
+		id = *(__u64 *)in->older;
+	}
 }
 
-static __always_inline int new_server(struct __sk_buff *skb, struct packet *p, const struct uplink *up,
+static __noinline int new_server(struct __sk_buff *skb, struct packet *p, const struct place *place,
 				 struct flow_key *key)
 {
+	__u32 slot = slot_at(place, skb->ifindex);
 	struct birth b = { .peer = p->dst, .state = STATE_BOUND, .isn = p->seq, .lport = p->sport,
-			   .role = ROLE_SERVER };
+			   .role = ROLE_SERVER, .slot = slot };
 
+	if (slot >= MAX_SLOTS)
+		return drop(HOST_NO_UPLINK);
 	policy_of(&p->src, &b);
 	if (p->proto == PROTO_TCP) {
-		if (is_syn(p))
-			return dialled(skb, p);
 		if (p->flags & TCP_RST)
-			return stateless(skb, p, up); /* a connecting client is refused */
+			return stateless(skb, p, &place->slots[slot]); /* a connecting client is refused */
 		if (!is_syn_ack(p))
 			return drop(HOST_NO_FLOW_OUT);
 		b.state = STATE_HALF_OPEN;
 	}
-	return first(skb, p, up, key, &b);
+	return first(skb, p, &place->slots[slot], key, &b);
 }
 
-/* from_service: a server's packet to the frozen address of its peer. */
-static __always_inline int from_service(struct __sk_buff *skb, struct packet *p, const struct uplink *up)
+/* from_service: a server's packet to the frozen address of its peer. The key is zero. */
+static __always_inline int from_service(struct __sk_buff *skb, struct packet *p, const struct place *place,
+					struct flow_key *key)
 {
-	struct flow_key key __attribute__((aligned(8))) = {};
 	struct egress_flow *f;
+	__u32 slot;
 
 	if (p->proto != PROTO_TCP && p->proto != PROTO_UDP && !is_echo(p, ICMP6_ECHO_REPLY))
 		return drop(HOST_LEAK);
-	server_key(&key, p);
-	f = bpf_map_lookup_elem(&egress_flows, &key);
+	server_key(key, p);
+	f = bpf_map_lookup_elem(&egress_flows, key);
 	if (!f && p->proto == PROTO_TCP)
-		f = bpf_map_lookup_elem(&egress_half, &key);
+		f = bpf_map_lookup_elem(&egress_half, key);
 	if (f) {
 		if (p->proto == PROTO_UDP && PORT(f->alt_port) != p->sport)
 			another_port(f, p->sport);
-		return known(skb, p, up, f);
+		return known(skb, p, place, f);
 	}
+	if (is_peer(&p->dst) && is_syn(p))
+		return dialled(skb, p);
 	if (is_peer(&p->dst))
-		return new_server(skb, p, up, &key);
-	if (p->proto == PROTO_UDP && in_as(&p->dst) && p->dst.lo != HOST_LOW)
-		return stateless(skb, p, up); /* a source that was left unset */
+		return new_server(skb, p, place, key);
+	if (p->proto != PROTO_UDP || !in_as(&p->dst) || p->dst.lo == HOST_LOW)
+		return drop(HOST_LEAK);
+	slot = slot_at(place, skb->ifindex); /* a source that was left unset */
+	return slot < MAX_SLOTS ? stateless(skb, p, &place->slots[slot]) : drop(HOST_NO_UPLINK);
+}
+
+/*
+ * from_host: neither a service nor an identity as source. The host itself may speak to other hosts and send
+ * messages; what has a live socketID for source was written by the program on another uplink (depart).
+ */
+static __noinline int from_host(struct __sk_buff *skb, struct packet *p)
+{
+	if (is_message(p))
+		return message_out(skb, p);
+	if (is_peer(&p->src) && live(p->src.lo))
+		return TC_ACT_UNSPEC;
+	if (is_service(&p->dst))
+		return is_peer(&p->src) ? drop(HOST_LEAK) : TC_ACT_OK; /* OK: a client that chose its own source */
+	if (p->proto == PROTO_TCP || is_echo(p, ICMP6_ECHO) || p->proto == PROTO_UDP)
+		return dialled(skb, p);
+	return TC_ACT_UNSPEC;
+}
+
+/* from_identity: a client's socket, and no service as destination. */
+static __noinline int from_identity(struct __sk_buff *skb, struct packet *p)
+{
+	if (is_peer(&p->dst) && (p->proto == PROTO_TCP || is_echo(p, ICMP6_ECHO) || p->proto == PROTO_UDP))
+		return dialled(skb, p);
 	return drop(HOST_LEAK);
 }
 
-/* from_host: an address of the host itself as source, a flow's address as destination. */
-static __always_inline int from_host(struct __sk_buff *skb, struct packet *p)
+/* passing: not ours to rewrite. What is only passing through, also our own bounces and answers, is somebody else's. */
+static __always_inline int passing(struct __sk_buff *skb, const struct packet *p)
 {
-	if (is_identity(&p->src) && !is_peer(&p->dst))
-		return drop(HOST_LEAK);
-	if (p->proto == PROTO_TCP || is_echo(p, ICMP6_ECHO) || p->proto == PROTO_UDP) {
-		if (p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT) && !is_identity(&p->src))
-			return TC_ACT_UNSPEC;
-		return dialled(skb, p);
-	}
-	return is_identity(&p->src) ? drop(HOST_LEAK) : TC_ACT_UNSPEC;
+	return (!is_service(&p->dst) && !is_peer(&p->dst)) || skb->ingress_ifindex;
 }
 
 static __always_inline int egress(struct __sk_buff *skb)
 {
+	struct flow_key key __attribute__((aligned(8))) = {};
+	struct place *place;
 	struct packet p;
-	struct uplink *up;
+	int ours, verdict;
 
 	if (parse_network(skb, l2_len, &p))
 		return TC_ACT_UNSPEC;
-	if (!is_service(&p.dst) && !is_service(&p.src) && !is_identity(&p.src) && !is_peer(&p.dst))
-		return TC_ACT_UNSPEC;
-	/* What is only passing through, also our own bounces and answers, is somebody else's flow. */
-	if (skb->ingress_ifindex && !is_service(&p.src) && !is_identity(&p.src))
+	ours = is_service(&p.src) || is_identity(&p.src);
+	if (!ours && passing(skb, &p))
 		return TC_ACT_UNSPEC;
 	if (parse_ports(skb, l2_len, &p))
 		return drop(HOST_MALFORMED);
-	if (!is_service(&p.dst) && !is_service(&p.src) && !is_icmp_error(&p))
-		return from_host(skb, &p);
-	up = uplink_of(skb->ifindex);
-	if (!up || !*(__u64 *)up->locator)
+	if (!ours) {
+		verdict = from_host(skb, &p);
+		if (verdict != TC_ACT_OK)
+			return verdict;
+	} else if (is_icmp_error(&p)) {
+		return error_out(skb, &p);
+	} else if (!is_service(&p.dst) && !is_service(&p.src)) {
+		return from_identity(skb, &p);
+	}
+	place = whereabouts();
+	if (!place)
 		return drop(HOST_NO_UPLINK);
 	if (p.fragment == LATER_FRAGMENT)
-		return later_fragment(skb, &p);
-	if (is_icmp_error(&p) && (is_service(&p.src) || is_identity(&p.src)))
-		return error_out(skb, &p, *(__u64 *)up->locator);
+		return later_fragment(skb, &p, place);
 	if (is_service(&p.dst))
-		return to_service(skb, &p, up);
-	return is_service(&p.src) ? from_service(skb, &p, up) : TC_ACT_UNSPEC;
+		return to_service(skb, &p, place, &key);
+	return from_service(skb, &p, place, &key);
 }
 
 #endif

@@ -92,7 +92,7 @@ func parseEvent(raw []byte) (Event, bool) {
 	if len(packet) < int(h.Len) {
 		return Event{}, false
 	}
-	return Event{
+	ev := Event{
 		Kind:    Kind(h.Kind),
 		Code:    h.Code,
 		Ifindex: h.Ifindex,
@@ -103,5 +103,12 @@ func parseEvent(raw []byte) (Event, bool) {
 		Peer:    addrPort(h.Key.Remote, h.Key.Rport),
 		ISN:     binary.BigEndian.Uint32(h.Isn[:]),
 		Packet:  packet[:h.Len:h.Len],
-	}, true
+	}
+	if h.Key != (edgeFlowKey{}) {
+		ev.Tuple = tupleOf(&h.Key)
+	}
+	if len(ev.Packet) >= ip6Len {
+		ev.From, ev.To = netip.AddrFrom16([16]byte(packet[8:24])), netip.AddrFrom16([16]byte(packet[24:40]))
+	}
+	return ev, true
 }

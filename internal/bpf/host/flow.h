@@ -25,24 +25,26 @@ static __always_inline int in_as(const struct addr *a)
 	return (a->hi & AS_MASK) == as_prefix;
 }
 
-/* uplink_of finds the interface's entry; accepted says whether what comes for the locator is ours. */
-static __always_inline struct uplink *uplink_of(__u32 ifindex)
+static __always_inline struct place *whereabouts(void)
 {
 	__u32 zero = 0;
-	struct place *place = bpf_map_lookup_elem(&places, &zero);
 
-	if (!place)
-		return 0;
-	for (int i = 0; i < MAX_UPLINKS; i++)
-		if (place->uplinks[i].ifindex == ifindex)
-			return &place->uplinks[i];
-	return 0;
+	return bpf_map_lookup_elem(&places, &zero);
 }
 
+/* slot_at gives the index of the interface's slot, or NO_SLOT: nothing of ours leaves there. */
+static __always_inline __u32 slot_at(const struct place *place, __u32 ifindex)
+{
+	for (__u32 i = 0; i < MAX_SLOTS; i++)
+		if (place->slots[i].ifindex == ifindex)
+			return i;
+	return NO_SLOT;
+}
+
+/* accepted says whether what comes for the locator is ours. */
 static __always_inline int accepted(__u64 locator)
 {
-	__u32 zero = 0;
-	struct place *place = bpf_map_lookup_elem(&places, &zero);
+	struct place *place = whereabouts();
 
 	if (!place)
 		return 0;
@@ -107,6 +109,7 @@ static __always_inline __u64 new_socket(void)
 /* What make needs to know beside the key. */
 struct birth {
 	struct addr peer;
+	__u64 locator;
 	__u64 socket; /* result */
 	__u64 owner;
 	__u32 state;
@@ -115,6 +118,7 @@ struct birth {
 	__u8  role;
 	__u8  datagrams;
 	__u8  dscp;
+	__u8  slot;
 };
 
 static __always_inline void policy_of(const struct addr *service, struct birth *b)
@@ -143,11 +147,15 @@ static __noinline int make(struct flow_key *key, struct birth *b)
 	n->out.proto = key->proto;
 	n->out.dscp = b->dscp;
 	*(__u32 *)n->in.isn = *(__u32 *)n->out.isn = b->isn;
-	PORT(n->in.lport) = PORT(n->in.alt_port) = PORT(n->out.alt_port) = b->lport;
+	n->in.slot = n->out.slot = b->slot;
+	PORT(n->in.lport) = PORT(n->in.alt_port) = PORT(n->out.alt_port) = PORT(n->out.lport) = b->lport;
 	ADDR(n->out.peer) = b->peer;
 	if (b->state != STATE_CONNECTING)
 		ADDR(n->in.peer) = b->peer;
+	*(__u64 *)n->in.birth = *(__u64 *)n->out.birth = *(__u64 *)n->out.newest = id;
 	*(__u64 *)n->out.socket = b->socket = id;
+	if (b->role == ROLE_CLIENT)
+		ADDR(n->out.stable) = (struct addr){ b->locator, id };
 	n->out.owner = b->owner;
 	if (b->state == STATE_HALF_OPEN) {
 		if (bpf_map_update_elem(&ingress_half, &id, &n->in, BPF_NOEXIST))
@@ -162,50 +170,96 @@ static __noinline int make(struct flow_key *key, struct birth *b)
 	return -1;
 }
 
+/* erase takes all socketIDs of a flow away. */
+static __noinline void erase(const struct egress_flow *f)
+{
+	__u64 id = *(__u64 *)f->newest;
+
+	for (int i = 0; i < MAX_ALIASES && id; i++) {
+		struct ingress_flow *in = bpf_map_lookup_elem(&ingress_flows, &id);
+		__u64 gone = id;
+
+		if (!in || *(__u64 *)in->birth != *(__u64 *)f->birth)
+			return;
+		id = *(__u64 *)in->older;
+		bpf_map_delete_elem(&ingress_flows, &gone);
+	}
+}
+
 /* forget ends a flow whose tuple has come back as another one. */
 static __always_inline void forget(struct flow_key *key, struct egress_flow *f)
 {
-	__u64 id = *(__u64 *)f->socket;
-
-	bpf_map_delete_elem(&ingress_flows, &id);
+	erase(f);
 	bpf_map_delete_elem(&egress_flows, key);
 }
 
 /*
- * promote moves a server's flow out of the LRU once the client has spoken. Where the big map is full the flow
- * stays where it is, and works.
+ * enter moves a server's flow out of the LRU: once the client has spoken, or when it is steered. Where the big map
+ * is full the flow stays where it is, and works. A flow in the LRU has one socketID.
  */
-static __noinline void promote(__u64 id, struct ingress_flow *half)
+static __noinline int enter(struct flow_key *key, struct egress_flow *waiting, struct newborn *n, __u32 state)
 {
-	__u32 zero = 0;
-	struct egress_flow *waiting = bpf_map_lookup_elem(&egress_half, &half->key);
-	struct newborn *n = bpf_map_lookup_elem(&newborns, &zero);
+	__u64 id = *(__u64 *)waiting->socket;
+	struct ingress_flow *half = bpf_map_lookup_elem(&ingress_half, &id);
 
-	if (!n || !waiting || *(__u64 *)waiting->socket != id)
-		return;
+	if (!half)
+		return -1;
 	n->in = *half;
 	n->out = *waiting;
-	n->in.state = n->out.state = STATE_BOUND;
+	n->in.state = n->out.state = state;
 	if (bpf_map_update_elem(&ingress_flows, &id, &n->in, BPF_ANY)) {
 		count(HOST_FULL);
-		return;
+		return -1;
 	}
 	if (bpf_map_update_elem(&egress_flows, &n->in.key, &n->out, BPF_ANY)) {
 		bpf_map_delete_elem(&ingress_flows, &id);
 		count(HOST_FULL);
-		return;
+		return -1;
 	}
 	bpf_map_delete_elem(&egress_half, &n->in.key);
 	bpf_map_delete_elem(&ingress_half, &id);
+	return 0;
 }
 
-/* mark_end notes FINs and RSTs where Sweep looks: in the ingress entry. */
-static __noinline void mark_end(__u64 id, __u8 bits)
+/* spoken: the client of a half-open flow has, under any of the flow's socketIDs. */
+static __noinline void spoken(struct flow_key *key, __u64 birth)
 {
-	struct ingress_flow *in = bpf_map_lookup_elem(&ingress_flows, &id);
+	struct egress_flow *out = bpf_map_lookup_elem(&egress_half, key);
+	__u32 zero = 0;
+	struct newborn *n;
+	__u64 id;
 
-	if (in)
-		in->end |= bits;
+	if (out && *(__u64 *)out->birth == birth) {
+		n = bpf_map_lookup_elem(&newborns, &zero);
+		if (n)
+			enter(key, out, n, STATE_BOUND);
+		return;
+	}
+	out = bpf_map_lookup_elem(&egress_flows, key);
+	if (!out || *(__u64 *)out->birth != birth)
+		return;
+	out->state = STATE_BOUND;
+	id = *(__u64 *)out->newest;
+	for (int i = 0; i < MAX_ALIASES && id; i++) {
+		struct ingress_flow *in = bpf_map_lookup_elem(&ingress_flows, &id);
+
+		if (!in)
+			return;
+		if (in->state == STATE_HALF_OPEN)
+			in->state = STATE_BOUND;
+		id = *(__u64 *)in->older;
+	}
+}
+
+/* ended notes a FIN or RST that arrived, under any socketID, where Sweep looks: once per flow. */
+static __noinline void ended(struct flow_key *key, __u64 birth, __u8 bits)
+{
+	struct egress_flow *out = bpf_map_lookup_elem(&egress_flows, key);
+
+	if (!out)
+		out = bpf_map_lookup_elem(&egress_half, key);
+	if (out && *(__u64 *)out->birth == birth)
+		out->end |= bits;
 }
 
 /* A port that was silent for so long belongs to the socket that speaks from it now. */

@@ -37,6 +37,7 @@ const (
 	BoundFlow  State = 3
 	HalfOpen   State = 4
 	Closing    State = 5
+	Blocked    State = 6
 )
 
 func (s State) String() string {
@@ -49,6 +50,8 @@ func (s State) String() string {
 		return "half-open"
 	case Closing:
 		return "closing"
+	case Blocked:
+		return "blocked"
 	}
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
@@ -74,33 +77,75 @@ type Flow struct {
 
 // Flows calls f for each flow until it returns false. Half-open ones are not among them.
 func (e *Edge) Flows(f func(Flow) bool) error {
-	wire := e.anyLocator()
-	return scan(e.maps.IngressFlows, func(id uint64, v *edgeIngressFlow) bool {
-		return f(e.flow(id, v, wire))
-	})
+	_, err := e.visit(e.maps.EgressFlows, f)
+	return err
 }
 
 // FlowsAll is Flows, half-open ones included.
-func (e *Edge) FlowsAll(f func(Flow) bool) error { return e.Flows(f) }
+func (e *Edge) FlowsAll(f func(Flow) bool) error {
+	more, err := e.visit(e.maps.EgressFlows, f)
+	if more && err == nil {
+		_, err = e.visit(e.maps.EgressHalf, f)
+	}
+	return err
+}
 
-// Flow finds one flow by its socketID.
-func (e *Edge) Flow(id sid.SocketID) (Flow, bool, error) {
-	var v edgeIngressFlow
-	key := network(uint64(id))
-	err := e.maps.IngressFlows.Lookup(key, &v)
-	if errors.Is(err, ebpf.ErrKeyNotExist) {
-		return Flow{}, false, nil
-	}
+func (e *Edge) visit(m *ebpf.Map, f func(Flow) bool) (more bool, err error) {
+	slots, err := e.slots()
 	if err != nil {
-		return Flow{}, false, fmt.Errorf("host edge: look up flow %v: %w", id, err)
+		return false, fmt.Errorf("host edge: read the uplinks: %w", err)
 	}
-	return e.flow(key, &v, e.anyLocator()), true, nil
+	more = true
+	err = scan(m, func(key *edgeFlowKey, out *edgeEgressFlow) bool {
+		more = f(e.flow(key, out, &slots))
+		return more
+	})
+	return more, err
+}
+
+// Flow finds one flow by any of its socketIDs.
+func (e *Edge) Flow(id sid.SocketID) (Flow, bool, error) {
+	key := network(uint64(id))
+	for _, m := range []*ebpf.Map{e.maps.IngressFlows, e.maps.IngressHalf} {
+		var in edgeIngressFlow
+		err := m.Lookup(key, &in)
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			continue
+		}
+		if err != nil {
+			return Flow{}, false, fmt.Errorf("host edge: look up flow %v: %w", id, err)
+		}
+		return e.lookup(&in.Key)
+	}
+	return Flow{}, false, nil
+}
+
+// Lookup finds one flow by its tuple, also a half-open one.
+func (e *Edge) Lookup(t Tuple) (Flow, bool, error) {
+	key := t.key()
+	return e.lookup(&key)
+}
+
+func (e *Edge) lookup(key *edgeFlowKey) (Flow, bool, error) {
+	for _, m := range []*ebpf.Map{e.maps.EgressFlows, e.maps.EgressHalf} {
+		var out edgeEgressFlow
+		err := m.Lookup(key, &out)
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			continue
+		}
+		slots, err2 := e.slots()
+		if err = errors.Join(err, err2); err != nil {
+			return Flow{}, false, fmt.Errorf("host edge: look up flow %v: %w", tupleOf(key), err)
+		}
+		return e.flow(key, &out, &slots), true, nil
+	}
+	return Flow{}, false, nil
 }
 
 // Count is the number of flows.
 func (e *Edge) Count() (int, error) {
 	n := 0
-	err := scan(e.maps.IngressFlows, func(uint64, *edgeIngressFlow) bool { n++; return true })
+	err := scan(e.maps.EgressFlows, func(*edgeFlowKey, *edgeEgressFlow) bool { n++; return true })
 	return n, err
 }
 
@@ -113,46 +158,51 @@ type Census struct {
 // Census counts the flows. It is cheaper than Flows: one system call for each thousand.
 func (e *Edge) Census() (Census, error) {
 	c := Census{Serving: map[sid.Triple]uint32{}}
-	err := scan(e.maps.IngressFlows, func(_ uint64, v *edgeIngressFlow) bool {
+	err := scan(e.maps.EgressFlows, func(key *edgeFlowKey, out *edgeEgressFlow) bool {
 		c.Flows++
-		if Role(v.Role) != Server || ended(v.End) {
+		if Role(out.Role) != Server || ended(out.End) {
 			return true
 		}
-		port := v.Key.Lport
-		if port == [2]byte{} {
-			port = v.Lport
-		}
-		if id, ok := e.cfg.Space.ServiceOf(netip.AddrFrom16(v.Key.Local)); ok {
-			c.Serving[sid.Triple{Service: id, Proto: sid.Proto(v.Key.Proto), Port: binary.BigEndian.Uint16(port[:])}]++
+		if id, ok := e.cfg.Space.ServiceOf(netip.AddrFrom16(key.Local)); ok {
+			c.Serving[sid.Triple{Service: id, Proto: sid.Proto(key.Proto), Port: serverPort(key, out)}]++
 		}
 		return true
 	})
 	return c, err
 }
 
-func (e *Edge) flow(key uint64, v *edgeIngressFlow, wire sid.Locator) Flow {
+// serverPort is the port of the instance; the key of a datagram flow ignores it.
+func serverPort(key *edgeFlowKey, out *edgeEgressFlow) uint16 {
+	if key.Lport != [2]byte{} {
+		return binary.BigEndian.Uint16(key.Lport[:])
+	}
+	return binary.BigEndian.Uint16(out.Lport[:])
+}
+
+func (e *Edge) flow(key *edgeFlowKey, out *edgeEgressFlow, slots *[8]edgeSlot) Flow {
+	t := tupleOf(key)
 	f := Flow{
-		ID:       sid.SocketID(network(key)),
-		Role:     Role(v.Role),
-		Proto:    sid.Proto(v.Key.Proto),
-		Local:    addrPort(v.Key.Local, v.Key.Lport),
-		Peer:     addrPort(v.Key.Remote, v.Key.Rport),
-		State:    State(v.State),
-		LastSeen: e.lastSeen(v),
+		ID:       sid.SocketID(binary.BigEndian.Uint64(out.Socket[:])),
+		Role:     Role(out.Role),
+		Proto:    t.Proto,
+		Local:    t.Local,
+		Peer:     t.Remote,
+		State:    State(out.State),
+		LastSeen: max(out.Seen, e.heard(out)),
+		Tuple:    t,
+		Stable:   netip.AddrFrom16(out.Stable),
 	}
-	if f.Role == Server && f.Local.Port() == 0 {
-		f.Local = addrPort(v.Key.Local, v.Lport)
+	if f.Role == Server {
+		f.Local, f.Stable = netip.AddrPortFrom(t.Local.Addr(), serverPort(key, out)), t.Remote.Addr()
 	}
-	if ended(v.End) {
+	if ended(out.End) {
 		f.State = Closing
 	}
-	peer := netip.AddrFrom16(v.Peer)
-	if peer.IsUnspecified() {
-		peer = f.Peer.Addr()
-	}
-	f.WirePeer = netip.AddrPortFrom(peer, f.Peer.Port())
-	if wire != 0 {
-		f.WireLocal = netip.AddrPortFrom(wire.Addr(uint64(f.ID)), f.Local.Port())
+	f.WirePeer = netip.AddrPortFrom(netip.AddrFrom16(out.Peer), f.Peer.Port())
+	if int(out.Slot) < len(slots) {
+		s := &slots[out.Slot]
+		f.Locator, f.Uplink = s.locator(), int(s.Ifindex)
+		f.WireLocal = netip.AddrPortFrom(f.Locator.Addr(uint64(f.ID)), f.Local.Port())
 	}
 	service := f.Local.Addr()
 	if f.Role == Client {
@@ -162,13 +212,46 @@ func (e *Edge) flow(key uint64, v *edgeIngressFlow, wire sid.Locator) Flow {
 	return f
 }
 
-// lastSeen is the later stamp of both directions.
-func (e *Edge) lastSeen(v *edgeIngressFlow) uint64 {
-	var out edgeEgressFlow
-	if err := e.maps.EgressFlows.Lookup(&v.Key, &out); err != nil {
-		return v.Seen
+// heard is when something last arrived for the flow, under any of its socketIDs; 0: nothing is known.
+func (e *Edge) heard(out *edgeEgressFlow) (last uint64) {
+	e.entries(out, func(_ uint64, in *edgeIngressFlow) { last = max(last, in.Seen) })
+	return last
+}
+
+// entries visits what the flow is reached by, the newest first.
+func (e *Edge) entries(out *edgeEgressFlow, f func(id uint64, in *edgeIngressFlow)) {
+	m := e.maps.IngressFlows
+	if State(out.State) == HalfOpen {
+		m = e.maps.IngressHalf // unless it was steered
 	}
-	return max(v.Seen, out.Seen)
+	id := out.Newest
+	for range maxAliases {
+		var in edgeIngressFlow
+		err := m.Lookup(&id, &in)
+		if err != nil && m == e.maps.IngressHalf {
+			m = e.maps.IngressFlows
+			err = m.Lookup(&id, &in)
+		}
+		if err != nil || in.Birth != out.Birth {
+			return
+		}
+		f(binary.NativeEndian.Uint64(id[:]), &in)
+		if id = in.Older; id == [8]byte{} {
+			return
+		}
+	}
+}
+
+// maxAliases is MAX_ALIASES of abi.h, and one that a steer may have been adding.
+const maxAliases = 16 + 1
+
+func tupleOf(k *edgeFlowKey) Tuple {
+	return Tuple{addrPort(k.Local, k.Lport), addrPort(k.Remote, k.Rport), sid.Proto(k.Proto)}
+}
+
+func (t Tuple) key() edgeFlowKey {
+	return edgeFlowKey{Local: t.Local.Addr().As16(), Remote: t.Remote.Addr().As16(),
+		Lport: portBytes(t.Local.Port()), Rport: portBytes(t.Remote.Port()), Proto: uint8(t.Proto)}
 }
 
 func addrPort(addr [16]byte, port [2]byte) netip.AddrPort {
@@ -191,13 +274,13 @@ const batch = 1024
 
 // scan walks a flow map in batches, until f returns false. Entries that come or go meanwhile may be missed or
 // seen twice.
-func scan(m *ebpf.Map, f func(uint64, *edgeIngressFlow) bool) error {
-	keys, values := make([]uint64, batch), make([]edgeIngressFlow, batch)
+func scan[K, V any](m *ebpf.Map, f func(*K, *V) bool) error {
+	keys, values := make([]K, batch), make([]V, batch)
 	var cursor ebpf.MapBatchCursor
 	for {
 		n, err := m.BatchLookup(&cursor, keys, values, nil)
 		for i := range n {
-			if !f(keys[i], &values[i]) {
+			if !f(&keys[i], &values[i]) {
 				return nil
 			}
 		}

@@ -35,6 +35,7 @@ type Edge struct {
 	uplinks  map[int]*attachment
 	sockets  injectSockets
 	adopted  bool
+	sweeps   uint
 }
 
 // Open loads the edge, or adopts what is pinned under cfg.Pin: flows go on, links run the new programs.
@@ -103,6 +104,9 @@ func (e *Edge) programsFor(l2 uint32) (edgePrograms, error) {
 	spec, err := e.spec(l2)
 	if err != nil {
 		return edgePrograms{}, err
+	}
+	for name, m := range e.shared() {
+		spec.Maps[name].MaxEntries = m.MaxEntries()
 	}
 	var p edgePrograms
 	err = spec.LoadAndAssign(&p, &ebpf.CollectionOptions{MapReplacements: e.shared()})

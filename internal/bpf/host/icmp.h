@@ -4,6 +4,7 @@
 #define SCAFFOLD_HOST_ICMP_H
 
 #include "answer.h"
+#include "uplink.h"
 
 /* The packet that an error quotes: addresses and ports as far as they are there. */
 static __always_inline int parse_quote(struct __sk_buff *skb, const struct packet *p, struct packet *q)
@@ -41,14 +42,14 @@ static __always_inline int parse_quote(struct __sk_buff *skb, const struct packe
  * rewrite_error replaces the addresses of the error and of the packet that it quotes. The outer ones count in
  * the pseudo header, the inner ones as data. The quoted transport checksum may stay wrong: nobody checks it.
  */
-static __always_inline int rewrite_error(struct __sk_buff *skb, struct packet *p, struct packet *q,
-					 const struct addr outer[2], const struct addr inner[2])
+static __noinline int rewrite_error(struct __sk_buff *skb, struct packet *p, struct packet *q,
+				    const struct addr outer[2], const struct addr inner[2])
 {
-	struct addr from[2] = { q->src, q->dst }, to[2] = { inner[0], inner[1] };
-	__s64 diff = bpf_csum_diff((__be32 *)from, sizeof(from), (__be32 *)to, sizeof(to), 0);
+	__u32 both = 2 * sizeof(struct addr); /* q->dst follows q->src */
+	__s64 diff = bpf_csum_diff((__be32 *)&q->src, both, (__be32 *)inner, both, 0);
 
 	if (bpf_l4_csum_replace(skb, p->l4 + 2, 0, diff, 0) ||
-	    bpf_skb_store_bytes(skb, p->l4 + 8 + 8, to, sizeof(to), BPF_F_RECOMPUTE_CSUM))
+	    bpf_skb_store_bytes(skb, p->l4 + 8 + 8, inner, both, BPF_F_RECOMPUTE_CSUM))
 		return -1;
 	return rewrite(skb, l2_len, p, &outer[0], &outer[1]);
 }
@@ -62,6 +63,8 @@ static __noinline int error_in(struct __sk_buff *skb, struct packet *p, struct i
 
 	if (parse_quote(skb, p, &q) || !same(&q.src, &p->dst) || q.proto != f->key.proto)
 		return drop(HOST_UNUSABLE_ERROR);
+	if (f->state == STATE_BLOCKED)
+		return drop(HOST_BLOCKED);
 	inner[0] = outer[1] = ADDR(f->key.local);
 	inner[1] = ADDR(f->key.remote);
 	/* The peer itself goes by the name under which the socket knows it, a router by its own. */
@@ -75,40 +78,77 @@ static __noinline int error_in(struct __sk_buff *skb, struct packet *p, struct i
 	return TC_ACT_UNSPEC;
 }
 
-/* error_out: a local socket is gone, or this kernel cannot take what came. */
-static __noinline int error_out(struct __sk_buff *skb, struct packet *p, __u64 locator)
+/* turn makes of a packet that arrived one that answers it, or back. */
+static __always_inline void turn(struct packet *q)
+{
+	struct addr src = q->src;
+	__u16 port = q->sport;
+
+	q->src = q->dst;
+	q->dst = src;
+	q->sport = q->dport;
+	q->dport = port;
+}
+
+/* answerer is the address under which an error leaves, and the slot. Returns the reason if there is none. */
+static __noinline int answerer(struct __sk_buff *skb, struct packet *q, struct addr outer[2], __u32 *slot)
 {
 	struct flow_key key __attribute__((aligned(8))) = {};
-	struct packet q, seen;
-	struct addr outer[2], inner[2];
+	struct place *place = whereabouts();
 	struct egress_flow *f;
+
+	if (!place)
+		return HOST_NO_UPLINK;
+	turn(q);
+	if (is_service(&q->dst))
+		client_key(&key, q);
+	else
+		server_key(&key, q);
+	turn(q);
+	*slot = slot_at(place, skb->ifindex);
+	f = bpf_map_lookup_elem(&egress_flows, &key);
+	if (f && f->state == STATE_BLOCKED)
+		return HOST_BLOCKED;
+	if (f && f->state == STATE_BOUND) {
+		__u32 own = f->slot;
+
+		if (own >= MAX_SLOTS || (*slot >= MAX_SLOTS && !place->slots[own].ifindex))
+			return HOST_NO_UPLINK;
+		outer[0] = (struct addr){ *(__u64 *)place->slots[own].locator, *(__u64 *)f->socket };
+		outer[1] = ADDR(f->peer);
+		if (place->slots[own].ifindex)
+			*slot = own;
+		return 0;
+	}
+	if ((f && f->state != STATE_HALF_OPEN) || !is_service(&q->dst) || !is_peer(&q->src))
+		return HOST_LEAK;
+	if (*slot >= MAX_SLOTS)
+		return HOST_NO_UPLINK;
+	/* A first packet met no socket: there is no flow yet, the instance itself answers. */
+	outer[0] = (struct addr){ *(__u64 *)place->slots[*slot & (MAX_SLOTS - 1)].locator, q->dst.lo };
+	outer[1] = q->src;
+	return 0;
+}
+
+/* error_out: a local socket is gone, or this kernel cannot take what came. */
+static __noinline int error_out(struct __sk_buff *skb, struct packet *p)
+{
+	struct addr outer[2], inner[2];
+	struct place *place = whereabouts();
+	__u32 slot = NO_SLOT;
+	struct packet q;
+	int reason;
 
 	if (parse_quote(skb, p, &q))
 		return drop(HOST_UNUSABLE_ERROR);
-	seen.src = q.dst;
-	seen.dst = q.src;
-	seen.sport = q.dport;
-	seen.dport = q.sport;
-	seen.proto = q.proto;
-	if (is_service(&q.src))
-		client_key(&key, &seen);
-	else
-		server_key(&key, &seen);
-	f = bpf_map_lookup_elem(&egress_flows, &key);
-	if (f && f->state == STATE_BOUND) {
-		outer[0] = (struct addr){ locator, *(__u64 *)f->socket };
-		outer[1] = ADDR(f->peer);
-		inner[0] = outer[1];
-	} else if (!f && is_service(&q.dst) && is_peer(&q.src)) {
-		/* A first packet met no socket: there is no flow yet, the instance itself answers. */
-		outer[0] = (struct addr){ locator, q.dst.lo };
-		outer[1] = p->dst;
-		inner[0] = q.src;
-	} else {
-		return drop(HOST_LEAK);
-	}
+	reason = answerer(skb, &q, outer, &slot);
+	if (reason)
+		return drop(reason);
+	inner[0] = outer[1];
 	inner[1] = outer[0];
-	return rewrite_error(skb, p, &q, outer, inner) ? drop(HOST_REWRITE) : TC_ACT_UNSPEC;
+	if (rewrite_error(skb, p, &q, outer, inner))
+		return drop(HOST_REWRITE);
+	return place ? by_slot(skb, place, slot) : TC_ACT_UNSPEC;
 }
 
 #endif

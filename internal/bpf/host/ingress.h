@@ -29,21 +29,29 @@ static __always_inline int ports_fit(const struct packet *p, const struct ingres
 	       admitted(ADDR(f->key.local).lo, p->proto, p->dport);
 }
 
-/* bind_to makes the sender the peer, on one CPU only. */
-static __noinline int bind_to(struct ingress_flow *f, const struct addr *peer)
+/*
+ * bind_to makes the sender the peer, on one CPU only. The flow has one state for all its attempts, so that one
+ * answer counts. Returns whether Steer began the attempt.
+ */
+static __noinline int bind_to(struct ingress_flow *f, __u64 id, const struct addr *peer)
 {
-	struct egress_flow *out;
+	struct egress_flow *out = bpf_map_lookup_elem(&egress_flows, &f->key);
+	struct place *place = whereabouts();
+	__u32 slot = f->slot;
 
-	if (__sync_val_compare_and_swap(&f->state, STATE_CONNECTING, STATE_BINDING) != STATE_CONNECTING)
+	if (!out || *(__u64 *)out->birth != *(__u64 *)f->birth ||
+	    __sync_val_compare_and_swap(&out->state, STATE_CONNECTING, STATE_BINDING) != STATE_CONNECTING)
 		return 0;
 	ADDR(f->peer) = *peer;
-	out = bpf_map_lookup_elem(&egress_flows, &f->key);
-	if (out) {
-		ADDR(out->peer) = *peer;
-		out->state = STATE_BOUND;
+	ADDR(out->peer) = *peer;
+	*(__u64 *)out->socket = id;
+	if (out->retried && slot < MAX_SLOTS && place) {
+		out->slot = slot;
+		ADDR(out->stable) = (struct addr){ *(__u64 *)place->slots[slot].locator, id };
 	}
 	f->state = STATE_BOUND;
-	return 0;
+	out->state = STATE_BOUND;
+	return out->retried;
 }
 
 /* refused_by: an RST to a SYN is a refusal like code 4, and is held like one. */
@@ -59,9 +67,11 @@ static __noinline int refused_by(struct __sk_buff *skb, struct packet *p, struct
 	return hold(skb, f, id, 4);
 }
 
-/* answered: the first answer to a connecting flow. 0: deliver; else drop for that reason. */
-static __always_inline int answered(struct packet *p, struct ingress_flow *f)
+/* answered: an answer to a connecting flow. 0: deliver; else drop for that reason. */
+static __always_inline int answered(struct __sk_buff *skb, struct packet *p, struct ingress_flow *f)
 {
+	__u64 id = p->dst.lo;
+
 	if (p->proto == PROTO_TCP &&
 	    (!is_syn_ack(p) || bpf_ntohl(p->ack) != bpf_ntohl(*(__u32 *)f->isn) + 1))
 		return HOST_CONNECTING;
@@ -71,7 +81,8 @@ static __always_inline int answered(struct packet *p, struct ingress_flow *f)
 		return 0;
 	if (p->fragment == LATER_FRAGMENT)
 		return HOST_CONNECTING;
-	bind_to(f, &p->src);
+	if (bind_to(f, id, &p->src))
+		hand_over(skb, &f->key, (const __u32 *)f->isn, id, EVENT_ANSWERED << 8);
 	return same(&ADDR(f->peer), &p->src) ? 0 : HOST_SECOND_ANSWER;
 }
 
@@ -82,44 +93,61 @@ static __always_inline int second_answer(struct __sk_buff *skb, struct packet *p
 	return drop(HOST_BAD_SOURCE);
 }
 
+#define DELIVER TC_ACT_OK /* no verdict of ours otherwise */
+
+/* unusual: the sender is not the one peer of a bound socketID. */
+static __noinline int unusual(struct __sk_buff *skb, struct packet *p, struct ingress_flow *f)
+{
+	struct addr peer = ADDR(f->peer);
+	int reason;
+
+	if (f->state == STATE_BLOCKED)
+		return drop(HOST_BLOCKED);
+	if (f->state == STATE_CONNECTING) {
+		if (p->proto == PROTO_TCP && p->flags & TCP_RST)
+			return refused_by(skb, p, f);
+		reason = answered(skb, p, f);
+		if (!reason)
+			return DELIVER;
+		return reason == HOST_SECOND_ANSWER ? second_answer(skb, p) : drop(reason);
+	}
+	/* Accepted before the peer's address is known. */
+	if (!peer.hi && !peer.lo && is_peer(&p->src))
+		return DELIVER;
+	return second_answer(skb, p);
+}
+
 /* to_flow: the low half is a socketID. */
 static __always_inline int to_flow(struct __sk_buff *skb, struct packet *p)
 {
 	__u64 id = p->dst.lo;
 	struct ingress_flow *f = bpf_map_lookup_elem(&ingress_flows, &id);
-	int half = 0, reason;
 
-	if (!f) {
-		f = bpf_map_lookup_elem(&ingress_half, &id);
-		half = 1;
-	}
 	if (!f)
-		return reset(skb, p, HOST_NO_FLOW_IN);
+		f = bpf_map_lookup_elem(&ingress_half, &id);
+	if (!f)
+		return unknown(skb, p);
 	if (is_icmp_error(p))
 		return error_in(skb, p, f);
 	if (p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT))
 		return message(skb, p);
 	if (p->proto != f->key.proto || !ports_fit(p, f))
 		return drop(HOST_BAD_PORT);
-	if (f->state == STATE_CONNECTING) {
-		if (p->proto == PROTO_TCP && p->flags & TCP_RST)
-			return refused_by(skb, p, f);
-		reason = answered(p, f);
-		if (reason == HOST_SECOND_ANSWER)
-			return second_answer(skb, p);
-		if (reason)
-			return drop(reason);
-	} else if (!same(&ADDR(f->peer), &p->src)) {
-		return second_answer(skb, p);
+	if (!same(&ADDR(f->peer), &p->src)) {
+		int verdict = unusual(skb, p, f);
+
+		if (verdict != DELIVER)
+			return verdict;
 	}
 	f->seen = bpf_ktime_get_coarse_ns();
 	if (p->proto == PROTO_TCP && p->flags & (TCP_FIN | TCP_RST))
-		f->end |= (p->flags & TCP_RST ? END_RST : 0) | (p->flags & TCP_FIN ? END_FIN_IN : 0);
+		ended(&f->key, *(__u64 *)f->birth,
+		      (p->flags & TCP_RST ? END_RST : 0) | (p->flags & TCP_FIN ? END_FIN_IN : 0));
 
 	struct addr src = ADDR(f->key.remote), dst = ADDR(f->key.local);
 
-	if (half && !(p->flags & (TCP_SYN | TCP_RST)))
-		promote(id, f);
+	if (f->state == STATE_HALF_OPEN && !(p->flags & (TCP_SYN | TCP_RST)))
+		spoken(&f->key, *(__u64 *)f->birth);
 	return arrive(skb, p, &src, &dst);
 }
 
@@ -142,6 +170,12 @@ static __always_inline int may_enter(const struct packet *p, const struct servic
 	return admitted(p->dst.lo, p->proto, p->dport);
 }
 
+/* summoned: an unresolved RSYN asks whether this host goes on with a flow. Only the daemon knows. */
+static __noinline int summoned(struct __sk_buff *skb, struct packet *p)
+{
+	return spend(METER_UNRESOLVED, UNRESOLVED_RATE) ? TC_ACT_SHOT : message(skb, p);
+}
+
 /* to_service_here: the low half is a suffix, the packet is a flow's first. */
 static __always_inline int to_service_here(struct __sk_buff *skb, struct packet *p)
 {
@@ -152,6 +186,8 @@ static __always_inline int to_service_here(struct __sk_buff *skb, struct packet 
 		return drop(HOST_NOT_ADMITTED);
 	if (!is_peer(&src) && (p->proto != PROTO_UDP || restore_source(&src)))
 		return drop(HOST_BAD_SOURCE);
+	if (s && s->live && p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT))
+		return summoned(skb, p);
 	if (!s || !may_enter(p, s)) {
 		if (p->fragment == LATER_FRAGMENT)
 			return drop(HOST_NOT_ADMITTED);

@@ -15,7 +15,7 @@ import (
 )
 
 // abiVersion is HOST_ABI of abi.h: the layout of the pinned maps.
-const abiVersion = 2
+const abiVersion = 3
 
 const ethernetLen = 14
 
@@ -109,7 +109,7 @@ func network(v uint64) uint64 {
 // size sets the capacities: ours for new maps, theirs for pinned ones.
 func (e *Edge) size(spec *ebpf.CollectionSpec) error {
 	spec.Maps[edgeMapEgressFlows].MaxEntries = e.cfg.MaxFlows
-	spec.Maps[edgeMapIngressFlows].MaxEntries = e.cfg.MaxFlows
+	spec.Maps[edgeMapIngressFlows].MaxEntries = 2 * e.cfg.MaxFlows // a flow that moves has several
 	if e.cfg.Pin == "" {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (e *Edge) size(spec *ebpf.CollectionSpec) error {
 		spec.Maps[name].MaxEntries = m.MaxEntries()
 		m.Close()
 	}
-	e.cfg.MaxFlows = spec.Maps[edgeMapIngressFlows].MaxEntries
+	e.cfg.MaxFlows = spec.Maps[edgeMapEgressFlows].MaxEntries
 	return nil
 }
 
@@ -150,6 +150,8 @@ var sharedMaps = []string{
 	edgeMapConfig, edgeMapIds, edgeMapPlaces, edgeMapEgressFlows, edgeMapIngressFlows,
 	edgeMapEgressHalf, edgeMapIngressHalf, edgeMapServices, edgeMapInstances, edgeMapPolicies,
 	edgeMapFragments, edgeMapScratch, edgeMapNewborns, edgeMapEvents, edgeMapDrops,
+	edgeMapSteps, edgeMapAlias, edgeMapMeters, edgeMapRetired, edgeMapStrays, edgeMapSessions,
+	edgeMapAdoptions,
 }
 
 func (e *Edge) shared() map[string]*ebpf.Map {
@@ -160,6 +162,8 @@ func (e *Edge) shared() map[string]*ebpf.Map {
 		edgeMapEgressHalf: m.EgressHalf, edgeMapIngressHalf: m.IngressHalf,
 		edgeMapServices: m.Services, edgeMapInstances: m.Instances, edgeMapPolicies: m.Policies,
 		edgeMapFragments: m.Fragments, edgeMapScratch: m.Scratch, edgeMapNewborns: m.Newborns, edgeMapEvents: m.Events, edgeMapDrops: m.Drops,
+		edgeMapSteps: m.Steps, edgeMapAlias: m.Alias, edgeMapMeters: m.Meters, edgeMapRetired: m.Retired, edgeMapStrays: m.Strays, edgeMapSessions: m.Sessions,
+		edgeMapAdoptions: m.Adoptions,
 	}
 }
 

@@ -1,9 +1,14 @@
 package host
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/sid"
 )
@@ -70,13 +75,80 @@ type Step struct {
 var errUnsupported = errors.New("host edge: not supported by this edge")
 
 // Steer does the steps in order. Those that fail (the flow is gone, or full is full) are listed by index and
-// the others are done all the same; the error says that nothing more could be done at all.
-func (e *Edge) Steer(steps []Step) (failed []int, err error) { return nil, errUnsupported }
+// the others are done all the same; the error says that those from there on were not. What is done is done in
+// the entries in place, beside the packets that pass.
+func (e *Edge) Steer(steps []Step) (failed []int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	slots, err := e.slots()
+	if err != nil {
+		return nil, fmt.Errorf("host edge: steer: read the uplinks: %w", err)
+	}
+	for start := 0; start < len(steps); start += maxSteps {
+		part := steps[start:min(start+maxSteps, len(steps))]
+		bad, err := e.steer(part, &slots)
+		if err != nil {
+			return failed, fmt.Errorf("host edge: steer %d flows from step %d on: %w", len(steps), start, err)
+		}
+		for _, i := range bad {
+			failed = append(failed, start+i)
+		}
+	}
+	return failed, nil
+}
 
-// Lookup finds one flow by its tuple, also a half-open one.
-func (e *Edge) Lookup(t Tuple) (Flow, bool, error) { return Flow{}, false, errUnsupported }
+// maxSteps is MAX_STEPS of abi.h: packets of this CPU wait for the steps of one run.
+const maxSteps = 256
 
-// Send sends a message between host stacks: UDP from port 23727 to port 23727, from an address of ours, out
-// of the interface of its locator or, when that is retired, of any. Where to is a service, retry goes into the
-// flow label and a service router finds the instance.
-func (e *Edge) Send(from, to netip.Addr, retry uint8, payload []byte) error { return errUnsupported }
+// steer does one batch. The caller holds e.mu.
+func (e *Edge) steer(steps []Step, slots *[8]edgeSlot) (failed []int, err error) {
+	keys, values := make([]uint32, len(steps)), make([]edgeStep, len(steps))
+	for i := range steps {
+		keys[i], values[i] = uint32(i), steps[i].raw(slots)
+	}
+	if _, err := e.maps.Steps.BatchUpdate(keys, values, nil); err != nil {
+		return nil, fmt.Errorf("write steps: %w", err)
+	}
+	run := ebpf.RunOptions{Data: make([]byte, ethernetLen+ip6Len), Context: steerContext{Mark: uint32(len(steps))}, Repeat: 1}
+	if _, err := e.programs[ethernetLen].EdgeSteer.Run(&run); err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	var cursor ebpf.MapBatchCursor
+	if _, err := e.maps.Steps.BatchLookup(&cursor, keys, values, nil); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil, fmt.Errorf("read results: %w", err)
+	}
+	for i := range values {
+		if values[i].Result != 0 {
+			failed = append(failed, i)
+		}
+	}
+	return failed, nil
+}
+
+// steerContext is struct __sk_buff of linux/bpf.h as far as it is used.
+type steerContext struct {
+	Len, PacketType uint32
+	Mark            uint32
+	Rest            [45]uint32
+}
+
+// noSlot is NO_SLOT of abi.h.
+const noSlot = 0xff
+
+func (s *Step) raw(slots *[8]edgeSlot) edgeStep {
+	r := edgeStep{Key: s.Flow.key(), Verb: uint8(s.Verb), Slot: noSlot, Socket: half(uint64(s.Local.Socket)), Result: -int32(unix.EIO)}
+	if s.Verb == Unbind && s.Local.Socket == 0 {
+		var random [8]byte
+		rand.Read(random[:]) // never fails
+		r.Socket = half(uint64(sid.NewSocketID(binary.BigEndian.Uint64(random[:]))))
+	}
+	if s.Peer != (Addr{}) {
+		r.Peer = s.Peer.IP().As16()
+	}
+	for i := range slots {
+		if s.Local.Locator != 0 && slots[i].locator() == s.Local.Locator {
+			r.Slot = uint8(i)
+		}
+	}
+	return r
+}

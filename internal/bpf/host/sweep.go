@@ -36,32 +36,28 @@ func (e *Edge) Sweep(live func(cookie uint64) bool) (SweepResult, error) {
 		return SweepResult{}, err
 	}
 	limits := limitsAt(count, int(e.cfg.MaxFlows))
-	var ids []uint64
 	var keys []edgeFlowKey
-	err = scan(e.maps.IngressFlows, func(id uint64, v *edgeIngressFlow) bool {
-		if e.over(now, limits, v, live) {
-			ids, keys = append(ids, id), append(keys, v.Key)
+	var flows []edgeEgressFlow
+	err = scan(e.maps.EgressFlows, func(key *edgeFlowKey, out *edgeEgressFlow) bool {
+		if e.over(now, limits, out, live) {
+			keys, flows = append(keys, *key), append(flows, *out)
 		}
 		return true
 	})
 	if err != nil {
 		return SweepResult{}, err
 	}
-	if err := e.remove(ids, keys); err != nil {
+	if err := e.remove(keys, flows); err != nil {
 		return SweepResult{}, err
 	}
-	return SweepResult{Flows: count - len(ids), Removed: len(ids)}, nil
+	return SweepResult{Flows: count - len(keys), Removed: len(keys)}, e.sweepOrphans(now)
 }
 
-// over reports whether a flow has idled for too long.
-func (e *Edge) over(now uint64, l limits, v *edgeIngressFlow, live func(uint64) bool) bool {
-	idle := l.of(v)
-	if idle == 0 || age(now, v.Seen) <= min(idle, l.ended) {
+// over reports whether a flow has idled for too long. What arrives is looked at only where nothing was sent.
+func (e *Edge) over(now uint64, l limits, out *edgeEgressFlow, live func(uint64) bool) bool {
+	idle := l.of(out)
+	if idle == 0 || age(now, out.Seen) <= min(idle, l.ended) {
 		return false
-	}
-	var out edgeEgressFlow
-	if e.maps.EgressFlows.Lookup(&v.Key, &out) != nil {
-		return age(now, v.Seen) > idle
 	}
 	if out.Owner != 0 && live != nil {
 		if live(out.Owner) {
@@ -69,7 +65,7 @@ func (e *Edge) over(now uint64, l limits, v *edgeIngressFlow, live func(uint64) 
 		}
 		idle = l.ended
 	}
-	return age(now, max(v.Seen, out.Seen)) > idle
+	return age(now, out.Seen) > idle && age(now, e.heard(out)) > idle
 }
 
 // limits is how long flows may idle, given how full the map is.
@@ -86,35 +82,38 @@ func limitsAt(count, capacity int) limits {
 }
 
 // of is the flow's own limit, 0 for none: a TCP flow lives as long as its sockets.
-func (l limits) of(v *edgeIngressFlow) time.Duration {
+func (l limits) of(out *edgeEgressFlow) time.Duration {
 	switch {
-	case v.Key.Proto != uint8(sid.TCP):
+	case out.Proto != uint8(sid.TCP):
 		return l.datagram
-	case ended(v.End):
+	case ended(out.End):
 		return l.ended
-	case v.End != 0:
+	case out.End != 0:
 		return halfClosedIdle
-	case State(v.State) == Connecting:
+	case State(out.State) == Connecting, State(out.State) == HalfOpen:
 		return connectingIdle
 	}
 	return 0
 }
 
-// remove deletes flows from both maps. An egress entry goes first: a packet that leaves in between is counted,
-// one that arrives finds its socketID still.
-func (e *Edge) remove(ids []uint64, keys []edgeFlowKey) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	for i, key := range keys {
+// remove deletes flows with all their socketIDs. An egress entry goes first: a packet that leaves in between is
+// counted, one that arrives finds its socketID still.
+func (e *Edge) remove(keys []edgeFlowKey, flows []edgeEgressFlow) error {
+	var ids []uint64
+	for i := range keys {
 		var out edgeEgressFlow
-		if e.maps.EgressFlows.Lookup(&key, &out) != nil || out.Socket != half(network(ids[i])) {
+		if e.maps.EgressFlows.Lookup(&keys[i], &out) != nil || out.Birth != flows[i].Birth {
 			continue // the tuple has come back as another flow
 		}
-		if err := e.maps.EgressFlows.Delete(&key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		e.entries(&out, func(id uint64, _ *edgeIngressFlow) { ids = append(ids, id) })
+		if err := e.maps.EgressFlows.Delete(&keys[i]); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			return fmt.Errorf("host edge: remove flow: %w", err)
 		}
 	}
+	return e.removeEntries(ids)
+}
+
+func (e *Edge) removeEntries(ids []uint64) error {
 	for start := 0; start < len(ids); {
 		n, err := e.maps.IngressFlows.BatchDelete(ids[start:], nil)
 		start += n
@@ -125,6 +124,36 @@ func (e *Edge) remove(ids []uint64, keys []edgeFlowKey) error {
 		}
 	}
 	return nil
+}
+
+// orphanRounds is how many sweeps there are for one that looks for orphans, orphanIdle how long they are silent.
+const (
+	orphanRounds = 16
+	orphanIdle   = connectingIdle
+)
+
+// sweepOrphans removes now and then the socketIDs whose flow is gone: where one CPU ends a flow while another
+// adds to it, one may be left.
+func (e *Edge) sweepOrphans(now uint64) error {
+	e.mu.Lock()
+	e.sweeps++
+	due := e.sweeps%orphanRounds == 0
+	e.mu.Unlock()
+	if !due {
+		return nil
+	}
+	var ids []uint64
+	err := scan(e.maps.IngressFlows, func(id *uint64, in *edgeIngressFlow) bool {
+		var out edgeEgressFlow
+		if age(now, in.Seen) > orphanIdle && (e.maps.EgressFlows.Lookup(&in.Key, &out) != nil || out.Birth != in.Birth) {
+			ids = append(ids, *id)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	return e.removeEntries(ids)
 }
 
 func age(now, seen uint64) time.Duration {

@@ -17,12 +17,17 @@ type Uplink struct {
 	Router  netip.Addr  // link-local address of the router there; invalid: as the routing table says
 }
 
-// SetUplink gives the uplink its locator. Flows do not store it, so that a move is this one write.
+// SetUplink gives the uplink its locator. The one that it had before is retired: flows go on under it, and
+// leave by whichever uplink the routing table chooses, until Steer moves them. Without a locator the uplink is
+// out of use.
 func (e *Edge) SetUplink(ifindex int, u Uplink) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	v := edgeUplink{Ifindex: uint32(ifindex), Locator: half(uint64(u.Locator)), Mtu: u.MTU}
-	if err := e.place(func(p *edgePlace) error { return p.set(v) }); err != nil {
+	v := edgeSlot{Ifindex: uint32(ifindex), Locator: half(uint64(u.Locator)), Mtu: u.MTU}
+	if u.Router.Is6() {
+		v.Router = u.Router.As16()
+	}
+	if err := e.place(func(p *edgePlace) error { return p.set(v, monotonic()) }); err != nil {
 		return fmt.Errorf("host edge: set uplink %d: %w", ifindex, err)
 	}
 	return nil
@@ -51,26 +56,48 @@ func (e *Edge) place(change func(*edgePlace) error) error {
 	return e.maps.Places.Update(uint32(0), &p, ebpf.UpdateAny)
 }
 
-// set replaces the uplink's entry, or takes a free one.
-func (p *edgePlace) set(u edgeUplink) error {
-	for _, ifindex := range []uint32{u.Ifindex, 0} {
-		for i := range p.Uplinks {
-			if p.Uplinks[i].Ifindex == ifindex {
-				p.Uplinks[i] = u
-				return nil
-			}
+// set gives the uplink a slot: the one of the same locator, so that flows that were left behind there come
+// back to life, or a free one, or the one that was retired first.
+func (p *edgePlace) set(s edgeSlot, now uint64) error {
+	p.retire(s.Ifindex, s.Locator, now)
+	if s.Locator == [8]byte{} {
+		return nil
+	}
+	var best *edgeSlot
+	for i := range p.Slots {
+		have := &p.Slots[i]
+		switch {
+		case have.Locator == s.Locator:
+			*have = s
+			return nil
+		case have.Ifindex == 0 && (best == nil || have.Retired < best.Retired):
+			best = have // a free one was never retired
 		}
 	}
-	return fmt.Errorf("a host has at most %d uplinks", len(p.Uplinks))
+	if best == nil {
+		return fmt.Errorf("a host has at most %d uplinks", len(p.Slots))
+	}
+	*best = s
+	return nil
 }
 
-func (p *edgePlace) forget(ifindex int) {
-	for i := range p.Uplinks {
-		if p.Uplinks[i].Ifindex == uint32(ifindex) {
-			p.Uplinks[i] = edgeUplink{}
+// retire takes the uplink out of its slot, unless it is the locator's. Flows name the slot, so it stays.
+func (p *edgePlace) retire(ifindex uint32, except [8]byte, now uint64) {
+	for i := range p.Slots {
+		if s := &p.Slots[i]; s.Ifindex == ifindex && s.Locator != except {
+			s.Ifindex, s.Retired = 0, now
 		}
 	}
 }
+
+// slots is where the host is and was.
+func (e *Edge) slots() (slots [8]edgeSlot, err error) {
+	var p edgePlace
+	err = e.maps.Places.Lookup(uint32(0), &p)
+	return p.Slots, err
+}
+
+func (s *edgeSlot) locator() sid.Locator { return sid.Locator(binary.BigEndian.Uint64(s.Locator[:])) }
 
 func (p *edgePlace) accept(l [8]byte, accept bool) error {
 	var free *[8]byte
@@ -94,20 +121,6 @@ func (p *edgePlace) accept(l [8]byte, accept bool) error {
 	}
 	*free = l
 	return nil
-}
-
-// anyLocator is the locator of one uplink that has one, for showing; 0 when there is none.
-func (e *Edge) anyLocator() sid.Locator {
-	var p edgePlace
-	if err := e.maps.Places.Lookup(uint32(0), &p); err != nil {
-		return 0
-	}
-	for _, u := range p.Uplinks {
-		if l := binary.BigEndian.Uint64(u.Locator[:]); l != 0 {
-			return sid.Locator(l)
-		}
-	}
-	return 0
 }
 
 // half is one half of an address as it lies in a packet.

@@ -89,7 +89,7 @@ func (w *world) reset(t tester) {
 	for _, m := range []*ebpf.Map{w.edge.maps.EgressFlows, w.edge.maps.EgressHalf} {
 		empty(t, m, new(edgeFlowKey))
 	}
-	for _, m := range []*ebpf.Map{w.edge.maps.IngressFlows, w.edge.maps.IngressHalf, w.edge.maps.Services} {
+	for _, m := range []*ebpf.Map{w.edge.maps.IngressFlows, w.edge.maps.IngressHalf, w.edge.maps.Services, w.edge.maps.Retired, w.edge.maps.Strays} {
 		empty(t, m, new(uint64))
 	}
 	empty(t, w.edge.maps.Fragments, new([40]byte))
@@ -98,6 +98,10 @@ func (w *world) reset(t tester) {
 	cpus, err := ebpf.PossibleCPU()
 	must(t, err)
 	must(t, w.edge.maps.Ids.Put(uint32(0), make([]uint64, cpus)))
+	must(t, w.edge.maps.Places.Put(uint32(0), &edgePlace{}))
+	for i := range uint32(3) {
+		must(t, w.edge.maps.Meters.Put(i, &edgeMeter{}))
+	}
 	w.tell(false)
 	w.flow = flow.New(flow.Config{Space: space, NewID: (&flow.IDs{Key: testKey}).New})
 	w.uplink(here, 1400)
@@ -141,7 +145,7 @@ func (w *world) tell(told bool) {
 
 func (w *world) uplink(l sid.Locator, mtu uint16) {
 	must(w.t, w.edge.SetUplink(testUplink, Uplink{Locator: l, MTU: mtu}))
-	w.flow.SetUplink(testUplink, flow.Uplink{Locator: l, MTU: mtu})
+	must(w.t, w.flow.SetUplink(testUplink, flow.Uplink{Locator: l, MTU: mtu}))
 }
 
 func (w *world) accept(l sid.Locator) {
@@ -201,7 +205,8 @@ func (w *world) step(from flow.Direction, b []byte) flow.Output {
 }
 
 func (w *world) compare(got bpftest.Result, want flow.Output, before, after map[string]uint64) string {
-	verdicts := map[flow.Verdict]int{flow.Pass: bpftest.Next, flow.Drop: bpftest.Shot, flow.SendBack: bpftest.Redirect, flow.Tell: bpftest.Shot}
+	verdicts := map[flow.Verdict]int{flow.Pass: bpftest.Next, flow.Drop: bpftest.Shot, flow.SendBack: bpftest.Redirect, flow.Tell: bpftest.Shot,
+		flow.Elsewhere: bpftest.Redirect, flow.Swallow: bpftest.Redirect}
 	if got.Verdict != verdicts[want.Verdict] {
 		return "verdicts differ"
 	}
@@ -212,7 +217,7 @@ func (w *world) compare(got bpftest.Result, want flow.Output, before, after map[
 		return "a counter moved"
 	}
 	switch want.Verdict {
-	case flow.Drop:
+	case flow.Drop, flow.Swallow:
 		return ""
 	case flow.Tell:
 		w.edge.ring.SetDeadline(time.Now().Add(time.Second))

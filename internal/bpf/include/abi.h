@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 /* Raised when a pinned map of an older program could not be read by a newer one. */
-#define HOST_ABI 2
+#define HOST_ABI 3
 
 #define MESSAGE_PORT 23727 /* docs/protocol.md §4 */
 
@@ -18,23 +18,27 @@ struct host_config {
 };
 _Static_assert(sizeof(struct host_config) == 32, "ABI");
 
-struct uplink {
-	__u32 ifindex;    /* 0: free */
+/* One interface with one locator. A flow names the slot that it leaves by. */
+struct slot {
+	__u32 ifindex;    /* 0: retired, or free when there is no locator either */
 	__u16 mtu;        /* host order; 0: no clamp */
 	__u8  pad[2];
-	__u8  locator[8]; /* zero: none yet */
+	__u8  locator[8]; /* kept when retired: flows go on under it */
+	__u8  router[16]; /* link-local; zero: as the routing table says */
+	__u64 retired;    /* CLOCK_MONOTONIC, ns */
 };
-_Static_assert(sizeof(struct uplink) == 16, "ABI");
+_Static_assert(sizeof(struct slot) == 40, "ABI");
 
-#define MAX_UPLINKS 8
+#define MAX_SLOTS 8
+#define NO_SLOT 0xff      /* of a flow that is blocked */
 #define MAX_LOCATORS 16
 
-/* Where the host is. One array element, scanned: a hash lookup costs more than it. */
+/* Where the host is. One array element: a hash lookup costs more than it. */
 struct place {
-	struct uplink uplinks[MAX_UPLINKS];
+	struct slot slots[MAX_SLOTS];
 	__u8 locators[MAX_LOCATORS][8]; /* accepted at ingress; zero: free */
 };
-_Static_assert(sizeof(struct place) == 256, "ABI");
+_Static_assert(sizeof(struct place) == 448, "ABI");
 
 /* A flow as its socket sees it. What the key of a datagram flow must ignore is zero. */
 struct flow_key {
@@ -49,17 +53,19 @@ _Static_assert(sizeof(struct flow_key) == 40, "ABI");
 
 enum flow_role { ROLE_CLIENT = 1, ROLE_SERVER = 2 };
 
-/* docs/protocol.md §3. BINDING lasts a few instructions: one CPU writes the peer. */
-enum flow_state { STATE_CONNECTING = 1, STATE_BINDING = 2, STATE_BOUND = 3, STATE_HALF_OPEN = 4 };
+/* docs/protocol.md §3. BINDING lasts a few instructions: one CPU writes the peer. BLOCKED: §6.4. */
+enum flow_state {
+	STATE_CONNECTING = 1, STATE_BINDING = 2, STATE_BOUND = 3, STATE_HALF_OPEN = 4, STATE_BLOCKED = 6
+};
 
 /* Ends seen so far, bits. */
 enum flow_end { END_FIN_OUT = 1, END_FIN_IN = 2, END_RST = 4 };
 
 enum datagrams { DATAGRAMS_BOUND = 0, DATAGRAMS_UNBOUND = 1, DATAGRAMS_UNSET = 2 };
 
-/* What egress needs per packet. */
+/* What egress needs per packet, and what there is once per flow. */
 struct egress_flow {
-	__u8  socket[8];
+	__u8  socket[8];  /* under which the flow leaves; one of its ingress entries */
 	__u8  peer[16];   /* on the wire; the service address until bound */
 	__u64 seen;       /* CLOCK_MONOTONIC, ns */
 	__u32 state;
@@ -69,27 +75,83 @@ struct egress_flow {
 	__u8  proto;
 	__u8  dscp;        /* 0: leave the socket's own */
 	__u8  datagrams;
-	__u8  end;
-	__u8  pad;
+	__u8  end;         /* seen under any of its socketIDs */
+	__u8  slot;
 	__u64 owner;       /* cookie of the socket of a client's datagram flow, which ends with it; 0: unknown */
+	__u8  newest[8];   /* the head of its ingress entries, each of which names the next older one */
+	__u8  birth[8];    /* its first socketID: what tells it from a later flow of the same tuple */
+	__u8  stable[16];  /* of a client's: docs/protocol.md §3.3 */
+	__u8  lport[2];    /* the server's port of a UDP flow, which the key ignores */
+	__u8  retried;     /* Steer began it again: its answer is an event */
+	__u8  watch;       /* WATCH_*, for the socketIDs that it gets */
+	__u8  told;        /* about when the daemon was told that its process died, death.h; 0: never */
+	__u8  pad[3];
 };
-_Static_assert(sizeof(struct egress_flow) == 56, "ABI");
+_Static_assert(sizeof(struct egress_flow) == 96, "ABI");
 
-/* What ingress needs per packet; key is the egress map's. */
+/* What ingress needs per packet: one for each socketID of a flow. key is the egress map's. */
 struct ingress_flow {
 	struct flow_key key;
-	__u8  peer[16];   /* the only source that is accepted once bound */
+	__u8  peer[16];   /* the only source that is accepted once bound; zero: any peer */
 	__u64 seen;
 	__u32 state;
-	__u8  isn[4];
-	__u8  lport[2];   /* the server's port of a UDP flow, which the key ignores */
+	__u8  isn[4];     /* WATCH_DRAIN: of the FIN that is held back */
+	__u8  lport[2];
 	__u8  alt_port[2];
 	__u8  role;
-	__u8  end;
 	__u8  datagrams;
-	__u8  pad;
+	__u8  slot;       /* from which an attempt to connect left */
+	__u8  watch;      /* WATCH_*: what else is to be done with each packet */
+	__u8  older[8];   /* the socketID before; zero: none */
+	__u8  birth[8];
 };
-_Static_assert(sizeof(struct ingress_flow) == 80, "ABI");
+_Static_assert(sizeof(struct ingress_flow) == 96, "ABI");
+
+/* What arrives begins the connection, adopt.h; it may be what a dead process still had to say, death.h. */
+enum watch { WATCH_ADOPT = 1, WATCH_DRAIN = 2 };
+
+#define MAX_ALIASES 16 /* ingress entries of one flow */
+
+enum verb {
+	VERB_ACCEPT = 1, VERB_BIND = 2, VERB_RETRY = 3, VERB_BLOCK = 4, VERB_UNBIND = 5, VERB_FORGET = 6, VERB_DROP = 7
+};
+
+/* A change of one flow, see steer.go. */
+struct step {
+	struct flow_key key;
+	__u8  socket[8];
+	__u8  peer[16];
+	__u8  verb;
+	__u8  slot;       /* of the local address; NO_SLOT: as before */
+	__u8  pad[2];
+	__s32 result;     /* 0 or a negative errno */
+};
+_Static_assert(sizeof(struct step) == 72, "ABI");
+
+#define MAX_STEPS 256 /* of one run */
+
+/* A bucket of tokens: how much the daemon is given of what anybody can send. */
+struct meter {
+	__u64 at;         /* CLOCK_MONOTONIC, ns */
+	__s32 tokens;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct meter) == 16, "ABI");
+
+enum meters { METER_STRAY = 0, METER_MESSAGE = 1, METER_UNRESOLVED = 2, METERS = 3 };
+
+#define SESSION_MAX 512
+
+/* What the daemon keeps of a flow; the programs do not read it. */
+struct session {
+	__u16 len;
+	__u8  data[SESSION_MAX];
+};
+_Static_assert(sizeof(struct session) == 514, "ABI");
+
+struct session_key {
+	__u8 name[17];
+};
 
 /* What a suffix means on this host. */
 struct service {
@@ -111,9 +173,27 @@ _Static_assert(sizeof(struct instance_key) == 16, "ABI");
 struct policy {
 	__u8 datagrams;
 	__u8 dscp;
-	__u8 pad[2];
+	__u8 continues; /* connections whose process dies go on at another instance */
+	__u8 pad;
 };
 _Static_assert(sizeof(struct policy) == 4, "ABI");
+
+enum adopt_options { ADOPT_SACK = 1, ADOPT_TIMESTAMPS = 2, ADOPT_SCALES = 4 };
+
+/* A connection that is to begin in the middle, keyed by its flow's first socketID, docs/protocol.md §6.5. */
+struct adoption {
+	__u64 until;        /* CLOCK_MONOTONIC, ns */
+	__u8  seq[4];       /* of the segment that begins it */
+	__u8  ack[4];
+	__u32 tsval;        /* host order, as are all that follow */
+	__u32 tsecr;
+	__u16 mss;
+	__u8  client_scale;
+	__u8  server_scale;
+	__u8  options;
+	__u8  pad[3];
+};
+_Static_assert(sizeof(struct adoption) == 32, "ABI");
 
 struct fragment_key {
 	__u8  src[16];
@@ -127,11 +207,12 @@ struct fragment {
 	__u8 src[16];
 	__u8 dst[16];
 	__u32 word;      /* network order as it stood in the first fragment; 0: leave */
-	__u32 pad;
+	__u8  slot;
+	__u8  pad[3];
 };
 _Static_assert(sizeof(struct fragment) == 40, "ABI");
 
-enum event_kind { EVENT_REFUSED = 1, EVENT_MESSAGE = 2 };
+enum event_kind { EVENT_REFUSED = 1, EVENT_MESSAGE = 2, EVENT_STRAY = 3, EVENT_ANSWERED = 4, EVENT_DIED = 5 };
 
 #define EVENT_DATA 1536
 

@@ -29,6 +29,11 @@ enum host_reason {
 	HOST_HOP_LIMIT,       /* a bounce that has gone round too often */
 	HOST_CONNECTING,      /* a packet that a connecting flow cannot use yet */
 	HOST_UNUSABLE_ERROR,  /* an ICMPv6 error that quotes no flow */
+	HOST_BLOCKED,         /* for or from a flow whose peer is gone, docs/protocol.md §6.4 */
+	HOST_RETIRED,         /* for a socketID that a flow gave up lately */
+	HOST_METERED,         /* the daemon gets no more of its kind at once */
+	HOST_ADOPTING,        /* before the segment that begins an adopted connection */
+	HOST_NOT_ADOPTED,     /* that segment, where nobody listens or the kernel says no: answered with RST */
 	/* Not drops: consumed or answered. */
 	HOST_BOUNCED,         /* returned to the service prefix */
 	HOST_REFUSED,         /* answered with ICMPv6 code 4 */
@@ -38,6 +43,10 @@ enum host_reason {
 	HOST_RESET,           /* answered with RST */
 	HOST_DAEMON_AWAY,     /* would have been handed to the daemon, which does not read */
 	HOST_CUT_OFF,         /* FIN of a process that died, made an RST or taken away */
+	HOST_STRAY,           /* for a socketID that nobody knows, handed to the daemon */
+	HOST_ELSEWHERE,       /* sent by another uplink than the routing table chose */
+	HOST_ADOPTED,         /* segments that began, or may have begun, an adopted connection */
+	HOST_DIED,            /* FIN or RST of a process that died, taken away: the flow goes on elsewhere */
 	HOST_REASONS
 };
 

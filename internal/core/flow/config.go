@@ -10,9 +10,6 @@ import (
 // SetTold says whether somebody acts on Tell outputs.
 func (m *Machine) SetTold(told bool) { m.told = told }
 
-// SetUplink gives an uplink its locator. Flows do not store it: a move is this one write.
-func (m *Machine) SetUplink(n int, u Uplink) { m.uplinks[n] = u }
-
 // AcceptLocator says whether what arrives for the locator is ours.
 func (m *Machine) AcceptLocator(l sid.Locator, accept bool) { m.locators[l] = accept }
 

@@ -26,16 +26,20 @@ const (
 	Connecting State = iota // a client's, nobody has answered
 	HalfOpen                // a TCP server's, the client has not spoken since the SYN-ACK
 	Bound                   // both ends know each other's socketID
-	Closed                  // its socketID is nobody's
+	Blocked                 // the peer is gone, the data path stands still
+	Closed                  // its socketIDs are nobody's
 )
 
-func (s State) String() string { return [...]string{"connecting", "half-open", "bound", "closed"}[s] }
+func (s State) String() string {
+	return [...]string{"connecting", "half-open", "bound", "blocked", "closed"}[s]
+}
 
 // next lists the legal moves.
 var next = map[State][]State{
-	Connecting: {Bound, Closed},
-	HalfOpen:   {Bound, Closed},
-	Bound:      {Closed},
+	Connecting: {Bound, Blocked, Closed},
+	HalfOpen:   {Bound, Blocked, Closed},
+	Bound:      {Connecting, Blocked, Closed}, // a datagram flow may connect anew
+	Blocked:    {Bound, Connecting, Closed},
 }
 
 // tuple is a flow as its socket sees it; what a datagram flow must ignore is zero: the remote port at a client,
@@ -46,26 +50,42 @@ type tuple struct {
 	proto         sid.Proto
 }
 
+// An entry is one socketID under which a flow is reached.
+type entry struct {
+	*Conn
+	id    sid.SocketID
+	peer  netip.Addr // the only source that is accepted once bound; invalid: any peer
+	state State
+	slot  int // from which an attempt to connect left
+}
+
 // A Conn is one flow.
 type Conn struct {
-	ID    sid.SocketID
+	ID    sid.SocketID // under which it leaves
 	Role  Role
 	state State
 	tuple
-	peer   netip.Addr // on the wire; the service address until bound
-	isn    uint32
-	ports  [2]uint16 // the first and the last local port of a datagram server's answers
-	policy Policy
-	finOut bool
-	finIn  bool
-	rst    bool
-	seen   time.Time
-	spoke  time.Time // when its socket last sent
-	owner  uint64    // cookie of the socket of a client's datagram flow
+	entries []*entry // the oldest first
+	slot    int
+	retried bool       // began again by Steer: its answer is told
+	steered bool       // no flood evicts it
+	peer    netip.Addr // on the wire; the service address until bound
+	isn     uint32
+	ports   [2]uint16 // the first and the last local port of a datagram server's answers
+	policy  Policy
+	finOut  bool
+	finIn   bool
+	rst     bool
+	seen    time.Time
+	spoke   time.Time // when its socket last sent
+	owner   uint64    // cookie of the socket of a client's datagram flow
 }
 
-// become changes the state; an illegal move is our bug, never the peer's.
+// become changes the state; an illegal move is our bug, never the peer's. Staying is no move.
 func (c *Conn) become(s State) {
+	if c.state == s {
+		return
+	}
 	if !slices.Contains(next[c.state], s) {
 		panic(fmt.Sprintf("flow: %v -> %v", c.state, s))
 	}
@@ -95,8 +115,29 @@ func (m *Machine) begin(now time.Time, p *packet, t tuple, c Conn) *Conn {
 	if c.Role == Client && p.proto != sid.TCP {
 		c.owner = p.socket
 	}
-	m.bySocket[c.ID], m.byTuple[t] = &c, &c
+	m.byTuple[t] = &c
+	m.enter(&c, &entry{id: c.ID, state: c.state, slot: c.slot})
+	if c.state != Connecting {
+		c.entries[0].peer = c.peer
+	}
 	return &c
+}
+
+// enter makes e the flow's newest entry.
+func (m *Machine) enter(c *Conn, e *entry) {
+	e.Conn = c
+	c.entries = append(c.entries, e)
+	m.bySocket[e.id] = e
+}
+
+// spoken: the client of a half-open flow has.
+func (c *Conn) spoken() {
+	c.become(Bound)
+	for _, e := range c.entries {
+		if e.state == HalfOpen {
+			e.state = Bound
+		}
+	}
 }
 
 // orphaned: the socket of a datagram flow is gone and another one has its port, which was silent meanwhile:
@@ -107,7 +148,9 @@ func (c *Conn) orphaned(now time.Time, socket uint64) bool {
 
 func (m *Machine) end(c *Conn) {
 	c.become(Closed)
-	delete(m.bySocket, c.ID)
+	for _, e := range c.entries {
+		delete(m.bySocket, e.id)
+	}
 	if m.byTuple[c.tuple] == c {
 		delete(m.byTuple, c.tuple)
 	}
@@ -115,7 +158,7 @@ func (m *Machine) end(c *Conn) {
 
 // Flows calls f for each flow until it returns false.
 func (m *Machine) Flows(f func(*Conn, State) bool) {
-	for _, c := range m.bySocket {
+	for _, c := range m.byTuple {
 		if !f(c, c.state) {
 			return
 		}

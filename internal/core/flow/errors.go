@@ -45,10 +45,14 @@ func (p *packet) rewriteError(src, dst, innerSrc, innerDst netip.Addr) {
 }
 
 // errorIn: what the flow sent did not arrive.
-func (m *Machine) errorIn(p *packet, c *Conn) {
+func (m *Machine) errorIn(p *packet, c *entry) {
 	q, ok := p.quoted()
 	if !ok || q.src != p.dst || q.proto != c.proto {
 		m.drop("drop_unusable_error")
+		return
+	}
+	if c.state == Blocked {
+		m.drop("drop_blocked")
 		return
 	}
 	from := p.src
@@ -66,7 +70,7 @@ func (m *Machine) errorIn(p *packet, c *Conn) {
 }
 
 // errorOut: a local socket is gone, or this host cannot take what came.
-func (m *Machine) errorOut(p *packet, up Uplink) {
+func (m *Machine) errorOut(p *packet, here int) {
 	q, ok := p.quoted()
 	if !ok {
 		m.drop("drop_unusable_error")
@@ -77,20 +81,26 @@ func (m *Machine) errorOut(p *packet, up Uplink) {
 	if m.isService(q.src) {
 		t = clientTuple(&seen)
 	}
-	c := m.byTuple[t]
+	c, hand := m.byTuple[t], m.at(here)
 	if c != nil && c.state == HalfOpen {
-		c = nil // its entry is not where errors look
+		c = nil // nobody has spoken yet
 	}
 	switch {
+	case c != nil && c.state == Blocked:
+		m.drop("drop_blocked")
+	case c != nil && c.state == Bound && hand < 0 && m.slots[c.slot].uplink == 0:
+		m.drop("drop_no_uplink")
 	case c != nil && c.state == Bound:
-		self := up.Locator.Addr(uint64(c.ID))
+		self := m.slots[c.slot].locator.Addr(uint64(c.ID))
 		p.rewriteError(self, c.peer, c.peer, self)
-		m.pass(p.b)
-	case c == nil && m.isService(q.dst) && m.isPeer(q.src):
-		self := up.Locator.Addr(sid.Low(q.dst)) // no flow yet: the instance itself answers
-		p.rewriteError(self, p.dst, q.src, self)
-		m.pass(p.b)
-	default:
+		m.by(c.slot, here, "", p.b)
+	case c != nil || !m.isService(q.dst) || !m.isPeer(q.src):
 		m.drop("drop_leak")
+	case hand < 0:
+		m.drop("drop_no_uplink")
+	default:
+		self := m.slots[hand].locator.Addr(sid.Low(q.dst)) // no flow yet: the instance itself answers
+		p.rewriteError(self, q.src, q.src, self)
+		m.pass(p.b)
 	}
 }

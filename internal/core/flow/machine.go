@@ -31,19 +31,24 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	Pass     Verdict = iota // it goes on, perhaps changed
-	Drop                    // it ends here
-	SendBack                // it became an answer, on the link on which it came
-	Tell                    // it ends here, and the owner of the machine is to act on it
+	Pass      Verdict = iota // it goes on, perhaps changed
+	Drop                     // it ends here
+	SendBack                 // it became an answer, on the link on which it came
+	Tell                     // it ends here, and the owner of the machine is to act on it
+	Elsewhere                // it leaves by another uplink than the one at hand
+	Swallow                  // it ends here, and its sender believes it sent
 )
 
-func (v Verdict) String() string { return [...]string{"pass", "drop", "send back", "tell"}[v] }
+func (v Verdict) String() string {
+	return [...]string{"pass", "drop", "send back", "tell", "elsewhere", "swallow"}[v]
+}
 
 // An Output is what became of one packet. Reason names the counter of the edge that moves; a packet that
 // passes has none.
 type Output struct {
 	Verdict Verdict
 	Reason  string
+	Uplink  int // of Elsewhere
 	Data    []byte
 }
 
@@ -79,15 +84,20 @@ type Config struct {
 type Machine struct {
 	cfg       Config
 	told      bool // somebody acts on what it tells
-	uplinks   map[int]Uplink
+	slots     [slots]slot
 	locators  map[sid.Locator]bool
 	admitted  map[instance]bool
 	services  map[sid.Suffix]*service
 	policies  map[netip.Addr]Policy
-	bySocket  map[sid.SocketID]*Conn
+	bySocket  map[sid.SocketID]*entry
 	byTuple   map[tuple]*Conn
 	fragments map[fragment]rewritten
+	retired   map[sid.SocketID]time.Time // what flows gave up
+	strays    map[sid.SocketID]time.Time // what nobody knows, since when
+	answers   [][]byte                   // to what Steer began again
 	out       []Output
+
+	retirements uint64 // of slots
 }
 
 type instance struct {
@@ -110,20 +120,22 @@ type fragment struct {
 type rewritten struct {
 	src, dst netip.Addr
 	word     uint32
+	slot     int
 }
 
 // New returns a machine without uplinks, services and flows.
 func New(cfg Config) *Machine {
 	return &Machine{
 		cfg:       cfg,
-		uplinks:   map[int]Uplink{},
 		locators:  map[sid.Locator]bool{},
 		admitted:  map[instance]bool{},
 		services:  map[sid.Suffix]*service{},
 		policies:  map[netip.Addr]Policy{},
-		bySocket:  map[sid.SocketID]*Conn{},
+		bySocket:  map[sid.SocketID]*entry{},
 		byTuple:   map[tuple]*Conn{},
 		fragments: map[fragment]rewritten{},
+		retired:   map[sid.SocketID]time.Time{},
+		strays:    map[sid.SocketID]time.Time{},
 	}
 }
 

@@ -35,22 +35,52 @@ func (m *Machine) fromWire(now time.Time, p *packet) {
 
 // toFlow: the low half of the destination is a socketID.
 func (m *Machine) toFlow(now time.Time, p *packet) {
-	c := m.bySocket[sid.SocketID(sid.Low(p.dst))]
+	e := m.bySocket[sid.SocketID(sid.Low(p.dst))]
 	switch {
-	case c == nil:
-		m.reset(p, "drop_no_flow_in")
+	case e == nil:
+		m.unknown(now, p)
 	case p.isError():
-		m.errorIn(p, c)
+		m.errorIn(p, e)
 	case p.proto == sid.UDP && p.dport == sid.Port:
 		m.message(p)
-	case p.proto != c.proto || !m.portsFit(p, c):
+	case p.proto != e.proto || !m.portsFit(p, e.Conn):
 		m.drop("drop_bad_port")
-	case c.state == Connecting:
-		m.answered(now, p, c)
-	case p.src != c.peer:
-		m.stranger(p)
+	case p.src == e.peer:
+		m.deliver(now, p, e)
+	case e.state == Blocked:
+		m.drop("drop_blocked")
+	case e.state == Connecting:
+		m.answered(now, p, e)
+	case !e.peer.IsValid() && m.isPeer(p.src):
+		m.deliver(now, p, e) // accepted before the peer's address is known
 	default:
-		m.deliver(now, p, c)
+		m.stranger(p)
+	}
+}
+
+// unknown: no flow has the socketID. What a flow gave up lately gets no answer; the senders of other packets are
+// told, and reset when that does not help.
+func (m *Machine) unknown(now time.Time, p *packet) {
+	id := sid.SocketID(sid.Low(p.dst))
+	since, known := m.strays[id]
+	switch at, ok := m.retired[id]; {
+	case p.proto == sid.UDP && p.dport == sid.Port:
+		m.message(p)
+	case ok && now.Sub(at) < RetiredFor:
+		m.drop("drop_retired")
+	case p.isError() || p.isSYNACK() || p.flags&rst != 0 || p.piece == laterPiece:
+		m.reset(p, "drop_no_flow_in")
+	case known && now.Sub(since) > StrayFor:
+		m.reset(p, "drop_no_flow_in")
+	default:
+		if !known {
+			m.strays[id] = now
+		}
+		if m.told {
+			m.out = append(m.out, Output{Verdict: Tell, Reason: "stray", Data: p.b})
+			return
+		}
+		m.reset(p, "drop_no_flow_in")
 	}
 }
 
@@ -73,11 +103,11 @@ func (m *Machine) portsFit(p *packet, c *Conn) bool {
 }
 
 // answered: something came for a flow that nobody has answered yet.
-func (m *Machine) answered(now time.Time, p *packet, c *Conn) {
+func (m *Machine) answered(now time.Time, p *packet, c *entry) {
 	tcp := p.proto == sid.TCP
 	switch {
 	case tcp && p.flags&rst != 0:
-		m.refusedBy(p, c)
+		m.refusedBy(p, c.Conn)
 	case tcp && (!p.isSYNACK() || p.ack != c.isn+1):
 		m.drop("drop_connecting")
 	case !m.isPeer(p.src):
@@ -86,11 +116,23 @@ func (m *Machine) answered(now time.Time, p *packet, c *Conn) {
 		m.deliver(now, p, c)
 	case p.piece == laterPiece:
 		m.drop("drop_connecting")
+	case c.Conn.state != Connecting:
+		m.stranger(p) // another attempt of the flow was answered
 	default:
-		c.peer = p.src
-		c.become(Bound)
+		m.bind(p, c)
 		m.deliver(now, p, c)
 	}
+}
+
+// bind makes the sender the peer, and the attempt that it answered the flow's own.
+func (m *Machine) bind(p *packet, c *entry) {
+	c.peer, c.Conn.peer, c.Conn.ID = p.src, p.src, c.id
+	if c.retried {
+		c.Conn.slot = c.slot
+		m.answers = append(m.answers, p.b)
+	}
+	c.state = Bound
+	c.become(Bound)
 }
 
 // refusedBy: an RST to a SYN is a refusal like code 4.
@@ -112,13 +154,13 @@ func (m *Machine) stranger(p *packet) {
 	}
 }
 
-func (m *Machine) deliver(now time.Time, p *packet, c *Conn) {
+func (m *Machine) deliver(now time.Time, p *packet, c *entry) {
 	c.seen = now
 	if p.proto == sid.TCP {
 		c.finIn = c.finIn || p.flags&fin != 0
 		c.rst = c.rst || p.flags&rst != 0
 		if c.state == HalfOpen && p.flags&(syn|rst) == 0 {
-			c.become(Bound)
+			c.spoken()
 		}
 	}
 	p.rewrite(c.remote, c.local)
@@ -137,6 +179,8 @@ func (m *Machine) toService(p *packet) {
 		m.drop("drop_not_admitted")
 	case !ok:
 		m.drop("drop_bad_source")
+	case s != nil && s.live > 0 && p.proto == sid.UDP && p.dport == sid.Port:
+		m.message(p) // an unresolved RSYN
 	case s != nil && m.mayEnter(p, s):
 		p.rewrite(src, s.upper.Addr(sid.Low(p.dst)))
 		m.pass(p.b)

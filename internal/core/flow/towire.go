@@ -15,60 +15,74 @@ const (
 
 // fromHost handles what local sockets send. No service or identity address leaves as a source.
 func (m *Machine) fromHost(now time.Time, p *packet, in Packet) {
-	ours := m.isService(p.src) || m.isIdentity(p.src)
+	identity := m.isIdentity(p.src)
+	ours := m.isService(p.src) || identity
 	switch {
-	case !ours && !m.isService(p.dst) && !m.isPeer(p.dst), !ours && in.Forwarded:
+	case !ours && (in.Forwarded || !m.isService(p.dst) && !m.isPeer(p.dst)):
 		m.pass(p.b)
-		return
 	case !p.transport():
 		m.drop("drop_malformed")
-		return
-	case !m.isService(p.dst) && !m.isService(p.src) && !p.isError():
-		m.fromSelf(p)
-		return
-	}
-	up, ok := m.uplinks[in.Uplink]
-	switch {
-	case !ok || up.Locator == 0:
-		m.drop("drop_no_uplink")
+	case !ours && m.fromSelf(p, in.Uplink):
+	case ours && p.isError():
+		m.errorOut(p, in.Uplink)
+	case identity && !m.isService(p.dst):
+		m.fromIdentity(p)
 	case p.piece == laterPiece:
-		m.laterPiece(p)
-	case p.isError() && ours:
-		m.errorOut(p, up)
+		m.laterPiece(p, in.Uplink)
 	case m.isService(p.dst):
-		m.fromClient(now, p, up)
-	case m.isService(p.src):
-		m.fromServer(now, p, up)
+		m.fromClient(now, p, in.Uplink)
 	default:
-		m.pass(p.b)
+		m.fromServer(now, p, in.Uplink)
 	}
 }
 
-// fromSelf: an address of the host itself as source, a flow's address as destination.
-func (m *Machine) fromSelf(p *packet) {
-	identity := m.isIdentity(p.src)
-	speaks := p.proto == sid.TCP || p.proto == sid.UDP || p.isEcho(echoRequest)
+// fromSelf: the source is neither a service nor an identity. It reports false for a client that chose its own.
+func (m *Machine) fromSelf(p *packet, here int) bool {
+	service, peer := m.isService(p.dst), m.isPeer(p.src)
+	message := p.proto == sid.UDP && p.dport == sid.Port && (!service || p.sport == sid.Port && m.inAS(p.src))
 	switch {
-	case identity && (!m.isPeer(p.dst) || !speaks):
+	case message:
+		m.messageOut(p, here)
+	case peer && m.bySocket[sid.SocketID(sid.Low(p.src))] != nil:
+		m.pass(p.b) // written on another uplink
+	case service && peer:
 		m.drop("drop_leak")
-	case !speaks, p.proto == sid.UDP && p.dport == sid.Port && !identity:
-		m.pass(p.b)
-	default:
+	case service:
+		return false
+	case p.proto == sid.TCP || p.proto == sid.UDP || p.isEcho(echoRequest):
 		m.dialled(p)
+	default:
+		m.pass(p.b)
 	}
+	return true
+}
+
+// messageOut sends what a host stack made by the uplink of its source.
+func (m *Machine) messageOut(p *packet, here int) {
+	s := m.of(sid.LocatorOf(p.src))
+	m.by(s, here, "", p.b)
+}
+
+// fromIdentity: a client's socket, and no service as destination.
+func (m *Machine) fromIdentity(p *packet) {
+	if m.isPeer(p.dst) && (p.proto == sid.TCP || p.proto == sid.UDP || p.isEcho(echoRequest)) {
+		m.dialled(p)
+		return
+	}
+	m.drop("drop_leak")
 }
 
 // dialled: a program sends to an address that it once saw as a peer.
 func (m *Machine) dialled(p *packet) {
 	if p.isSYN() && m.told {
-		m.out = append(m.out, Output{Tell, "drop_dialled_peer", refusal(p, p.dst, 3)})
+		m.out = append(m.out, Output{Verdict: Tell, Reason: "drop_dialled_peer", Data: refusal(p, p.dst, 3)})
 		return
 	}
 	m.drop("drop_dialled_peer")
 }
 
 // fromClient: the destination is a service.
-func (m *Machine) fromClient(now time.Time, p *packet, up Uplink) {
+func (m *Machine) fromClient(now time.Time, p *packet, here int) {
 	if p.proto != sid.TCP && p.proto != sid.UDP && !p.isEcho(echoRequest) {
 		m.drop("drop_leak")
 		return
@@ -83,61 +97,80 @@ func (m *Machine) fromClient(now time.Time, p *packet, up Uplink) {
 		m.end(c)
 		c = nil
 	}
-	policy := m.policies[p.dst]
+	policy, hand := m.policies[p.dst], m.at(here)
 	switch {
 	case c != nil:
-		m.known(now, p, c, up)
+		m.known(now, p, c, here)
 	case p.proto == sid.TCP && !p.isSYN():
 		m.drop("drop_no_flow_out")
+	case hand < 0:
+		m.drop("drop_no_uplink")
 	case policy.Datagrams == Unset && p.proto == sid.UDP && m.isService(p.src):
-		m.stateless(p, up)
+		m.stateless(p, hand)
 	default:
-		m.known(now, p, m.begin(now, p, t, Conn{Role: Client, state: Connecting, policy: policy}), up)
+		m.known(now, p, m.begin(now, p, t, Conn{Role: Client, state: Connecting, policy: policy, slot: hand}), here)
 	}
 }
 
 // fromServer: the source is a service, the destination the frozen address of a peer.
-func (m *Machine) fromServer(now time.Time, p *packet, up Uplink) {
+func (m *Machine) fromServer(now time.Time, p *packet, here int) {
 	if p.proto != sid.TCP && p.proto != sid.UDP && !p.isEcho(echoReply) {
 		m.drop("drop_leak")
 		return
 	}
 	t := serverTuple(p)
-	c := m.byTuple[t]
+	c, hand := m.byTuple[t], m.at(here)
 	switch {
 	case c != nil:
 		c.ports[1] = p.sport
-		m.known(now, p, c, up)
+		m.known(now, p, c, here)
+	case m.isPeer(p.dst) && p.isSYN():
+		m.dialled(p)
 	case m.isPeer(p.dst):
-		m.newServer(now, p, t, up)
-	case p.proto == sid.UDP && m.inAS(p.dst) && sid.Low(p.dst) != sid.HostSuffix:
-		m.stateless(p, up)
-	default:
+		m.newServer(now, p, t, here)
+	case p.proto != sid.UDP || !m.inAS(p.dst) || sid.Low(p.dst) == sid.HostSuffix:
 		m.drop("drop_leak")
+	case hand < 0:
+		m.drop("drop_no_uplink")
+	default:
+		m.stateless(p, hand)
 	}
 }
 
-func (m *Machine) newServer(now time.Time, p *packet, t tuple, up Uplink) {
-	c := Conn{Role: Server, state: Bound, policy: m.policies[p.src]}
-	if p.proto == sid.TCP {
-		switch {
-		case p.isSYN():
-			m.dialled(p)
-			return
-		case p.flags&rst != 0:
-			m.stateless(p, up) // a connecting client is refused
-			return
-		case !p.isSYNACK():
-			m.drop("drop_no_flow_out")
-			return
-		}
+func (m *Machine) newServer(now time.Time, p *packet, t tuple, here int) {
+	c := Conn{Role: Server, state: Bound, policy: m.policies[p.src], slot: m.at(here)}
+	switch {
+	case c.slot < 0:
+		m.drop("drop_no_uplink")
+		return
+	case p.proto != sid.TCP:
+	case p.flags&rst != 0:
+		m.stateless(p, c.slot) // a connecting client is refused
+		return
+	case !p.isSYNACK():
+		m.drop("drop_no_flow_out")
+		return
+	default:
 		c.state = HalfOpen
 	}
-	m.known(now, p, m.begin(now, p, t, c), up)
+	m.known(now, p, m.begin(now, p, t, c), here)
 }
 
-// known sends a packet of a flow.
-func (m *Machine) known(now time.Time, p *packet, c *Conn, up Uplink) {
+// known sends a packet of a flow by its own uplink. Where that is gone it leaves by the one at hand, with the old
+// locator, which is what the peer takes until it hears of the new one.
+func (m *Machine) known(now time.Time, p *packet, c *Conn, here int) {
+	if c.state == Blocked {
+		m.out = append(m.out, Output{Verdict: Swallow, Reason: "drop_blocked"})
+		return
+	}
+	by := c.slot
+	if m.slots[by].uplink == 0 {
+		by = m.at(here)
+	}
+	if by < 0 {
+		m.drop("drop_no_uplink")
+		return
+	}
 	c.seen, c.spoke = now, now
 	if p.proto == sid.TCP && p.flags&fin != 0 && p.dying && c.Role == Server {
 		p.cutOff()
@@ -146,7 +179,8 @@ func (m *Machine) known(now time.Time, p *packet, c *Conn, up Uplink) {
 		c.finOut = c.finOut || p.flags&fin != 0
 		c.rst = c.rst || p.flags&rst != 0
 	}
-	m.leave(p, up.MTU, up.Locator.Addr(uint64(c.ID)), c.peer, c.policy.DSCP)
+	m.leave(p, m.slots[by].mtu, m.slots[c.slot].locator.Addr(uint64(c.ID)), c.peer, c.policy.DSCP, c.slot)
+	m.by(by, here, p.note, p.b)
 }
 
 // cutOff: the kernel ends the connection of a process that died as if all had been said. An RST takes the place
@@ -162,12 +196,14 @@ func (p *packet) cutOff() {
 }
 
 // stateless leaves as the instance itself: its suffix stands for it.
-func (m *Machine) stateless(p *packet, up Uplink) {
-	m.leave(p, up.MTU, up.Locator.Addr(sid.Low(p.src)), p.dst, 0)
+func (m *Machine) stateless(p *packet, hand int) {
+	s := &m.slots[hand]
+	m.leave(p, s.mtu, s.locator.Addr(sid.Low(p.src)), p.dst, 0, -1)
+	m.pass(p.b)
 }
 
 // leave writes the wire addresses. An unresolved packet's flow label is its retry count: 0 here.
-func (m *Machine) leave(p *packet, mtu uint16, src, dst netip.Addr, dscp uint8) {
+func (m *Machine) leave(p *packet, mtu uint16, src, dst netip.Addr, dscp uint8, slot int) {
 	word := p.word
 	if m.isService(dst) {
 		word &^= labelMask
@@ -176,17 +212,16 @@ func (m *Machine) leave(p *packet, mtu uint16, src, dst netip.Addr, dscp uint8) 
 		word = word&^dscpMask | uint32(dscp)<<22
 	}
 	if p.piece == firstPiece {
-		m.fragments[fragment{p.src, p.dst, p.id}] = rewritten{src, dst, word}
+		m.fragments[fragment{p.src, p.dst, p.id}] = rewritten{src, dst, word, slot}
 	}
 	if p.proto == sid.TCP && p.flags&syn != 0 && mtu >= 1280 {
 		p.clampMSS(mtu - ip6Len - tcpLen)
 	}
 	p.setWord(word)
 	p.rewrite(src, dst)
-	m.out = append(m.out, Output{Verdict: Pass, Reason: p.note, Data: p.b})
 }
 
-func (m *Machine) laterPiece(p *packet) {
+func (m *Machine) laterPiece(p *packet, here int) {
 	r, ok := m.fragments[fragment{p.src, p.dst, p.id}]
 	if !ok {
 		m.drop("drop_fragment")
@@ -194,7 +229,7 @@ func (m *Machine) laterPiece(p *packet) {
 	}
 	p.setWord(r.word)
 	p.rewrite(r.src, r.dst)
-	m.pass(p.b)
+	m.by(r.slot, here, "", p.b)
 }
 
 // clampMSS lowers the MSS of a SYN or SYN-ACK to limit.

@@ -1,0 +1,82 @@
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/sid"
+)
+
+// Send sends a message between host stacks: UDP from port 23727 to port 23727, from an address of ours, out
+// of the interface of its locator or, when that is retired, of any. Where to is a service, retry goes into the
+// flow label and a service router finds the instance.
+func (e *Edge) Send(from, to netip.Addr, retry uint8, payload []byte) error {
+	packet := message(from, to, retry, payload)
+	ifindex, err := e.uplinkOf(sid.LocatorOf(from))
+	if err != nil {
+		return fmt.Errorf("host edge: send from %v: %w", from, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sockets.network < 0 {
+		if e.sockets.network, err = rawSocket(0); err != nil {
+			return err
+		}
+	}
+	err = e.sendBy(ifindex, packet, to)
+	if ifindex != 0 && errors.Is(err, unix.ENETUNREACH) {
+		err = e.sendBy(0, packet, to) // no route there: the programs send it by its uplink all the same
+	}
+	if err != nil {
+		return fmt.Errorf("host edge: send %d bytes from %v to %v: %w", len(payload), from, to, err)
+	}
+	return nil
+}
+
+// sendBy sends a whole packet out of the interface, or of the one that the routing table says.
+func (e *Edge) sendBy(ifindex int, packet []byte, to netip.Addr) error {
+	var oob []byte
+	if ifindex != 0 {
+		oob = unix.PktInfo6(&unix.Inet6Pktinfo{Ifindex: uint32(ifindex)})
+	}
+	return unix.Sendmsg(e.sockets.network, packet, oob, &unix.SockaddrInet6{Addr: to.As16()}, unix.MSG_DONTWAIT)
+}
+
+// uplinkOf is the interface that has the locator now, 0 where none has.
+func (e *Edge) uplinkOf(l sid.Locator) (int, error) {
+	slots, err := e.slots()
+	if err != nil {
+		return 0, err
+	}
+	for i := range slots {
+		if slots[i].locator() == l {
+			return int(slots[i].Ifindex), nil
+		}
+	}
+	return 0, nil
+}
+
+// message is the whole IPv6 packet.
+func message(from, to netip.Addr, retry uint8, payload []byte) []byte {
+	b := make([]byte, ip6Len+udpLen, ip6Len+udpLen+len(payload))
+	binary.BigEndian.PutUint32(b, 6<<28|uint32(retry&3))
+	binary.BigEndian.PutUint16(b[4:], uint16(udpLen+len(payload)))
+	b[6], b[7] = unix.IPPROTO_UDP, 64
+	src, dst := from.As16(), to.As16()
+	copy(b[8:], src[:])
+	copy(b[24:], dst[:])
+	binary.BigEndian.PutUint16(b[ip6Len:], sid.Port)
+	binary.BigEndian.PutUint16(b[ip6Len+2:], sid.Port)
+	binary.BigEndian.PutUint16(b[ip6Len+4:], uint16(udpLen+len(payload)))
+	b = append(b, payload...)
+	sum := checksum(b)
+	if sum == 0 {
+		sum = 0xffff
+	}
+	binary.BigEndian.PutUint16(b[ip6Len+6:], sum)
+	return b
+}
