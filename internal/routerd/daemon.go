@@ -40,7 +40,7 @@ type daemon struct {
 
 	forwarding forwarding // before us
 	routes     *routes
-	resolver   *router.Resolver // nil where this is no service router
+	resolver   *router.Resolver // the data plane; nil at a network router whose kernel cannot have it
 	prober     *prober          // nil before the first Joined
 
 	gauges     gauges
@@ -116,17 +116,19 @@ func (d *daemon) open() (err error) {
 	if d.relay, err = newRelay(d.ctx, to, d.log); err != nil {
 		return fmt.Errorf("relay of the control channel: %w", err)
 	}
-	if d.cfg.Service {
-		if err := d.openResolver(); err != nil {
-			return err
-		}
+	switch err := d.openResolver(); {
+	case err == nil:
+	case d.cfg.Service:
+		return err
+	default:
+		d.log.Warn("flows to hosts that leave this router for another are not sent after them", "error", err)
 	}
 	return d.watchLinks()
 }
 
 // openResolver loads the data plane, or adopts it.
 func (d *daemon) openResolver() (err error) {
-	if err := features.Missing("a service router", features.Probe(), func(f features.Feature) bool { return f.Router }); err != nil {
+	if err := features.Missing("a router's data plane", features.Probe(), func(f features.Feature) bool { return f.Router }); err != nil {
 		return err
 	}
 	if err := bpffs.Mount(d.cfg.BPFFS); err != nil {
@@ -144,7 +146,7 @@ func (d *daemon) openResolver() (err error) {
 	if err != nil {
 		return err
 	}
-	if d.resolver, err = router.Open(router.Config{Pin: pin, NoTCX: d.cfg.NoTCX}); err != nil {
+	if d.resolver, err = router.Open(router.Config{Pin: pin, Plain: !d.cfg.Service, NoTCX: d.cfg.NoTCX}); err != nil {
 		return err
 	}
 	d.generation, d.locator, d.space.AS = d.resolver.Generation(), d.resolver.Locator(), d.resolver.AS()

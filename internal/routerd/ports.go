@@ -51,7 +51,7 @@ func (d *daemon) link(update netlink.LinkUpdate) {
 
 func (d *daemon) attach(p *port) {
 	if err := d.resolver.Attach(p.ifindex); err != nil {
-		d.log.Error("first packets that arrive at this port are not resolved", "port", p.name, "error", err)
+		d.log.Error("first packets that arrive at this port are not resolved, and none is sent after a host that moved", "port", p.name, "error", err)
 	}
 }
 

@@ -18,12 +18,13 @@ type naming struct {
 	triples   map[sid.Triple]bool
 	probes    map[sid.Locator]bool
 	redirects map[sid.Locator]bool
+	gone      map[sid.Locator]bool
 	errs      []error // the first of the snapshot's
 }
 
 func newNaming() *naming {
 	return &naming{routes: map[routeKey]bool{}, services: map[sid.ServiceID]bool{}, triples: map[sid.Triple]bool{},
-		probes: map[sid.Locator]bool{}, redirects: map[sid.Locator]bool{}}
+		probes: map[sid.Locator]bool{}, redirects: map[sid.Locator]bool{}, gone: map[sid.Locator]bool{}}
 }
 
 // order obeys one order of the stream.
@@ -64,6 +65,7 @@ func (d *daemon) apply(r *apiv1.Rules) error {
 	var errs []error
 	each(r.Routes, &errs, func(x *apiv1.Route) error { return d.applyRoute(x, false) })
 	each(r.Redirects, &errs, d.applyRedirect)
+	each(r.Gone, &errs, d.applyGone)
 	each(r.Resolutions, &errs, d.applyResolution)
 	each(r.Services, &errs, d.applyService)
 	each(r.Probes, &errs, d.applyProbe)
@@ -167,6 +169,17 @@ func (d *daemon) applyRedirect(x *apiv1.Redirect) error {
 	return d.resolver.SetRedirect(from, sid.Locator(x.To))
 }
 
+func (d *daemon) applyGone(x *apiv1.Gone) error {
+	l := sid.Locator(x.Locator)
+	if d.resolver == nil {
+		return nil
+	}
+	if d.naming != nil && !x.Back {
+		d.naming.gone[l] = true
+	}
+	return d.resolver.SetGone(l, !x.Back)
+}
+
 // commit ends a snapshot: what it did not name goes.
 func (d *daemon) commit() error {
 	n := d.naming
@@ -202,6 +215,11 @@ func (d *daemon) commitResolver(n *naming) error {
 	for l := range d.resolver.Redirects() {
 		if !n.redirects[l] {
 			errs = append(errs, d.resolver.RemoveRedirect(l))
+		}
+	}
+	for l := range d.resolver.Gone() {
+		if !n.gone[l] {
+			errs = append(errs, d.resolver.SetGone(l, false))
 		}
 	}
 	return errors.Join(errs...)

@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 /* Raised when pinned maps of an older program could not be read by a newer one. */
-#define ROUTER_ABI 1
+#define ROUTER_ABI 2
 
 #define FANOUT 16   /* resolve.Fanout */
 #define MAX_DEPTH 8 /* resolve.MaxDepth */
@@ -18,7 +18,7 @@ struct router_config {
 	__u32 services;   /* the service prefix */
 	__u32 ready;      /* 0 until the first rules are complete: nothing is resolved or refused */
 	__u32 abi;
-	__u32 pad;
+	__u32 resolves; /* 0: a network router, which only sees to what was left */
 };
 _Static_assert(sizeof(struct router_config) == 40, "ABI");
 
@@ -81,6 +81,8 @@ enum router_reason {
 	ROUTER_FRAGMENT,       /* a later fragment for a service without an entry for any port */
 	ROUTER_TORN,           /* a node was missing twice while the table changed */
 	ROUTER_REWRITE,        /* a helper failed while the packet was changed */
+	ROUTER_GONE,           /* to a locator at which nobody is, answered with FAIL */
+	ROUTER_GONE_LIMITED,   /* the same, answered lately, or the bucket was empty */
 	ROUTER_REASONS
 };
 

@@ -9,7 +9,7 @@ import (
 // reasons are the names of enum router_reason, in its order.
 var reasons = [...]string{"none", "resolved", "redirected", "refused_unknown", "refused_forbidden",
 	"refused_no_instance", "refused_no_port", "dropped_refusal_limit", "expired_hop_limit", "dropped_malformed",
-	"dropped_icmp", "dropped_fragment", "dropped_torn", "dropped_rewrite"}
+	"dropped_icmp", "dropped_fragment", "dropped_torn", "dropped_rewrite", "answered_gone", "dropped_gone_limit"}
 
 // Counters returns how many packets met which fate, since the maps were made.
 func (r *Resolver) Counters() (map[string]uint64, error) {
@@ -36,7 +36,7 @@ type Usage struct {
 // Usage asks the kernel for the memory of the maps.
 func (r *Resolver) Usage() (Usage, error) {
 	u := Usage{Services: len(r.services), Instances: r.instances}
-	for _, m := range []*ebpf.Map{r.objs.Tables, r.objs.Services, r.objs.Redirects, r.objs.Config, r.objs.Buckets, r.objs.Drops} {
+	for _, m := range []*ebpf.Map{r.objs.Tables, r.objs.Services, r.objs.Redirects, r.objs.Gone, r.objs.Told, r.objs.Config, r.objs.Buckets, r.objs.Drops} {
 		info, err := m.Info()
 		if err != nil {
 			return u, err

@@ -1,4 +1,5 @@
-// Package router is the service router in the kernel: one tc program on each port that refines the
+// Package router is the router in the kernel: one tc program on each port that sends packets after hosts that have
+// moved, tells their senders where one is gone and, at a service router, refines the
 // destination of first packets or refuses them (docs/protocol.md §3.2, §3.5), and the tables that it
 // reads.
 //

@@ -5,6 +5,7 @@
 
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "../include/parse.h"
 #include "abi.h"
 
 struct {
@@ -39,9 +40,28 @@ struct {
 	__type(value, __u64);
 } redirects SEC(".maps");
 
+/* Locators that hosts have left for nowhere. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 16);
+	__type(key, __u64);
+	__type(value, __u8);
+} gone SEC(".maps");
+
+/* Who was told so last when, by the address of the sender's end of the flow. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, struct addr);
+	__type(value, __u64);
+} told SEC(".maps");
+
+enum { BUCKET_REFUSALS, BUCKET_FAILS, BUCKETS };
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, BUCKETS);
 	__type(key, __u32);
 	__type(value, struct bucket);
 } buckets SEC(".maps");

@@ -14,12 +14,13 @@ import (
 	"scaffold.dev/scaffold/sid"
 )
 
-const abi = 1 // ROUTER_ABI
+const abi = 2 // ROUTER_ABI
 
 // Config says what network the router serves and where its maps are pinned.
 type Config struct {
 	Space sid.Space // zero: that of the pinned rules, or none until SetSpace
 	Pin   string    // directory on a bpffs, made if need be; "" pins nothing
+	Plain bool      // a network router: resolves nothing, and only sees to what hosts have left
 	NoTCX bool      // attach by clsact filters, as kernels before 6.6 need it
 }
 
@@ -37,6 +38,7 @@ type Resolver struct {
 	tables    map[sid.Triple][]resolve.Node
 	services  map[sid.ServiceID]Service
 	redirects map[sid.Locator]sid.Locator
+	gone      map[sid.Locator]bool
 	instances int
 	writes    uint64
 }
@@ -53,6 +55,10 @@ func Open(cfg Config) (*Resolver, error) {
 	err := r.adopt()
 	if err == nil && cfg.Space != (sid.Space{}) {
 		err = r.SetSpace(cfg.Space)
+	}
+	if err == nil && r.config.As != 0 && r.config.Resolves != r.resolves() {
+		r.config.Resolves = r.resolves()
+		err = r.putConfig()
 	}
 	if err != nil {
 		r.Close(true)
@@ -113,7 +119,7 @@ func (r *Resolver) SetSpace(s sid.Space) error {
 	if r.config.As == as && r.config.Services == services {
 		return nil
 	}
-	r.config = resolveRouterConfig{As: as, Services: services, Abi: abi}
+	r.config = resolveRouterConfig{As: as, Services: services, Abi: abi, Resolves: r.resolves()}
 	return errors.Join(r.putConfig(), r.forget())
 }
 
@@ -129,7 +135,18 @@ func (r *Resolver) forget() error {
 	for l := range r.Redirects() {
 		errs = append(errs, r.RemoveRedirect(l))
 	}
+	for l := range r.Gone() {
+		errs = append(errs, r.SetGone(l, false))
+	}
 	return errors.Join(errs...)
+}
+
+// resolves is the program's switch.
+func (r *Resolver) resolves() uint32 {
+	if r.cfg.Plain {
+		return 0
+	}
+	return 1
 }
 
 // AS is the prefix of the locators, invalid before SetSpace.

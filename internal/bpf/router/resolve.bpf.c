@@ -2,8 +2,9 @@
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * resolve: tc ingress of each port of a service router. A first packet's destination is refined to an
- * instance, or the packet is refused; packets to a host that has moved follow it; docs/protocol.md §3.
+ * resolve: tc ingress of each port of a router. Packets to a host that has moved follow it, senders to one that
+ * is gone are told so; at a service router a first packet's destination is refined to an instance, or the packet
+ * is refused; docs/protocol.md §3.
  * It keeps nothing per flow, and leaves the forwarding to the kernel.
  */
 #include "../include/parse.h"
@@ -13,8 +14,9 @@
 #include "abi.h"
 #include "maps.h"
 #include "choice.h"
+#include "fail.h"
 
-#define TOKENS 20000 /* refusals a second and CPU, and as many at once */
+#define TOKENS 20000 /* answers of a kind a second and CPU, and as many at once */
 #define TOKEN_NS (1000000000ULL / TOKENS)
 
 #define ICMP6_EXCEEDED 3
@@ -23,11 +25,10 @@
 #define UNREACHABLE_NO_INSTANCE 3
 #define UNREACHABLE_NO_PORT 4
 
-/* take_token says whether this CPU may send another refusal. */
-static __always_inline int take_token(void)
+/* take_token says whether this CPU may send another answer of the kind. */
+static __always_inline int take_token(__u32 kind)
 {
-	__u32 zero = 0;
-	struct bucket *b = bpf_map_lookup_elem(&buckets, &zero);
+	struct bucket *b = bpf_map_lookup_elem(&buckets, &kind);
 
 	if (!b)
 		return 0;
@@ -57,7 +58,7 @@ static __always_inline int answer(struct __sk_buff *skb, struct packet *p, const
 
 	if (!answerable(p))
 		return drop(ROUTER_MALFORMED);
-	if (!take_token())
+	if (!take_token(BUCKET_REFUSALS))
 		return drop(ROUTER_LIMITED);
 	if (refuse(skb, ETH_HLEN, p, &from, code))
 		return drop(ROUTER_REWRITE);
@@ -90,7 +91,7 @@ static __always_inline int expire(struct __sk_buff *skb, struct packet *p, const
 
 	if (parse_transport(skb, p) || !answerable(p) || (p->proto == PROTO_ICMPV6 && p->type < ICMP6_ECHO))
 		return drop(ROUTER_MALFORMED);
-	if (!take_token())
+	if (!take_token(BUCKET_REFUSALS))
 		return drop(ROUTER_LIMITED);
 	if (refuse(skb, ETH_HLEN, p, &from, 0) || become_exceeded(skb))
 		return drop(ROUTER_REWRITE);
@@ -158,10 +159,30 @@ static __always_inline int resolve_first(struct __sk_buff *skb, struct packet *p
 	return answer(skb, p, c, UNREACHABLE_NO_PORT, ROUTER_NO_PORT);
 }
 
-static __always_inline int redirect(struct __sk_buff *skb, struct packet *p, __u64 locator)
+/* answer_gone is for flows of this network: others have the kernel's own answer, for want of a route. */
+static __always_inline int answer_gone(struct __sk_buff *skb, struct packet *p, const struct router_config *c)
+{
+	struct addr from = { bpf_cpu_to_be64(c->locator), HOST_LOW };
+
+	if (!is_socket(&p->src) || bpf_be64_to_cpu(p->src.hi) >> 16 << 16 != c->as)
+		return TC_ACT_UNSPEC;
+	if (parse_transport(skb, p))
+		return drop(ROUTER_MALFORMED);
+	if (told_lately(&p->src) || !take_token(BUCKET_FAILS))
+		return drop(ROUTER_GONE_LIMITED);
+	if (fail(skb, p, &from))
+		return drop(ROUTER_REWRITE);
+	count(ROUTER_GONE);
+	return bpf_redirect(skb->ifindex, 0);
+}
+
+/* bound sees to a packet for a locator: its host may have left it. */
+static __always_inline int bound(struct __sk_buff *skb, struct packet *p, const struct router_config *c, __u64 locator)
 {
 	__u64 *to = bpf_map_lookup_elem(&redirects, &locator);
 
+	if (!to && bpf_map_lookup_elem(&gone, &locator))
+		return answer_gone(skb, p, c);
 	if (!to)
 		return TC_ACT_UNSPEC;
 	if (parse_transport(skb, p))
@@ -181,12 +202,12 @@ int resolve(struct __sk_buff *skb)
 	__u64 high = bpf_be64_to_cpu(p.dst.hi);
 
 	if (high >> 32 == c->services)
-		return resolve_first(skb, &p, c, high);
+		return c->resolves ? resolve_first(skb, &p, c, high) : TC_ACT_UNSPEC;
 	if (high >> 16 << 16 != c->as)
 		return TC_ACT_UNSPEC;
 	if (high != c->as)
-		return redirect(skb, &p, high);
-	if (is_socket(&p.dst))
+		return bound(skb, &p, c, high);
+	if (is_socket(&p.dst) || !c->resolves)
 		return TC_ACT_UNSPEC;
 	return resolve_first(skb, &p, c, 0);
 }

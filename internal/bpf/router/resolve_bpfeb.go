@@ -21,7 +21,7 @@ type resolveRouterConfig struct {
 	Services   uint32
 	Ready      uint32
 	Abi        uint32
-	Pad        uint32
+	Resolves   uint32
 }
 
 type resolveServiceKey struct {
@@ -65,9 +65,11 @@ const (
 	resolveMapBuckets   = "buckets"
 	resolveMapConfig    = "config"
 	resolveMapDrops     = "drops"
+	resolveMapGone      = "gone"
 	resolveMapRedirects = "redirects"
 	resolveMapServices  = "services"
 	resolveMapTables    = "tables"
+	resolveMapTold      = "told"
 	resolveProgResolve  = "resolve"
 )
 
@@ -123,9 +125,11 @@ type resolveMapSpecs struct {
 	Buckets   *ebpf.MapSpec `ebpf:"buckets"`
 	Config    *ebpf.MapSpec `ebpf:"config"`
 	Drops     *ebpf.MapSpec `ebpf:"drops"`
+	Gone      *ebpf.MapSpec `ebpf:"gone"`
 	Redirects *ebpf.MapSpec `ebpf:"redirects"`
 	Services  *ebpf.MapSpec `ebpf:"services"`
 	Tables    *ebpf.MapSpec `ebpf:"tables"`
+	Told      *ebpf.MapSpec `ebpf:"told"`
 }
 
 // resolveVariableSpecs contains global variables before they are loaded into the kernel.
@@ -157,9 +161,11 @@ type resolveMaps struct {
 	Buckets   *ebpf.Map `ebpf:"buckets"`
 	Config    *ebpf.Map `ebpf:"config"`
 	Drops     *ebpf.Map `ebpf:"drops"`
+	Gone      *ebpf.Map `ebpf:"gone"`
 	Redirects *ebpf.Map `ebpf:"redirects"`
 	Services  *ebpf.Map `ebpf:"services"`
 	Tables    *ebpf.Map `ebpf:"tables"`
+	Told      *ebpf.Map `ebpf:"told"`
 }
 
 func (m *resolveMaps) Close() error {
@@ -167,9 +173,11 @@ func (m *resolveMaps) Close() error {
 		m.Buckets,
 		m.Config,
 		m.Drops,
+		m.Gone,
 		m.Redirects,
 		m.Services,
 		m.Tables,
+		m.Told,
 	)
 }
 

@@ -308,12 +308,12 @@ func TestABI(t *testing.T) {
 	if len(enum) != len(reasons) {
 		t.Errorf("abi.h counts %d reasons, counters.go names %d", len(enum), len(reasons))
 	}
-	for _, want := range []string{"#define ROUTER_ABI 1\n", "#define FANOUT 16 ", "#define MAX_DEPTH 8 "} {
+	for _, want := range []string{"#define ROUTER_ABI 2\n", "#define FANOUT 16 ", "#define MAX_DEPTH 8 "} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("abi.h has no %q", want)
 		}
 	}
-	if abi != 1 || resolve.Fanout != 16 || resolve.MaxDepth != 8 {
+	if abi != 2 || resolve.Fanout != 16 || resolve.MaxDepth != 8 {
 		t.Errorf("Go has abi %d, fanout %d, depth %d", abi, resolve.Fanout, resolve.MaxDepth)
 	}
 }

@@ -68,42 +68,10 @@ func (r *Resolver) Services() iter.Seq[sid.ServiceID] {
 	return slices.Values(slices.Collect(maps.Keys(r.services)))
 }
 
-// SetRedirect sends packets for the locator from on to the locator to.
-func (r *Resolver) SetRedirect(from, to sid.Locator) error {
-	if old, ok := r.redirects[from]; ok && old == to {
-		return nil
-	}
-	r.writes++
-	if err := r.objs.Redirects.Put(uint64(from), uint64(to)); err != nil {
-		return fmt.Errorf("redirect of %v: %w", from, full(err))
-	}
-	r.redirects[from] = to
-	return nil
-}
-
-// RemoveRedirect undoes SetRedirect.
-func (r *Resolver) RemoveRedirect(from sid.Locator) error {
-	if _, ok := r.redirects[from]; !ok {
-		return nil
-	}
-	r.writes++
-	if err := r.objs.Redirects.Delete(uint64(from)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("redirect of %v: %w", from, err)
-	}
-	delete(r.redirects, from)
-	return nil
-}
-
-// Redirects lists the locators that are redirected, as a snapshot.
-func (r *Resolver) Redirects() iter.Seq[sid.Locator] {
-	return slices.Values(slices.Collect(maps.Keys(r.redirects)))
-}
-
 // readMaps learns what the maps hold: nothing when they are new.
 func (r *Resolver) readMaps() error {
 	r.tables = map[sid.Triple][]resolve.Node{}
 	r.services = map[sid.ServiceID]Service{}
-	r.redirects = map[sid.Locator]sid.Locator{}
 	var key resolveTableKey
 	var node resolveTableNode
 	it := r.objs.Tables.Iterate()
@@ -111,7 +79,7 @@ func (r *Resolver) readMaps() error {
 		t, n := readNode(key, node)
 		r.remember(t, append(r.tables[t], n))
 	}
-	return errors.Join(it.Err(), r.readServices(), r.readRedirects())
+	return errors.Join(it.Err(), r.readServices(), r.readLeft())
 }
 
 func (r *Resolver) readServices() error {
@@ -123,15 +91,6 @@ func (r *Resolver) readServices() error {
 			id := sid.ServiceID{SS: key.Ss, Suffix: sid.Suffix(key.Suffix)}
 			r.services[id] = Service{Instances: state.Instances, Forbidden: state.Forbidden != 0}
 		}
-	}
-	return it.Err()
-}
-
-func (r *Resolver) readRedirects() error {
-	var from, to uint64
-	it := r.objs.Redirects.Iterate()
-	for it.Next(&from, &to) {
-		r.redirects[sid.Locator(from)] = sid.Locator(to)
 	}
 	return it.Err()
 }
