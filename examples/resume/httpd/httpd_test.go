@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -14,6 +15,7 @@ import (
 
 	"scaffold.dev/scaffold"
 	"scaffold.dev/scaffold/examples/resume/record"
+	"scaffold.dev/scaffold/internal/nstest"
 )
 
 // blob is what is served, and a directory that holds it as "blob".
@@ -71,9 +73,12 @@ func TestUnmodifiedClientsGetTheFile(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, code)
 		}
 	}
-	if left, _ := s.sessions.Keys(""); len(left) != 0 {
-		t.Errorf("sessions that ended are still recorded: %q", left)
-	}
+	nstest.Wait(t, "the server's lines above", func() error {
+		if left, err := s.sessions.Keys(""); err != nil || len(left) != 0 {
+			return fmt.Errorf("sessions that ended are still recorded: %q (%v)", left, err)
+		}
+		return nil
+	})
 }
 
 // port of the client of every connection in talk: the record's key has it.
