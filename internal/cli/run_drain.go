@@ -55,7 +55,7 @@ func (f *farewell) run(ctx context.Context, s os.Signal) {
 		return
 	case ctx.Err() != nil:
 		f.say("%s: %v are over, %s left", f.service, f.limit, count(left, "flow"))
-	case err != nil:
+	case err != nil && connect.CodeOf(err) != connect.CodeNotFound: // the program serves nothing yet
 		f.say("%s is not drained: %v", f.service, explain(err, f.endpoint, ""))
 	}
 	f.drained <- s
@@ -93,7 +93,7 @@ func (f *farewell) done() {
 	}
 	f.stop()
 	f.over.Wait()
-	if err := f.undrain(); err != nil {
+	if err := f.undrain(); err != nil { // that is, another program serves the name here too
 		f.say("the drain of %s stays: %v", f.service, explain(err, f.endpoint, ""))
 	}
 }
@@ -112,10 +112,12 @@ func (f *farewell) undrain() error {
 	}
 	defer stream.Close()
 	stream.Receive() // the first word is its answer
-	if err := stream.Err(); connect.CodeOf(err) != connect.CodeUnimplemented {
+	switch err := stream.Err(); connect.CodeOf(err) {
+	case connect.CodeNotFound, connect.CodeUnimplemented: // nothing serves any more; there was no drain
+		return nil
+	default:
 		return err
 	}
-	return nil // there was no drain
 }
 
 func (f *farewell) say(format string, args ...any) {
