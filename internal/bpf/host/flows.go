@@ -242,8 +242,8 @@ func (e *Edge) entries(out *edgeEgressFlow, f func(id uint64, in *edgeIngressFlo
 	}
 }
 
-// maxAliases is MAX_ALIASES of abi.h, and one that a steer may have been adding.
-const maxAliases = 16 + 1
+// maxAliases is MAX_ALIASES of abi.h.
+const maxAliases = 16
 
 func tupleOf(k *edgeFlowKey) Tuple {
 	return Tuple{addrPort(k.Local, k.Lport), addrPort(k.Remote, k.Rport), sid.Proto(k.Proto)}

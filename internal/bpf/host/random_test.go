@@ -1,7 +1,10 @@
 package host
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,7 +25,7 @@ func TestProgramAndOracleAgree(t *testing.T) {
 			here.Addr(uint64(web.Suffix)), here.Addr(uint64(dns.Suffix)), old.Addr(uint64(web.Suffix)),
 			there.Addr(uint64(web.Suffix)), there.Addr(uint64(dns.Suffix)), here.Addr(uint64(absent.Suffix)),
 			netip.MustParseAddr("2001:db8::1")}
-		for range rapid.IntRange(1, 40).Draw(r, "steps") {
+		for range rapid.IntRange(1, 60).Draw(r, "steps") {
 			l.step()
 		}
 	})
@@ -37,7 +40,7 @@ type life struct {
 }
 
 func (l *life) step() {
-	switch rapid.IntRange(0, 20).Draw(l.r, "what") {
+	switch rapid.IntRange(0, 24).Draw(l.r, "what") {
 	case 0:
 		l.w.admit(l.triple())
 	case 1:
@@ -47,6 +50,10 @@ func (l *life) step() {
 		l.w.policy(l.service(), Policy{Datagrams: d, DSCP: uint8(rapid.IntRange(0, 63).Draw(l.r, "dscp"))})
 	case 3:
 		l.w.uplink(rapid.SampledFrom([]sid.Locator{here, old, 0}).Draw(l.r, "locator"), uint16(rapid.SampledFrom([]int{0, 1280, 1500}).Draw(l.r, "mtu")))
+	case 6:
+		l.w.uplinkAt(2, rapid.SampledFrom([]sid.Locator{old, there, 0}).Draw(l.r, "second locator"), 1400)
+	case 7, 8, 9:
+		l.steer()
 	case 5:
 		l.w.dying = rapid.Bool().Draw(l.r, "dying")
 	case 4:
@@ -54,6 +61,23 @@ func (l *life) step() {
 	default:
 		l.packet()
 	}
+}
+
+// steer does something to one of the flows.
+func (l *life) steer() {
+	var all []Tuple
+	must(l.r, l.w.edge.FlowsAll(func(f Flow) bool { all = append(all, f.Tuple); return true }))
+	if len(all) == 0 {
+		return
+	}
+	slices.SortFunc(all, func(a, b Tuple) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	s := Step{Verb: Verb(rapid.IntRange(1, 7).Draw(l.r, "verb")), Flow: rapid.SampledFrom(all).Draw(l.r, "flow")}
+	s.Local = Addr{rapid.SampledFrom([]sid.Locator{here, old, there}).Draw(l.r, "at"), sid.NewSocketID(rapid.Uint64Range(0, 20).Draw(l.r, "socket"))}
+	if s.Verb == Bind || rapid.Bool().Draw(l.r, "with peer") {
+		s.Peer = addrOf(rapid.SampledFrom([]netip.Addr{peerP, peerQ, peerP2}).Draw(l.r, "peer"))
+	}
+	l.w.steer(s)
+	l.addrs = append(l.addrs, s.Local.IP())
 }
 
 func (l *life) service() sid.ServiceID {

@@ -31,22 +31,28 @@ static __always_inline void retire(__u64 id)
 	bpf_map_update_elem(&retired, &id, &now, BPF_ANY);
 }
 
-/* unlink_after cuts the flow's entries off behind the one that is to stay; what is cut off is retired. */
-static __noinline void shorten(struct egress_flow *out)
+/* make_room gives up the oldest of a flow's socketIDs when it has as many as it can have. */
+static __noinline int make_room(struct egress_flow *out)
 {
-	__u64 id = *(__u64 *)out->newest;
-	struct ingress_flow *in = 0;
+	__u64 id = *(__u64 *)out->newest, oldest = 0;
+	struct ingress_flow *in = 0, *newer = 0;
+	int n = 0;
 
-	for (int i = 0; i < MAX_ALIASES && id; i++) {
+	for (; n < MAX_ALIASES && id; n++) {
+		newer = in;
 		in = entry_of(out, id);
 		if (!in)
-			return;
+			return 0;
+		oldest = id;
 		id = *(__u64 *)in->older;
 	}
-	if (!in || !id || id == *(__u64 *)out->socket)
-		return;
-	*(__u64 *)in->older = 0;
-	retire(id);
+	if (n < MAX_ALIASES)
+		return 0;
+	if (!newer || oldest == *(__u64 *)out->socket)
+		return -ENOSPC;
+	*(__u64 *)newer->older = 0;
+	retire(oldest);
+	return 0;
 }
 
 /* accept_as adds a socketID to the flow, or sets the peer of one that it has. */
@@ -66,6 +72,10 @@ static __noinline int accept_as(struct egress_flow *out, const struct step *s, _
 	n = bpf_map_lookup_elem(&alias, &zero);
 	if (!n || !(id & SOCKET_BIT))
 		return -EINVAL;
+	if (bpf_map_lookup_elem(&ingress_flows, &id))
+		return -EEXIST;
+	if (make_room(out))
+		return -ENOSPC;
 	in = &n->in;
 	__builtin_memset(in, 0, sizeof(*in));
 	in->key = s->key;
@@ -84,7 +94,6 @@ static __noinline int accept_as(struct egress_flow *out, const struct step *s, _
 	if (bpf_map_update_elem(&ingress_flows, &id, in, BPF_NOEXIST))
 		return -ENOSPC;
 	*(__u64 *)out->newest = id;
-	shorten(out);
 	return 0;
 }
 
@@ -144,7 +153,7 @@ static __noinline int block(struct egress_flow *out)
 
 	out->slot = NO_SLOT;
 	out->state = STATE_BLOCKED;
-	for (int i = 0; i <= MAX_ALIASES && id; i++) {
+	for (int i = 0; i < MAX_ALIASES && id; i++) {
 		struct ingress_flow *in = entry_of(out, id);
 
 		if (!in)
@@ -158,18 +167,20 @@ static __noinline int block(struct egress_flow *out)
 
 static __noinline int unbind(struct egress_flow *out, const struct step *s)
 {
-	__u64 before = *(__u64 *)out->newest;
+	__u64 before = *(__u64 *)out->newest, id = *(__u64 *)s->socket;
 	int err;
 
 	if (out->role != ROLE_CLIENT || out->proto == PROTO_TCP || (out->slot >= MAX_SLOTS && s->slot >= MAX_SLOTS))
 		return -EINVAL;
+	if (bpf_map_lookup_elem(&ingress_flows, &id))
+		return -EEXIST;
 	*(__u64 *)out->newest = 0;
 	err = accept_as(out, s, STATE_CONNECTING);
 	if (err) {
 		*(__u64 *)out->newest = before;
 		return err;
 	}
-	for (int i = 0; i <= MAX_ALIASES && before; i++) {
+	for (int i = 0; i < MAX_ALIASES && before; i++) {
 		struct ingress_flow *in = entry_of(out, before);
 		__u64 gone = before;
 
@@ -200,7 +211,7 @@ static __noinline int give_up(struct egress_flow *out, __u64 id)
 		retire(id);
 		return 0;
 	}
-	for (int i = 0; i <= MAX_ALIASES && at; i++) {
+	for (int i = 0; i < MAX_ALIASES && at; i++) {
 		newer = entry_of(out, at);
 		if (!newer)
 			return -ENOENT;

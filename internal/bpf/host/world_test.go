@@ -143,9 +143,29 @@ func (w *world) tell(told bool) {
 	}
 }
 
-func (w *world) uplink(l sid.Locator, mtu uint16) {
-	must(w.t, w.edge.SetUplink(testUplink, Uplink{Locator: l, MTU: mtu}))
-	must(w.t, w.flow.SetUplink(testUplink, flow.Uplink{Locator: l, MTU: mtu}))
+func (w *world) uplink(l sid.Locator, mtu uint16) { w.uplinkAt(testUplink, l, mtu) }
+
+// uplinkAt sets any uplink; packets are sent by testUplink.
+func (w *world) uplinkAt(n int, l sid.Locator, mtu uint16) {
+	router := netip.MustParseAddr("fe80::1")
+	must(w.t, w.edge.SetUplink(n, Uplink{Locator: l, MTU: mtu, Router: router}))
+	must(w.t, w.flow.SetUplink(n, flow.Uplink{Locator: l, MTU: mtu}))
+}
+
+// steer does a step on both sides and checks that they agree whether it can be done.
+func (w *world) steer(s Step) bool {
+	w.t.Helper()
+	failed, err := w.edge.Steer([]Step{s})
+	must(w.t, err)
+	o := flow.Step{Verb: flow.Verb(s.Verb), Local: s.Flow.Local, Remote: s.Flow.Remote, Proto: s.Flow.Proto, From: s.Local.IP()}
+	if s.Peer != (Addr{}) {
+		o.To = s.Peer.IP()
+	}
+	err = w.flow.Steer(testTime.Add(w.idled), o)
+	if (err == nil) != (len(failed) == 0) {
+		w.t.Fatalf("%v of %v -> %v from %v to %v: the oracle says %v, the edge failed %v", s.Verb, s.Flow.Local, s.Flow.Remote, o.From, o.To, err, failed)
+	}
+	return err == nil
 }
 
 func (w *world) accept(l sid.Locator) {
@@ -216,17 +236,16 @@ func (w *world) compare(got bpftest.Result, want flow.Output, before, after map[
 	if want.Reason == "" && len(moved(before, after)) > 0 {
 		return "a counter moved"
 	}
+	if answers := w.flow.Answers(); w.told && len(answers) > 0 {
+		if ev, ok := w.event(); !ok || ev.Kind != Answered || !bytes.Equal(ev.Packet, answers[0]) {
+			return fmt.Sprintf("no event tells of the answer: %+v", ev)
+		}
+	}
 	switch want.Verdict {
 	case flow.Drop, flow.Swallow:
 		return ""
 	case flow.Tell:
-		w.edge.ring.SetDeadline(time.Now().Add(time.Second))
-		r, err := w.edge.ring.Read()
-		if err != nil {
-			return fmt.Sprintf("no event: %v", err)
-		}
-		ev, ok := parseEvent(r.RawSample)
-		if !ok || !bytes.Equal(ev.Packet, want.Data) {
+		if ev, ok := w.event(); !ok || !bytes.Equal(ev.Packet, want.Data) {
 			return fmt.Sprintf("events differ: %x", ev.Packet)
 		}
 	default:
@@ -238,6 +257,15 @@ func (w *world) compare(got bpftest.Result, want flow.Output, before, after map[
 		}
 	}
 	return ""
+}
+
+func (w *world) event() (Event, bool) {
+	w.edge.ring.SetDeadline(time.Now().Add(time.Second))
+	r, err := w.edge.ring.Read()
+	if err != nil {
+		return Event{}, false
+	}
+	return parseEvent(r.RawSample)
 }
 
 func moved(before, after map[string]uint64) (names []string) {

@@ -89,17 +89,20 @@ func (m *Machine) accept(now time.Time, c *Conn, s Step, state State) error {
 		}
 		return nil
 	}
-	if m.bySocket[socket(s.From)] != nil {
+	if m.bySocket[socket(s.From)] != nil || !isSocket(s.From) {
 		return ErrInvalid
+	}
+	if len(c.entries) == maxEntries {
+		if c.entries[0].id == c.ID {
+			return ErrInvalid
+		}
+		m.giveUp(now, c, 0)
 	}
 	peer := s.To
 	if state == Blocked {
 		peer = netip.Addr{}
 	}
 	m.enter(c, &entry{id: socket(s.From), peer: peer, state: state, slot: m.of(sid.LocatorOf(s.From))})
-	if first := c.entries[0]; len(c.entries) > maxEntries && first.id != c.ID {
-		m.giveUp(now, c, 0)
-	}
 	return nil
 }
 
@@ -163,7 +166,7 @@ func (m *Machine) unbind(now time.Time, c *Conn, s Step) error {
 	if c.Role != Client || c.proto == sid.TCP || c.state == Blocked && m.of(sid.LocatorOf(s.From)) < 0 {
 		return ErrInvalid
 	}
-	if e := m.bySocket[socket(s.From)]; e != nil {
+	if e := m.bySocket[socket(s.From)]; e != nil || !isSocket(s.From) {
 		return ErrInvalid
 	}
 	for len(c.entries) > 0 {

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"scaffold.dev/scaffold/sid"
@@ -129,7 +130,11 @@ func (m *Machine) bind(p *packet, c *entry) {
 	c.peer, c.Conn.peer, c.Conn.ID = p.src, p.src, c.id
 	if c.retried {
 		c.Conn.slot = c.slot
-		m.answers = append(m.answers, p.b)
+		if m.told {
+			m.answers = append(m.answers, slices.Clone(p.b))
+		} else {
+			p.note = "daemon_away"
+		}
 	}
 	c.state = Bound
 	c.become(Bound)
@@ -164,7 +169,7 @@ func (m *Machine) deliver(now time.Time, p *packet, c *entry) {
 		}
 	}
 	p.rewrite(c.remote, c.local)
-	m.pass(p.b)
+	m.out = append(m.out, Output{Verdict: Pass, Reason: p.note, Data: p.b})
 }
 
 // toService: the low half is a suffix, the packet is a flow's first.
