@@ -28,6 +28,8 @@ type Config struct {
 	Grace         time.Duration // how long after a restart rules wait for reports
 	Quarantine    time.Duration // how long a locator is given to nobody else
 	RedirectFor   time.Duration // how long what comes for a locator that its host left is sent after it
+	Trust         string        // TrustOpen, TrustKeys
+	CertifyFor    time.Duration // how long a host's certificate is valid
 	QueueLength   int           // orders that a stream may lag behind
 	Profiles      bool          // serve /debug/pprof on the socket
 }
@@ -52,6 +54,7 @@ const (
 	DefaultGrace         = 3 * time.Second
 	DefaultQuarantine    = 15 * time.Minute
 	DefaultRedirectFor   = time.Minute
+	DefaultCertifyFor    = 24 * time.Hour
 	DefaultQueueLength   = 4096
 )
 
@@ -69,6 +72,8 @@ func (c *Config) Check() error {
 	orElse(&c.Grace, DefaultGrace)
 	orElse(&c.Quarantine, DefaultQuarantine)
 	orElse(&c.RedirectFor, DefaultRedirectFor)
+	orElse(&c.Trust, TrustOpen)
+	orElse(&c.CertifyFor, DefaultCertifyFor)
 	orElse(&c.QueueLength, DefaultQueueLength)
 	c.Domain = strings.Trim(strings.ToLower(c.Domain), ".")
 	if err := c.Space.Validate(); err != nil {
@@ -79,6 +84,9 @@ func (c *Config) Check() error {
 	}
 	if _, err := names.Clean(c.Network, ""); err != nil {
 		return fmt.Errorf("network: %w", err)
+	}
+	if c.Trust != TrustOpen && c.Trust != TrustKeys {
+		return fmt.Errorf("trust %q: want %s or %s", c.Trust, TrustOpen, TrustKeys)
 	}
 	for _, endpoint := range c.Listen {
 		if _, err := api.ParseEndpoint(endpoint); err != nil {
@@ -98,7 +106,7 @@ func orElse[T comparable](v *T, value T) {
 	}
 }
 
-// ParseServiceSpec reads NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams and dscp.
+// ParseServiceSpec reads NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams, dscp, failover and drain.
 func ParseServiceSpec(s string) (ServiceSpec, error) {
 	name, rest, _ := strings.Cut(s, ":")
 	spec := ServiceSpec{Name: name}
@@ -118,6 +126,10 @@ func (s *ServiceSpec) set(field string) error {
 	switch key {
 	case "ready":
 		s.Policy.Ready = value
+	case "failover":
+		s.Policy.Failover = value
+	case "drain":
+		s.Policy.Drain = value
 	case "datagrams":
 		s.Policy.Datagrams = value
 	case "weight":
@@ -125,7 +137,7 @@ func (s *ServiceSpec) set(field string) error {
 	case "dscp":
 		_, err = fmt.Sscan(value, &s.Policy.DSCP)
 	default:
-		return fmt.Errorf("policy %q: want ready=, weight=, datagrams= or dscp=, joined by commas", field)
+		return fmt.Errorf("policy %q: want ready=, weight=, datagrams=, dscp=, failover= or drain=, joined by commas", field)
 	}
 	if err != nil {
 		return fmt.Errorf("policy %q: want a number", field)

@@ -2,6 +2,7 @@ package controld
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"fmt"
 	"slices"
 	"time"
@@ -18,6 +19,7 @@ type hostSession = session[apiv1.HostOrder]
 // A host is one that ever joined. It is in the plan while it is Here, at each of its places.
 type host struct {
 	store.Host
+	signed   signatures
 	session  *hostSession // nil while its daemon is away
 	reported bool         // the session has told its registrations
 	failed   bool         // it did not leave by itself: listed as gone
@@ -47,6 +49,9 @@ func (n *network) joinHost(s *hostSession, j *apiv1.Join) *apiv1.Refused {
 		return &apiv1.Refused{Reason: err.Error()}
 	}
 	h := n.hosts[name]
+	if refused := n.proves(h, j); refused != nil {
+		return refused
+	}
 	if h != nil && n.alive(h) && !sameHost(h, j) {
 		return &apiv1.Refused{Retry: true, Reason: fmt.Sprintf("a host named %s is alive already, on port %s of router %s: give this one another name", name, h.Port, h.Router)}
 	}
@@ -108,7 +113,8 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 	}
 	was, before, moved := h.Here, h.all(), sameHost(h, j)
 	others, answers := n.othersOf(h, j, first)
-	h.Host = store.Host{Name: j.Name, Key: j.Key, Identity: j.Identity, Here: true, BootID: j.BootId, Netns: j.Netns, Place: first, Others: others}
+	h.Host = store.Host{Name: j.Name, Key: n.pinned(h, j), Identity: j.Identity, Here: true, BootID: j.BootId, Netns: j.Netns, Place: first, Others: others}
+	h.signed.note(j)
 	h.version, h.failed, h.mourned = j.Version, false, false
 	h.session, h.reported, h.told = s, false, make(map[sid.ServiceID]uint64)
 	delete(n.news, h)
@@ -116,6 +122,7 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 		h.wanted = make(map[sid.Triple]wish)
 	}
 	n.settleHost(h)
+	n.certifyLater(h, s)
 	s.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Joined{Joined: n.hostJoined(h, answers)}})
 	for _, p := range before {
 		if p.Locator != 0 && !h.has(p.Locator) {
@@ -153,7 +160,11 @@ func (n *network) settleHost(h *host) {
 func (n *network) hostJoined(h *host, others []*apiv1.Attached) *apiv1.Joined {
 	j := &apiv1.Joined{
 		Network: n.cfg.Network, Locator: h.Locator.String(), Space: n.space(), Domain: n.cfg.Domain, Epoch: n.epoch,
-		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()), Trust: "open", Others: others,
+		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()), Trust: n.cfg.Trust, Others: others,
+		Certificate: n.certificate(h.Key, h.Locator),
+	}
+	if n.key != nil {
+		j.NetworkKey = n.key.Public().(ed25519.PublicKey)
 	}
 	for _, p := range h.all() {
 		if r := n.blockLocator(n.routers[p.Router].Block).String(); !slices.Contains(j.Routers, r) {

@@ -2,6 +2,7 @@ package controld
 
 import (
 	"context"
+	"crypto/ed25519"
 	"log/slog"
 	"time"
 
@@ -23,6 +24,7 @@ type network struct {
 	health  *obs.Health
 	metrics metrics
 
+	key        ed25519.PrivateKey // the network's; nil where it is open
 	epoch      uint64
 	generation uint64 // of the rules: epoch<<32 and a count, so that it grows over restarts too
 	started    time.Time
@@ -72,11 +74,17 @@ func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
 func (n *network) restore(ctx context.Context, state store.State) error {
 	n.epoch = state.Epoch
 	n.generation = state.Epoch << 32
+	if err := n.takeKey(ctx, state.Key); err != nil {
+		return err
+	}
 	for _, r := range state.Services {
 		if err := n.names.Add(r); err != nil {
 			return err
 		}
 		n.plan.SetService(r.ID, planPolicy(r.Policy))
+		if n.holdable(r.Policy) != nil {
+			n.event("service.policy", r.Name, "its failover=continue cannot hold in an open network: flows are reset")
+		}
 	}
 	for _, o := range state.Overrides {
 		n.setOverride(o)

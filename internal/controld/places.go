@@ -73,16 +73,16 @@ func (n *network) othersOf(h *host, j *apiv1.Join, first store.Place) (places []
 		if err == nil {
 			places = append(places, p)
 		}
-		answers = append(answers, n.attached(o.Serial, p, err))
+		answers = append(answers, n.attached(j.Key, o.Serial, p, err))
 	}
 	return places, answers
 }
 
-func (n *network) attached(serial uint32, p store.Place, err error) *apiv1.Attached {
+func (n *network) attached(key []byte, serial uint32, p store.Place, err error) *apiv1.Attached {
 	if err != nil {
 		return &apiv1.Attached{Serial: serial, Refused: err.Error(), Retry: true}
 	}
-	return &apiv1.Attached{Serial: serial, Locator: p.Locator.String()}
+	return &apiv1.Attached{Serial: serial, Locator: p.Locator.String(), Certificate: n.certificate(key, p.Locator)}
 }
 
 // settle puts a place of a host into the plan as its router sees it.
@@ -152,7 +152,7 @@ func (n *network) attach(h *host, m *apiv1.Attach) {
 		n.settle(h, p)
 		n.saver.later(store.PutHost(h.Host))
 	}
-	h.session.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Attached{Attached: n.attached(m.Serial, p, err)}})
+	h.session.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Attached{Attached: n.attached(h.Key, m.Serial, p, err)}})
 	if err == nil {
 		n.event("host.attach", h.Name, "host is also at "+p.Router+" "+p.Port, "locator", p.Locator.String(), "router", p.Router)
 	}

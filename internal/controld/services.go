@@ -42,6 +42,9 @@ func (n *network) newRecord(name string, ss uint32, id string, policy names.Poli
 		orElse(&ss, ownSS)
 		r.ID = n.names.Allocate(ss, randomBits)
 	}
+	if err := n.holdable(policy); err != nil {
+		return r, err
+	}
 	return n.names.Check(r)
 }
 
@@ -66,6 +69,9 @@ func (a *adminAPI) UpdatePolicy(ctx context.Context, req *connect.Request[apiv1.
 		r, err := a.n.lookup(req.Msg.Name)
 		if err == nil {
 			r, err = a.n.names.WithPolicy(r.Name, policyFrom(req.Msg.Policy))
+		}
+		if err == nil {
+			err = a.n.holdable(r.Policy)
 		}
 		return r, change{[]store.Change{store.PutService(r)}, func() { a.n.setPolicy(r) }}, err
 	})

@@ -23,7 +23,7 @@ func (a *adminAPI) GetStatus(ctx context.Context, _ *connect.Request[apiv1.GetSt
 		n := a.n
 		services, instances := n.plan.Count()
 		s := &apiv1.Status{
-			Network: n.cfg.Network, Version: obs.Version(), Space: n.space(), Domain: n.cfg.Domain, Trust: "open",
+			Network: n.cfg.Network, Version: obs.Version(), Space: n.space(), Domain: n.cfg.Domain, Trust: n.cfg.Trust,
 			Generation: n.generation, Hosts: uint32(n.present()), Routers: uint32(n.connectedRouters()),
 			Services: uint32(services), Instances: uint32(instances), Leader: n.cfg.Name, StartedUnixMs: n.started.UnixMilli(),
 		}

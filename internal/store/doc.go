@@ -1,5 +1,5 @@
 // Package store keeps what must outlive the controller in etcd: services and their policy, weights,
-// drains, the hosts' identities and locators, the routers' blocks and links, the epoch, and the locators that
+// drains, the hosts' identities and locators, the routers' blocks and links, the epoch, the network's key, and the locators that
 // nobody may have yet. It is the only importer of etcd.
 //
 // etcd runs inside the process, in a directory and without a listening socket, or elsewhere. What

@@ -88,6 +88,7 @@ type State struct {
 	Overrides   []Override
 	Quarantines []Quarantine
 	Redirects   []Redirect
+	Key         []byte // seed of the network's Ed25519 key; nil in a network that never had one
 	Epoch       uint64 // starts of a controller on this store, this one counted
 }
 
@@ -130,6 +131,9 @@ func PutRedirect(r Redirect) Change { return Change{redirectKey(r.From), r} }
 // DeleteRedirect forgets it.
 func DeleteRedirect(from sid.Locator) Change { return Change{redirectKey(from), nil} }
 
+// PutKey stores the seed of the network's key.
+func PutKey(seed []byte) Change { return Change{"key", seed} }
+
 func serviceKey(id sid.ServiceID) string { return "service/" + id.String() }
 func overrideKey(o Override) string      { return "override/" + o.Service.String() + "/" + o.Host }
 func quarantineKey(l sid.Locator) string { return fmt.Sprintf("quarantine/%016x", uint64(l)) }
@@ -154,6 +158,8 @@ func (s *State) read(key string, value []byte) error {
 		s.Quarantines, err = decode(s.Quarantines, value)
 	case "redirect":
 		s.Redirects, err = decode(s.Redirects, value)
+	case "key":
+		err = json.Unmarshal(value, &s.Key)
 	case "epoch":
 		err = json.Unmarshal(value, &s.Epoch)
 	}

@@ -94,12 +94,12 @@ func TestOldVersionsDoNotReplaceNewOnes(t *testing.T) {
 }
 
 func TestPoliciesAreChecked(t *testing.T) {
-	for _, good := range []Policy{{}, {Ready: "tcp"}, {Ready: "http:/ok"}, {Ready: "exec:true"}, {Datagrams: "unset", Weight: 65535, DSCP: 63}} {
+	for _, good := range []Policy{{}, {Ready: "tcp"}, {Ready: "http:/ok"}, {Ready: "exec:true"}, {Datagrams: "unset", Weight: 65535, DSCP: 63}, {Failover: "continue", Drain: "shed"}, {Failover: "reset", Drain: "wait"}} {
 		if err := good.Check(); err != nil {
 			t.Errorf("%+v: %v", good, err)
 		}
 	}
-	for _, bad := range []Policy{{Ready: "http:x"}, {Ready: "exec:"}, {Ready: "x"}, {Weight: 65536}, {DSCP: 64}, {Datagrams: "x"}, {Drain: "x"}, {Failover: "continue"}} {
+	for _, bad := range []Policy{{Ready: "http:x"}, {Ready: "exec:"}, {Ready: "x"}, {Weight: 65536}, {DSCP: 64}, {Datagrams: "x"}, {Drain: "x"}, {Failover: "x"}} {
 		if bad.Check() == nil {
 			t.Errorf("%+v was accepted", bad)
 		}

@@ -7,13 +7,22 @@ import (
 
 // A Policy is how a service's flows and instances are treated. The zero Policy is the default.
 type Policy struct {
-	Failover  string `json:"failover,omitempty"`  // "reset"
-	Drain     string `json:"drain,omitempty"`     // "wait"
+	Failover  string `json:"failover,omitempty"`  // "reset", "continue"
+	Drain     string `json:"drain,omitempty"`     // "wait", "shed"
 	Ready     string `json:"ready,omitempty"`     // "", "tcp", "http:/path", "exec:command"
 	Weight    uint32 `json:"weight,omitempty"`    // of hosts that nobody gave one; 0 means 100
 	Datagrams string `json:"datagrams,omitempty"` // "bound", "unbound", "unset"
 	DSCP      uint32 `json:"dscp,omitempty"`      // 0..63
 }
+
+// What becomes of flows whose server is gone, and of those of an instance that is drained. The first of each is
+// the default.
+const (
+	Reset    = "reset"
+	Continue = "continue"
+	Wait     = "wait"
+	Shed     = "shed"
+)
 
 // Limits of Policy's numbers.
 const (
@@ -24,10 +33,10 @@ const (
 // Check says which field is out of its range, and what the range is.
 func (p Policy) Check() error {
 	switch {
-	case !oneOf(p.Failover, "", "reset"):
-		return fmt.Errorf("policy failover %q: want reset", p.Failover)
-	case !oneOf(p.Drain, "", "wait"):
-		return fmt.Errorf("policy drain %q: want wait", p.Drain)
+	case !oneOf(p.Failover, "", Reset, Continue):
+		return fmt.Errorf("policy failover %q: want %s (the client is told at once) or %s (at another instance that can resume)", p.Failover, Reset, Continue)
+	case !oneOf(p.Drain, "", Wait, Shed):
+		return fmt.Errorf("policy drain %q: want %s (flows end in peace) or %s (they fail over)", p.Drain, Wait, Shed)
 	case !oneOf(p.Datagrams, "", "bound", "unbound", "unset"):
 		return fmt.Errorf("policy datagrams %q: want bound, unbound or unset", p.Datagrams)
 	case p.Weight > MaxWeight:
