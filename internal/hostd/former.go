@@ -82,7 +82,7 @@ func (d *daemon) endGrace() {
 		d.graceFrom(time.Now())
 	}
 	d.tellTrust()
-	d.save()
+	d.unsaved = true
 }
 
 // tellTrust hands the keys and certificates of all locators to those who sign.

@@ -61,6 +61,11 @@ func (d *daemon) converse(ctx context.Context, u *uplink, index int) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	go func() {
+		if err := meet(ctx, index); err != nil && ctx.Err() == nil {
+			d.log.Debug("the router is asked for its address", "uplink", u.name, "error", err)
+		}
+	}()
 	go d.solicit(ctx, conn, u, index)
 	buf := make([]byte, wire.MaxLen+1)
 	for {

@@ -41,6 +41,7 @@ type daemon struct {
 	places   []place         // where it is now, in the order of preference
 	former   []former        // locators that it had, the oldest first
 	told     sid.Locator     // that others are sent to
+	unsaved  bool            // home, places or former changed
 	serial   uint32          // of the last bid
 	kernel   kernel
 	nonlocal string // what the sysctl was before us
@@ -221,6 +222,7 @@ func (d *daemon) loop(ctx context.Context) {
 	for {
 		d.serving.flush()
 		d.sessions.settle(time.Now())
+		d.save()
 		if at := d.sessions.deadline(); !at.IsZero() {
 			sessions.Reset(time.Until(at))
 		}

@@ -29,8 +29,8 @@ func (d *daemon) settle(h *home, places []place) error {
 	before := d.places
 	d.home, d.places = h, places
 	d.follow(before)
+	d.unsaved = true
 	d.names.setNetwork(h.Domain, h.Space)
-	d.save()
 	return d.watchSockets(h.Space)
 }
 
@@ -126,8 +126,12 @@ func (d *daemon) retire(old *place) {
 	}
 }
 
-// save writes down what a restart needs.
+// save writes down what a restart needs, where it changed.
 func (d *daemon) save() {
+	if !d.unsaved {
+		return
+	}
+	d.unsaved = false
 	if err := d.store.savePlaces(&record{home: *d.home, Places: d.places, Former: d.former}); err != nil {
 		d.log.Warn("a restart will not know the host's place", "error", err)
 	}
