@@ -90,7 +90,7 @@ func (l *Ledger) flow(n checked.Note) *Flow {
 
 func (f *Flow) take(n checked.Note) {
 	e := f.Ends[n.Node]
-	if e == nil {
+	if e == nil || n.Kind == checked.Began && !n.Client { // a stream may come back to a server that it was on
 		e = &End{Since: n.At}
 		f.Ends[n.Node] = e
 	}

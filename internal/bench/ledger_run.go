@@ -50,10 +50,10 @@ func (l *Ledger) Start(r *Rig, node string, args ...string) (*Program, error) {
 // startTime bounds how long a program may take until it listens.
 const startTime = 20 * time.Second
 
-// Serve starts a checked server and waits until it listens.
-func (l *Ledger) Serve(ctx context.Context, r *Rig, node, addr string, gap time.Duration) (*Program, error) {
+// Serve starts a checked server and waits until it listens; args are more flags for it.
+func (l *Ledger) Serve(ctx context.Context, r *Rig, node, addr string, gap time.Duration, args ...string) (*Program, error) {
 	began := agent.Now()
-	p, err := l.Start(r, node, "checked-serve", "--listen", addr, "--gap", gap.String())
+	p, err := l.Start(r, node, append([]string{"checked-serve", "--listen", addr, "--gap", gap.String()}, args...)...)
 	if err != nil {
 		return nil, err
 	}

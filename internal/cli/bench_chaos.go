@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,6 +22,7 @@ const movesFile = "moves.yaml"
 func benchChaos() *cobra.Command {
 	var opt chaos.Options
 	var dry bool
+	var logs string
 	cmd := &cobra.Command{
 		Use: "chaos", Short: "Break everything at random under checked streams; end with 7 if anything is wrong", Args: cobra.NoArgs,
 		Example: "  sudo scaffold bench chaos --seed 1 --duration 10m\n  scaffold bench chaos --seed 1 --duration 10m --dry-run",
@@ -44,6 +47,9 @@ func benchChaos() *cobra.Command {
 				return err
 			}
 			res, err = chaos.Run(ctx, rig, w, opt, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) })
+			if logs != "" {
+				err = errors.Join(err, keepLogs(l, logs))
+			}
 			return err
 		})
 		if err != nil {
@@ -64,7 +70,29 @@ func benchChaos() *cobra.Command {
 	cmd.Flags().Uint64Var(&opt.Seed, "seed", 1, "of the events")
 	cmd.Flags().BoolVar(&opt.Moves, "moves", true, "let hosts move and servers shed")
 	cmd.Flags().StringSliceVar(&opt.Only, "only", nil, "kinds of trouble: "+strings.Join(chaos.Kinds(), ", "))
+	cmd.Flags().StringVar(&logs, "logs", "", "keep the daemons' logs in this directory")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the events and do nothing")
 	addLength(cmd.Flags(), &opt.Duration, time.Minute, time.Second, "how long")
 	return cmd
+}
+
+// keepLogs copies what the lab's daemons wrote, as NODE-DAEMON.log.
+func keepLogs(l *lab.Lab, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	all, err := filepath.Glob(filepath.Join(l.Dir(), "*", "*.log"))
+	if err != nil {
+		return err
+	}
+	for _, path := range all {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(filepath.Dir(path))+"-"+filepath.Base(path)), text, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -13,15 +13,19 @@ import (
 )
 
 func agentCheckedServe() *cobra.Command {
-	var listen, id string
+	var listen, id, record string
 	var gap time.Duration
 	cmd := &cobra.Command{
 		Use: "checked-serve", Short: "Serve streams and datagrams whose every byte is checked", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if record != "" {
+				return checked.ServeResuming(cmd.Context(), listen, record, gap, checked.NewLog(cmd.OutOrStdout(), id))
+			}
 			return checked.Serve(cmd.Context(), listen, gap, checked.NewLog(cmd.OutOrStdout(), id))
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "address and port, as in [fd5c::1]:7")
+	cmd.Flags().StringVar(&record, "record", "", "directory that all instances share: go on with the streams of others")
 	addNotes(cmd.Flags(), &id, &gap)
 	return cmd
 }

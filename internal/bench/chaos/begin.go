@@ -16,15 +16,14 @@ var loads = [][]string{
 	{"--network", "udp6", "--flows", "4", "--step", "10ms", "--life", "2s", "--life-max", "20s"},
 }
 
+// soloLoads are streams and datagrams to what one host serves alone.
+var soloLoads = [][]string{
+	{"--network", "tcp6", "--flows", "3", "--up", "50000", "--down", "50000", "--step", "10ms", "--life", "1s", "--life-max", "60s"},
+	{"--network", "udp6", "--flows", "1", "--step", "10ms", "--life", "2s", "--life-max", "20s"},
+}
+
 // begin brings all programs up and waits until each flow has both its ends.
 func (s *stage) begin(ctx context.Context, seed uint64) error {
-	for _, h := range s.world.Hosts {
-		if up := s.world.Uplinks[h]; len(up) == 2 {
-			if err := s.rig.Act(ctx, "unplug %s %s", h, up[1]); err != nil {
-				return err
-			}
-		}
-	}
 	var err error
 	if s.target, err = s.rig.Target(ctx, service); err != nil {
 		return err
@@ -34,16 +33,23 @@ func (s *stage) begin(ctx context.Context, seed uint64) error {
 			return err
 		}
 	}
+	if err := s.serveSolo(ctx); err != nil {
+		return err
+	}
 	settled, cancel := context.WithTimeout(ctx, healTime)
 	defer cancel()
 	if err := s.settled(settled); err != nil {
 		return err
 	}
 	flows := 0
+	all := append(loads, soloLoads...)
 	for i, c := range s.world.Clients() {
-		for j, load := range loads {
-			base := uint64(i*len(loads)+j+1) << 32
-			args := append([]string{"checked", "--to", s.target, "--gap", gap.String(), "--seed", fmt.Sprint(seed), "--base", fmt.Sprint(base)}, load...)
+		for j, load := range all {
+			base, to := uint64(i*len(all)+j+1)<<32, s.target
+			if j >= len(loads) {
+				to = s.solo
+			}
+			args := append([]string{"checked", "--to", to, "--gap", gap.String(), "--seed", fmt.Sprint(seed), "--base", fmt.Sprint(base)}, load...)
 			p, err := s.ledger.Start(s.rig, c, args...)
 			if err != nil {
 				return err
@@ -61,4 +67,13 @@ func (s *stage) begin(ctx context.Context, seed uint64) error {
 		}
 		return nil
 	})
+}
+
+// serveSolo starts the server that is alone, on a host that can move.
+func (s *stage) serveSolo(ctx context.Context) (err error) {
+	if s.solo, err = s.rig.Target(ctx, soloService); err != nil {
+		return err
+	}
+	_, err = s.ledger.Serve(ctx, s.rig, s.world.movers(s.world.Servers)[0], s.solo, gap)
+	return err
 }

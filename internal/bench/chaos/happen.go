@@ -22,24 +22,31 @@ type Happening struct {
 	Err          string
 }
 
-// Resets names the host whose connections may end by this, "" for none.
+// Resets names the host whose connections may end by this, "" for none: its process dies, it is shed, or
+// its link is lost while others serve the same.
 func (h Happening) Resets() string {
-	verb, rest, _ := strings.Cut(h.Do, " ")
-	if verb == "crash" || verb == "shed" {
-		return rest
+	words := strings.Fields(h.Do)
+	switch words[0] {
+	case "crash", "shed", "unplug", "cut":
+		return words[1]
 	}
 	return ""
 }
 
-// service is what the checked servers serve.
-const service = "check"
+// service is what the checked servers serve. What one of them serves alone has nowhere else to go: it
+// survives all but its process.
+const (
+	service     = "check"
+	soloService = "solo"
+)
 
 // A stage is a lab under chaos.
 type stage struct {
 	rig     *bench.Rig
 	ledger  *bench.Ledger
 	world   World
-	target  string
+	target  string // of the service
+	solo    string // of the one that one host serves alone
 	servers map[string]*bench.Program
 	clients []*bench.Program
 }

@@ -31,7 +31,8 @@ const (
 )
 
 // judge says what became of a flow, at a time; what is not empty where it is odd.
-func judge(f *bench.Flow, done []Happening, now int64) (v verdict, what string) {
+// Where there is no other server, nothing explains a reset.
+func judge(f *bench.Flow, solo string, done []Happening, now int64) (v verdict, what string) {
 	c, s := f.Client(), f.Server()
 	switch {
 	case c == nil || !c.Ended:
@@ -39,7 +40,7 @@ func judge(f *bench.Flow, done []Happening, now int64) (v verdict, what string) 
 	case f.Proto == "udp":
 		return judgeDatagrams(c)
 	case c.Err != "":
-		return judgeReset(f, done)
+		return judgeReset(f, solo, done)
 	case s == nil || !s.Ended:
 		if crashed(s, done, c.At) {
 			return fine, "" // all that it had to say had arrived
@@ -64,14 +65,14 @@ func judgeDatagrams(c *bench.End) (verdict, string) {
 }
 
 // judgeReset looks for the event that explains why a stream broke.
-func judgeReset(f *bench.Flow, done []Happening) (verdict, string) {
+func judgeReset(f *bench.Flow, solo string, done []Happening) (verdict, string) {
 	c, s := f.Client(), f.Server()
 	if c.Err == bench.Truncated {
 		return condemned, c.Err
 	}
 	for _, h := range done {
 		at := h.Resets()
-		if at != "" && (s == nil || at == s.Node) && h.Began <= c.At && c.At <= h.Ended+excuse {
+		if c.Peer != solo && at != "" && (s == nil || at == s.Node) && h.Began <= c.At && c.At <= h.Ended+excuse {
 			return excused, ""
 		}
 	}
@@ -94,7 +95,7 @@ func (s *stage) judgeAll(done []Happening, now int64, count *tally) (odd []Odd) 
 		odd = append(odd, Odd{At: n.At, What: fmt.Sprintf("%s, %s flow %x: %s", n.Node, n.Proto, n.Flow, n.Err)})
 	}
 	for _, f := range s.ledger.Flows(func(f *bench.Flow) bool { return !f.Live() }) {
-		v, what := judge(f, done, now)
+		v, what := judge(f, s.solo, done, now)
 		if v == open {
 			continue
 		}

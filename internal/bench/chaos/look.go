@@ -24,18 +24,19 @@ type Look struct {
 // look waits until everything goes on.
 func (s *stage) look(ctx context.Context, began int64) (l Look) {
 	l.Whole = agent.Now()
-	ctx, cancel := context.WithTimeout(ctx, healTime)
-	defer cancel()
 	before := s.ledger.Flows(func(f *bench.Flow) bool { return f.Live() && f.Client().Since < l.Whole })
 	missing := map[uint64]bool{}
 	for _, f := range before {
 		missing[f.ID] = true
 	}
-	err := s.ledger.Await(ctx, func() error { return s.moving(missing, l.Whole) })
-	if err != nil {
+	heal, cancel := context.WithTimeout(ctx, healTime)
+	defer cancel()
+	if err := s.ledger.Await(heal, func() error { return s.moving(missing, l.Whole) }); err != nil {
 		l.Odd = append(l.Odd, s.stuck(missing, l.Whole)...)
 	}
-	if err := s.settled(ctx); err != nil {
+	settle, cancel := context.WithTimeout(ctx, healTime)
+	defer cancel()
+	if err := s.settled(settle); err != nil {
 		l.Odd = append(l.Odd, Odd{At: agent.Now(), What: err.Error()})
 	}
 	for _, f := range s.ledger.Flows(func(f *bench.Flow) bool { return f.Client() != nil }) {

@@ -89,8 +89,11 @@ func (r *Result) add(one BatchResult, tell func(string, ...any)) {
 	r.Odd = append(r.Odd, one.Odd...)
 	tell("%3d %-40s %d events, whole to healed %.0f ms at most, standstill %.0f ms at most", len(r.Batches), one.Kind,
 		len(one.Done), bench.Quantile(one.Healed, 1), one.Stood)
-	for _, o := range one.Odd {
+	for _, o := range one.Odd[:min(maxTold, len(one.Odd))] {
 		tell("    ODD: %s", o.say())
+	}
+	if more := len(one.Odd) - maxTold; more > 0 {
+		tell("    and %d more", more)
 	}
 	if len(one.Odd) > 0 {
 		for _, h := range one.Done {
@@ -98,6 +101,9 @@ func (r *Result) add(one BatchResult, tell func(string, ...any)) {
 		}
 	}
 }
+
+// maxTold is how much of what is odd is told at once; the end tells all.
+const maxTold = 6
 
 func (o Odd) say() string {
 	if o.Flow == nil {
@@ -128,7 +134,7 @@ func (s *stage) finish(ctx context.Context, done []Happening, res *Result) (odd 
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	s.ledger.Await(ctx, func() error { // the servers' last words
-		if left := s.ledger.Flows(func(f *bench.Flow) bool { v, _ := judge(f, done, 0); return v == open }); len(left) > 0 {
+		if left := s.ledger.Flows(func(f *bench.Flow) bool { v, _ := judge(f, s.solo, done, 0); return v == open }); len(left) > 0 {
 			return fmt.Errorf("%d flows are not over", len(left))
 		}
 		return nil

@@ -2,8 +2,10 @@ package checked
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"scaffold.dev/scaffold/internal/bench/agent"
@@ -40,16 +42,22 @@ func Serve(ctx context.Context, addr string, gap time.Duration, log *Log) error 
 
 // serveStream reads what the client wants and does it until the client has sent all.
 func serveStream(ctx context.Context, c *net.TCPConn, gap time.Duration, log *Log) {
-	first := make([]byte, helloLen)
-	if _, err := io.ReadFull(c, first); err != nil {
-		c.Close() //nolint:errcheck // it has not begun
-		return
-	}
-	h, err := ParseHello(first)
+	h, _, err := greet(c)
 	if err != nil {
-		log.note(Note{Kind: Wrong, At: agent.Now(), Proto: "tcp", Local: c.LocalAddr().String(), Peer: c.RemoteAddr().String(), Err: err.Error()})
-		c.Close() //nolint:errcheck // said above
+		c.Close() //nolint:errcheck // it has not begun
+		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
+			log.note(Note{Kind: Wrong, At: agent.Now(), Proto: "tcp", Local: c.LocalAddr().String(), Peer: c.RemoteAddr().String(), Err: err.Error()})
+		}
 		return
 	}
 	newEnd(c, log, h, false, gap).run(ctx) //nolint:errcheck // its note says it
+}
+
+// greet reads how a stream begins.
+func greet(c net.Conn) (h Hello, first []byte, err error) {
+	first = make([]byte, helloLen)
+	if _, err = io.ReadFull(c, first); err == nil {
+		h, err = ParseHello(first)
+	}
+	return h, first, err
 }
