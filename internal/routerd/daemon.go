@@ -123,6 +123,9 @@ func (d *daemon) open() (err error) {
 	default:
 		d.log.Warn("flows to hosts that leave this router for another are not sent after them", "error", err)
 	}
+	if err := d.watchAddresses(); err != nil {
+		return err
+	}
 	return d.watchLinks()
 }
 

@@ -90,6 +90,33 @@ func (d *daemon) portNamed(name string) *port {
 	return nil
 }
 
+// address notes that a port has a link-local address: only now can it greet. After a port was off that may be
+// a while after its carrier is back.
+func (d *daemon) address(u netlink.AddrUpdate) {
+	p := d.ports[u.LinkIndex]
+	if p != nil && p.up && u.NewAddr && u.LinkAddress.IP.IsLinkLocalUnicast() && u.Flags&unix.IFA_F_TENTATIVE == 0 {
+		d.greet(p.name)
+		d.solicit(p.name)
+	}
+}
+
+// watchAddresses posts each address that comes or goes, until ctx ends.
+func (d *daemon) watchAddresses() error {
+	updates := make(chan netlink.AddrUpdate, 64)
+	failed := func(err error) {
+		d.log.Warn("watch of the addresses: hosts may have to wait for the next HELLO", "error", err)
+	}
+	if err := netlink.AddrSubscribeWithOptions(updates, d.ctx.Done(), netlink.AddrSubscribeOptions{ErrorCallback: failed}); err != nil {
+		return fmt.Errorf("watch the addresses: %w", err)
+	}
+	go func() { // as of watchLinks
+		for u := range updates {
+			d.post(func() { d.address(u) })
+		}
+	}()
+	return nil
+}
+
 // watchLinks posts all interfaces that there are, then each change, until ctx ends.
 func (d *daemon) watchLinks() error {
 	updates := make(chan netlink.LinkUpdate, 64)
