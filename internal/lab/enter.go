@@ -163,7 +163,7 @@ func (l *Lab) lookPath(name string) (string, error) {
 	case name == product:
 		return l.opt.Binary, nil
 	}
-	for _, dir := range filepath.SplitList(os.Getenv("PATH") + sbin) {
+	for _, dir := range filepath.SplitList(l.path()) {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return path, nil

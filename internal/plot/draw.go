@@ -87,6 +87,7 @@ func (f Figure) axes(panel Panel) *gonum.Plot {
 	p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
 	p.Legend.ThumbnailWidth = vg.Points(14)
 	p.Legend.XOffs = f.legendWidth()
+	p.X.Tick.Marker, p.Y.Tick.Marker = ticks{12}, ticks{5}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = faint, faint
 	p.Add(grid)
