@@ -21,11 +21,14 @@ func older(t *testing.T, e *Edge, d time.Duration) {
 	var id uint64
 	var in edgeIngressFlow
 	for it := e.maps.IngressFlows.Iterate(); it.Next(&id, &in); {
-		var out edgeEgressFlow
-		must(t, e.maps.EgressFlows.Lookup(&in.Key, &out))
-		in.Seen, out.Seen = in.Seen-uint64(d), out.Seen-uint64(d)
+		in.Seen -= uint64(d)
 		must(t, e.maps.IngressFlows.Put(id, &in))
-		must(t, e.maps.EgressFlows.Put(&in.Key, &out))
+	}
+	var key edgeFlowKey
+	var out edgeEgressFlow
+	for it := e.maps.EgressFlows.Iterate(); it.Next(&key, &out); {
+		out.Seen -= uint64(d)
+		must(t, e.maps.EgressFlows.Put(&key, &out))
 	}
 }
 
@@ -57,6 +60,48 @@ func TestSweepRemovesWhatHasEnded(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d entries in the egress map, want 1", n)
+	}
+}
+
+func TestSweepTakesAFlowWithAllItsSocketIDs(t *testing.T) {
+	w := newWorld(t)
+	p := bound(t, w)
+	w.send(udp(vid, dnsAddr, 5000, 53, "q").Bytes())
+	for i := range uint64(5) {
+		w.steer(Step{Verb: Bind, Flow: webFlow, Local: addrOf(here.Addr(1<<63 | i)), Peer: addrOf(peerP)})
+		w.steer(Step{Verb: Accept, Flow: dnsFlow, Local: addrOf(here.Addr(1<<63 | 1<<32 | i))})
+	}
+	older(t, w.edge, connectingIdle/2)
+	w.arrive(udp(peerP, here.Addr(1<<63|1<<32), 53, 5000, "a").Bytes()) // one of its socketIDs is in use
+	w.arrive(tcp(peerP, p, 80, 4000, bpftest.RST, 901, 101).Bytes())    // ended, under the oldest
+	older(t, w.edge, endedIdle+time.Second)
+	got, err := w.edge.Sweep(nil)
+	if err != nil || got.Removed != 1 || got.Flows != 1 {
+		t.Errorf("%+v %v, want the connection removed, the datagrams not", got, err)
+	}
+	older(t, w.edge, datagramIdle)
+	got, err = w.edge.Sweep(nil)
+	if err != nil || got.Removed != 1 {
+		t.Errorf("%+v %v", got, err)
+	}
+	for it := w.edge.maps.IngressFlows.Iterate(); it.Next(new(uint64), new(edgeIngressFlow)); {
+		t.Error("an entry is left")
+	}
+}
+
+func TestSweepFindsOrphans(t *testing.T) {
+	w := newWorld(t)
+	p := bound(t, w)
+	lost := edgeIngressFlow{Key: webFlow.key(), Birth: [8]byte{1}}
+	must(t, w.edge.maps.IngressFlows.Put(uint64(77), &lost))
+	for range orphanRounds {
+		_, err := w.edge.Sweep(nil)
+		must(t, err)
+	}
+	entries := 0
+	must(t, scan(w.edge.maps.IngressFlows, func(*uint64, *edgeIngressFlow) bool { entries++; return true }))
+	if _, ok, _ := w.edge.Flow(sid.SocketID(sid.Low(p))); !ok || entries != 1 {
+		t.Errorf("%d entries, want the flow's one", entries)
 	}
 }
 

@@ -100,15 +100,21 @@ func ipNet(p netip.Prefix) *net.IPNet {
 // serve admits the triple at the hosts and lets the router find them.
 func (n *testNetwork) serve(t testing.TB, triple sid.Triple, hosts ...*testHost) {
 	t.Helper()
-	var targets []resolve.Target
+	targets := targetsOf(hosts...)
 	for _, h := range hosts {
 		must(t, h.edge.Admit(triple))
-		targets = append(targets, resolve.Target{Locator: h.locator, Weight: 1})
 	}
 	must(t, n.resolver.SetService(triple.Service, router.Service{Instances: uint32(len(hosts))}))
 	must(t, n.resolver.SetTable(triple, targets))
 	must(t, n.resolver.SetTable(sid.Triple{Service: triple.Service}, targets))                      // ping
 	must(t, n.resolver.SetTable(sid.Triple{Service: triple.Service, Proto: triple.Proto}, targets)) // fragments
+}
+
+func targetsOf(hosts ...*testHost) (targets []resolve.Target) {
+	for _, h := range hosts {
+		targets = append(targets, resolve.Target{Locator: h.locator, Weight: 1})
+	}
+	return targets
 }
 
 // sniff watches a host's port at the router. The returned function fails the test if a service or identity

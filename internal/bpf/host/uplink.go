@@ -14,7 +14,7 @@ import (
 type Uplink struct {
 	Locator sid.Locator // 0: none yet, nothing of ours leaves
 	MTU     uint16      // the MSS of SYN and SYN-ACK is clamped to it; 0: not clamped
-	Router  netip.Addr  // link-local address of the router there; invalid: as the routing table says
+	Router  netip.Addr  // link-local address of the router there; invalid where the link needs none: a tunnel
 }
 
 // SetUplink gives the uplink its locator. The one that it had before is retired: flows go on under it, and

@@ -10,21 +10,23 @@
 #endif
 
 /*
- * depart sends a packet, its wire addresses written, by another uplink. The program there lets it pass (wired).
- * The helper wants an Ethernet header to take off; the kernel puts on what the other link needs.
+ * depart sends a packet, its wire addresses written, by another uplink. The program there lets it pass (from_host).
+ * The helper wants an Ethernet header to take off; the kernel puts on what the other link needs. A packet that
+ * waits for its neighbour is sent to the one of its route, which is another link's: so it must not have one. Of
+ * what takes the route away, tunnel metadata that nobody reads is the least.
  */
 static __noinline int depart(struct __sk_buff *skb, const struct slot *s)
 {
 	struct bpf_redir_neigh hop = { .nh_family = AF_INET6 };
+	struct bpf_tunnel_key none = {};
 	__u32 ifindex = s->ifindex;
-	struct addr router = ADDR(s->router);
 
+	ADDR(hop.ipv6_nh) = ADDR(s->router);
 	if (!l2_len && bpf_skb_change_head(skb, ETH_HLEN, 0))
 		return drop(HOST_REWRITE);
+	if (bpf_skb_set_tunnel_key(skb, &none, sizeof(none), 0))
+		return drop(HOST_REWRITE);
 	count(HOST_ELSEWHERE);
-	if (!router.hi && !router.lo)
-		return bpf_redirect_neigh(ifindex, 0, 0, 0);
-	ADDR(hop.ipv6_nh) = router;
 	return bpf_redirect_neigh(ifindex, &hop, sizeof(hop), 0);
 }
 

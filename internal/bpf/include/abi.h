@@ -24,7 +24,7 @@ struct slot {
 	__u16 mtu;        /* host order; 0: no clamp */
 	__u8  pad[2];
 	__u8  locator[8]; /* kept when retired: flows go on under it */
-	__u8  router[16]; /* link-local; zero: as the routing table says */
+	__u8  router[16]; /* link-local; zero where the link needs none */
 	__u64 retired;    /* CLOCK_MONOTONIC, ns */
 };
 _Static_assert(sizeof(struct slot) == 40, "ABI");
