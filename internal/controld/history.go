@@ -1,7 +1,6 @@
 package controld
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -81,6 +80,11 @@ func because(text, reason string) string {
 	if len(reason) > most {
 		reason = reason[:most] + "..."
 	}
-	q := strconv.Quote(reason)
-	return fmt.Sprintf("%s: %s", text, q[1:len(q)-1])
+	return text + ": " + printable(reason)
+}
+
+// printable shows what is not as Go does.
+func printable(s string) string {
+	q := strconv.Quote(s)
+	return q[1 : len(q)-1]
 }

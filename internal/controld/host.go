@@ -30,6 +30,8 @@ type host struct {
 	load     *apiv1.Load
 	wanted   map[sid.Triple]wish      // all that it registered, also what was refused
 	told     map[sid.ServiceID]uint64 // version of the policies that the session knows
+	ordered  map[sid.ServiceID]string // drain modes that the session knows
+	meter    meter                    // of its events
 }
 
 // A wish is a registration as the host sent it. Those for services that do not exist yet are kept:
@@ -116,7 +118,7 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 	h.Host = store.Host{Name: j.Name, Key: n.pinned(h, j), Identity: j.Identity, Here: true, BootID: j.BootId, Netns: j.Netns, Place: first, Others: others}
 	h.signed.note(j)
 	h.version, h.failed, h.mourned = j.Version, false, false
-	h.session, h.reported, h.told = s, false, make(map[sid.ServiceID]uint64)
+	h.session, h.reported, h.told, h.ordered = s, false, make(map[sid.ServiceID]uint64), make(map[sid.ServiceID]string)
 	delete(n.news, h)
 	if h.wanted == nil {
 		h.wanted = make(map[sid.Triple]wish)

@@ -41,9 +41,10 @@ type network struct {
 	news       map[*host][]*apiv1.ServicePolicy // for hosts, since the last flush
 	events     *history
 	waits      map[*wait]struct{}
-	arrivals   bool   // an instance became ready since the last flush
-	grace      *grace // nil once rules are sent
-	notSaved   error  // what is wrong with the store
+	ordering   map[overrideKey]*orderWait // drains that hosts are not told of yet
+	arrivals   bool                       // an instance became ready since the last flush
+	grace      *grace                     // nil once rules are sent
+	notSaved   error                      // what is wrong with the store
 }
 
 type overrideKey struct {
@@ -65,6 +66,7 @@ func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
 		quarantine: make(map[sid.Locator]held),
 		overrides:  make(map[overrideKey]store.Override),
 		waits:      make(map[*wait]struct{}),
+		ordering:   make(map[overrideKey]*orderWait),
 		news:       make(map[*host][]*apiv1.ServicePolicy),
 		events:     newHistory(),
 	}
@@ -131,6 +133,7 @@ func (n *network) flush() {
 		n.push(n.plan.Drain())
 	}
 	n.wake()
+	n.orders()
 	n.metrics.update(n)
 }
 

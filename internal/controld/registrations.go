@@ -25,7 +25,9 @@ func (n *network) hostReport(name string, s *hostSession, m *apiv1.HostReport) {
 			n.change(h, r)
 		}
 	case *apiv1.HostReport_Load:
-		h.load = m.Load
+		n.loaded(h, m.Load)
+	case *apiv1.HostReport_Event:
+		n.reported(h, m.Event)
 	case *apiv1.HostReport_Attach:
 		n.attach(h, m.Attach)
 	case *apiv1.HostReport_Detach:
@@ -93,6 +95,9 @@ func (n *network) register(h *host, t sid.Triple, r *apiv1.Registration) {
 		return
 	}
 	n.tellPolicy(h, t.Service)
+	if h.ordered[t.Service] != n.drainMode(h, t.Service) {
+		n.tellDrain(h, t.Service)
+	}
 	if w.ready.Ready && !before.ready.Ready {
 		n.arrivals = true
 	}

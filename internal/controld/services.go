@@ -86,6 +86,7 @@ func (n *network) setPolicy(r names.Record) {
 	for _, h := range n.hosts {
 		if h.Here && h.told[r.ID] != 0 {
 			n.tellPolicy(h, r.ID)
+			n.tellDrain(h, r.ID) // a drain whose mode is the policy's
 		}
 	}
 }
@@ -142,25 +143,6 @@ func (a *adminAPI) SetWeight(ctx context.Context, req *connect.Request[apiv1.Set
 			o.Weight, o.Set = m.Weight, true
 			return "service.weight", fmt.Sprintf("weight of %s is %d", m.Host, m.Weight)
 		})
-	})
-}
-
-// Drain gives a host no new flows of a service, or takes that back. The last instance that serves is
-// drained only with force.
-func (a *adminAPI) Drain(ctx context.Context, req *connect.Request[apiv1.DrainRequest]) (*connect.Response[apiv1.Service], error) {
-	m := req.Msg
-	return a.changed(ctx, func() (names.Record, change, error) {
-		r, c, err := a.n.override(m.Name, m.Host, func(o *store.Override) (string, string) {
-			o.Drain = !m.Undrain
-			if m.Undrain {
-				return "service.undrain", m.Host + " gets new flows again"
-			}
-			return "service.drain", m.Host + " gets no new flows; those that it has go on"
-		})
-		if t, sole := a.n.plan.SoleServer(r.ID, m.Host); err == nil && sole && !m.Undrain && !m.Force {
-			err = fmt.Errorf("%w: %s is the last host that serves %s on %v/%d: nobody could connect any more: use force if that is meant", errConflict, m.Host, r.Name, t.Proto, t.Port)
-		}
-		return r, c, err
 	})
 }
 

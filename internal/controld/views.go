@@ -83,14 +83,19 @@ func (n *network) instances(list []plan.Instance) []*apiv1.Instance {
 		if h := n.hosts[i.Host]; h != nil {
 			m.SinceUnixMs = h.wanted[i.Triple].since.UnixMilli()
 			m.Flows, m.AcceptQueue = h.loadOf(i.Triple)
+			if i.State == "draining" {
+				m.Reason += fmt.Sprintf(" (%s), %d flows left", n.drainMode(h, i.Triple.Service), m.Flows)
+			}
 		}
 		out = append(out, m)
 	}
 	return out
 }
 
-func (h *host) loadOf(t sid.Triple) (flows, acceptQueue uint32) {
-	for _, l := range h.load.GetTriples() {
+func (h *host) loadOf(t sid.Triple) (flows, acceptQueue uint32) { return loadOf(h.load, t) }
+
+func loadOf(load *apiv1.Load, t sid.Triple) (flows, acceptQueue uint32) {
+	for _, l := range load.GetTriples() {
 		if l.Ss == t.Service.SS && sid.Suffix(l.Suffix) == t.Service.Suffix && sid.Proto(l.Proto) == t.Proto && l.Port == uint32(t.Port) {
 			return l.Flows, l.AcceptQueue
 		}

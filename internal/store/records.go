@@ -62,6 +62,7 @@ type Override struct {
 	Weight  uint32        `json:"weight"`
 	Set     bool          `json:"set"`
 	Drain   bool          `json:"drain"`
+	Mode    string        `json:"mode,omitempty"` // of the drain; empty: as the service's policy says
 }
 
 // A Quarantine keeps a locator from being given to anyone but the host that had it. How long is

@@ -24,6 +24,14 @@ const (
 	Shed     = "shed"
 )
 
+// DrainMode is what becomes of the flows of an instance that is drained.
+func (p Policy) DrainMode() string {
+	if p.Drain == "" {
+		return Wait
+	}
+	return p.Drain
+}
+
 // Limits of Policy's numbers.
 const (
 	MaxWeight = 65535

@@ -154,6 +154,19 @@ func (p *Plan) Served(t sid.Triple) bool {
 	return ok && len(p.compute(s, port{t.Proto, t.Port})) > 0
 }
 
+// Capable are the hosts that unresolved RSYNs of a service are sent to, by name.
+func (p *Plan) Capable(id sid.ServiceID) (hosts []string) {
+	s, ok := p.services[id]
+	if !ok {
+		return nil
+	}
+	for _, t := range p.compute(s, resuming) {
+		hosts = append(hosts, p.places[t.Locator].Name)
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
 // Override is what an operator said of the host.
 func (p *Plan) Override(id sid.ServiceID, hostName string) Override {
 	if s, ok := p.services[id]; ok {
