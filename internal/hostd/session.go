@@ -37,6 +37,7 @@ type sessions struct {
 	capable  map[sid.ServiceID]bool
 	strays   meter
 	counters map[string]uint64
+	orphans  bool      // flows from before this daemon were not looked for yet
 	compared time.Time // with the edge; zero while that runs
 }
 
@@ -75,6 +76,7 @@ func (s *sessions) open(now time.Time, e dataPath) {
 	s.compared = now
 	s.dying, s.quiet, s.journeys = nil, map[host.Tuple]struct{}{}, nil
 	s.load(now)
+	s.orphans = true
 	s.kernel.start()
 }
 
@@ -95,6 +97,7 @@ func (s *sessions) settle(now time.Time) {
 	if s.engine == nil {
 		return
 	}
+	s.findOrphans()
 	s.engine.Expire(now)
 	s.bury(now)
 	for range 4 { // what the edge does not do may change what is decided

@@ -78,3 +78,27 @@ func (s *sessions) arrive(now time.Time) {
 	}
 	s.journeys = list
 }
+
+// findOrphans moves, once after a start, what stands where this host is no more: it went from there while no
+// daemon saw it.
+func (s *sessions) findOrphans() {
+	to := s.d.preferred()
+	if !s.orphans || to == nil {
+		return
+	}
+	s.orphans = false
+	left := map[sid.Locator]bool{}
+	err := s.edge.FlowsAll(func(f host.Flow) bool {
+		if !stale(f) && f.Locator != 0 && !s.d.has(f.Locator) {
+			left[f.Locator] = true
+		}
+		return true
+	})
+	if err != nil {
+		s.d.log.Error("cannot list the flows", "error", err)
+	}
+	for l := range left {
+		s.d.log.Info("flows from before this daemon move", "from", l, "to", to.Locator)
+		s.moved(l, to.Locator)
+	}
+}

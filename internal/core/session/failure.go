@@ -20,6 +20,8 @@ func (e *Engine) fire(now time.Time, f *flow) {
 	case f.state == Confirming:
 		e.confirm(now, f)
 	case f.state == Bound && f.nonce == 0:
+	case f.state == Bound && f.tries == t.Probes && f.Role == Server:
+		f.nonce = 0 // there is nobody else to turn to, and the client may come back: TCP decides
 	case f.state == Bound && f.tries == t.Probes, f.tries == t.Tries:
 		e.lost(now, f, wire.Unreachable)
 	case f.state == Bound:

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/lab"
+	"scaffold.dev/scaffold/internal/nstest"
+)
+
+// moving is the lab of hosts that move, for all tests that need it.
+var moving struct {
+	once  sync.Once
+	lab   *lab.Lab
+	admin apiv1connect.AdminClient
+	err   error
+
+	mu sync.Mutex
+	at map[string]string // where hosts are: the router
+}
+
+// A mobile is that lab, as one test sees it.
+type mobile struct {
+	*network
+	addr netip.Addr // of the service
+}
+
+// others is where each host is when it is not at the first one.
+var others = map[string]string{"ra": "rb", "rb": "ra", "rs": "rd", "rd": "rs"}
+
+func theMobile(t *testing.T) *mobile {
+	t.Helper()
+	nstest.Root(t)
+	moving.once.Do(func() {
+		moving.at = map[string]string{"c1": "ra", "s2": "rs"}
+		moving.lab, moving.admin, moving.err = bringUpFile("testdata/moves.yaml", "_mv")
+	})
+	if moving.err != nil {
+		t.Fatalf("no lab to run in: %v", moving.err)
+	}
+	m := &mobile{network: &network{t, moving.lab, moving.admin, map[string]*nstest.NS{}}}
+	t.Cleanup(m.explain)
+	s, err := m.service("move")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.addr = netip.MustParseAddr(s.Address)
+	return m
+}
+
+func bringUpFile(file, suffix string) (*lab.Lab, apiv1connect.AdminClient, error) {
+	f, err := lab.Load(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	f.Name = nstest.LabName() + suffix
+	l, err := lab.Up(context.Background(), f, lab.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	admin, err := l.Admin()
+	return l, admin, err
+}
+
+func takeMovingDown() error {
+	if moving.lab == nil {
+		return nil
+	}
+	return lab.Down(context.Background(), moving.lab.File.Name, lab.Options{})
+}
+
+// hop moves a host to its other router. how is as in the action: "gap 100ms", "gap 50ms first".
+func (m *mobile) hop(host, how string) {
+	m.t.Helper()
+	moving.mu.Lock()
+	from := moving.at[host]
+	moving.at[host] = others[from]
+	moving.mu.Unlock()
+	m.do(fmt.Sprintf("move %s %s %s %s", host, from, others[from], how))
+}
+
+// middle sets the links between the routers.
+func (m *mobile) middle(params string) {
+	m.t.Helper()
+	for _, r := range []string{"ra", "rb", "rd"} {
+		m.do("link " + r + " rs " + params)
+	}
+}
