@@ -31,7 +31,7 @@ func hangUpStream(s interface {
 // A fakeRouter applies what it is told as a router should: what a snapshot does not name is gone at
 // its commit, and not before.
 type fakeRouter struct {
-	t      *testing.T
+	t      testing.TB
 	stream *connect.BidiStreamForClient[apiv1.RouterReport, apiv1.RouterOrder]
 	cancel context.CancelFunc
 
@@ -46,6 +46,7 @@ type fakeRouter struct {
 	snapshots int
 	messages  []*apiv1.Rules
 	ended     bool
+	hook      func(*apiv1.RouterOrder) // called with each order once it is taken
 }
 
 type routerTables struct {
@@ -127,6 +128,9 @@ func (r *fakeRouter) read() {
 		r.ended = err != nil
 		if err == nil {
 			r.take(o)
+			if r.hook != nil {
+				r.hook(o)
+			}
 		}
 		r.mu.Unlock()
 		if err != nil {
@@ -236,7 +240,7 @@ func (r *fakeRouter) tellsGone(l sid.Locator) bool {
 
 // A fakeHost notes what it is told.
 type fakeHost struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	stream *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder]
 	cancel context.CancelFunc
@@ -246,6 +250,7 @@ type fakeHost struct {
 	joined  *apiv1.Joined
 	refused *apiv1.Refused
 	ended   bool
+	hook    func(*apiv1.HostOrder) // called with each order
 }
 
 // host joins a host and waits until it is admitted.
@@ -288,6 +293,9 @@ func (h *fakeHost) read() {
 		h.ended = err != nil
 		if err == nil {
 			h.orders = append(h.orders, o)
+			if h.hook != nil {
+				h.hook(o)
+			}
 			if o.GetJoined() != nil {
 				h.joined = o.GetJoined()
 			}

@@ -22,7 +22,7 @@ const patience = 20 * time.Second
 
 // A controller under test, in this process, with its state in a directory of the test's.
 type controller struct {
-	t      *testing.T
+	t      testing.TB
 	socket string
 	data   string
 	admin  apiv1connect.AdminClient
@@ -32,7 +32,7 @@ type controller struct {
 }
 
 // start runs a controller on a fresh directory.
-func start(t *testing.T, cfg Config) *controller {
+func start(t testing.TB, cfg Config) *controller {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ctl") // t.TempDir has too long a path for a socket
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *controller) await(what string, ok func() bool) {
 	await(c.t, what, ok)
 }
 
-func await(t *testing.T, what string, ok func() bool) {
+func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -61,7 +61,7 @@ func (c *controller) metric(name string) (value float64) {
 	return scrape(c.t, client, base, "scaffold_controld_"+name)
 }
 
-func scrape(t *testing.T, client *http.Client, base, name string) (value float64) {
+func scrape(t testing.TB, client *http.Client, base, name string) (value float64) {
 	t.Helper()
 	answer, err := client.Get(base + "/metrics")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"scaffold.dev/scaffold/wire"
 )
 
-func newKey(t *testing.T) ed25519.PrivateKey {
+func newKey(t testing.TB) ed25519.PrivateKey {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
