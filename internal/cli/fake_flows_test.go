@@ -13,6 +13,7 @@ import (
 // The one flow that the fake knows.
 const (
 	fakeFlow   = "9f3c1b2a44d0e871"
+	fakeFormer = "8000000000000001"
 	fakeStable = "fd5d:0:1:101:9f3c:1b2a:44d0:e871"
 )
 
@@ -38,7 +39,7 @@ func (f *fake) MoveFlows(_ context.Context, r *connect.Request[apiv1.MoveFlowsRe
 }
 
 func (f *fake) Biography(_ context.Context, r *connect.Request[apiv1.BiographyRequest]) (*connect.Response[apiv1.FlowStory], error) {
-	if r.Msg.Flow != fakeFlow && r.Msg.Flow != fakeStable && r.Msg.Flow != "[fd5e::1]:40000" {
+	if r.Msg.Flow != fakeFlow && r.Msg.Flow != fakeStable && r.Msg.Flow != "[fd5e::1]:40000" && r.Msg.Flow != fakeFormer {
 		return nil, notFound("flow")
 	}
 	return answer(&apiv1.FlowStory{Flow: theFlow(), Chapters: []*apiv1.Chapter{
@@ -96,4 +97,13 @@ func (f *fake) DrainLocal(ctx context.Context, r *connect.Request[apiv1.DrainLoc
 	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+func (f *fake) GetHostStatus(context.Context, *connect.Request[apiv1.GetHostStatusRequest]) (*connect.Response[apiv1.HostStatus], error) {
+	return answer(&apiv1.HostStatus{Name: "c1", State: "joined", Network: "lab", Identity: "fd5e::1", Flows: 5,
+		Counters: map[string]uint64{"drop_full": 3},
+		Uplinks: []*apiv1.Uplink{
+			{Interface: "eth0", Router: "r1", Locator: "fd5d:0:1:101::/64", Up: true, Mtu: 1500},
+			{Interface: "eth1"},
+		}}, nil)
 }

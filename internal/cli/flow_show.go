@@ -46,7 +46,7 @@ func flowList(f *flows) *cobra.Command {
 func flowShow(f *flows) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show FLOW",
-		Short:   "Show one flow, by its socketID or its stable identifier",
+		Short:   "Show one flow, by its socketID, also a former one, or its stable identifier",
 		Example: "  scaffold flow show 9f3c1b2a44d0e871\n  scaffold flow show fd5d:0:1:101:9f3c:1b2a:44d0:e871",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,11 +56,25 @@ func flowShow(f *flows) *cobra.Command {
 			}
 			flow := pick(all.Flows, args[0])
 			if flow == nil {
+				flow = f.former(cmd.Context(), args[0])
+			}
+			if flow == nil {
 				return failf(ExitNotFound, hintListing(listFlows), "no live flow has the socketID or stable identifier %q", args[0])
 			}
 			return f.print(cmd.OutOrStdout(), flow, func(t *table) { drawFlow(t, flow) })
 		},
 	}
+}
+
+// former finds a live flow by a socketID that it had before it moved.
+func (f *flows) former(ctx context.Context, id string) *apiv1.Flow {
+	stories, _ := f.stories(ctx, id) // a daemon that does not tell stories knows no former names either
+	for _, s := range stories {
+		if !s.Ended {
+			return s.Flow
+		}
+	}
+	return nil
 }
 
 // pick finds the flow of a socketID, or of a stable identifier, which in a lab both ends know: the

@@ -16,7 +16,7 @@ const listHosts = "scaffold host ls"
 func hostCommand() *cobra.Command {
 	cmd := group("host", "Look at the hosts of the network and drain them")
 	a := addAdmin(cmd)
-	cmd.AddCommand(hostList(a), hostShow(a), hostDrain(a), hostUndrain(a))
+	cmd.AddCommand(hostList(a), hostShow(a), hostStatus(a), hostDrain(a), hostUndrain(a))
 	return cmd
 }
 
