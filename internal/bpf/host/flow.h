@@ -221,13 +221,28 @@ static __noinline int enter(struct flow_key *key, struct egress_flow *waiting, s
 	return 0;
 }
 
+/* become changes the state of those socketIDs of a flow that are in another one. */
+static __noinline void become(const struct egress_flow *out, __u32 from, __u32 to)
+{
+	__u64 id = *(__u64 *)out->newest;
+
+	for (int i = 0; i < MAX_ALIASES && id; i++) {
+		struct ingress_flow *in = bpf_map_lookup_elem(&ingress_flows, &id);
+
+		if (!in)
+			return;
+		if (in->state == from)
+			in->state = to;
+		id = *(__u64 *)in->older;
+	}
+}
+
 /* spoken: the client of a half-open flow has, under any of the flow's socketIDs. */
 static __noinline void spoken(struct flow_key *key, __u64 birth)
 {
 	struct egress_flow *out = bpf_map_lookup_elem(&egress_half, key);
 	__u32 zero = 0;
 	struct newborn *n;
-	__u64 id;
 
 	if (out && *(__u64 *)out->birth == birth) {
 		n = bpf_map_lookup_elem(&newborns, &zero);
@@ -239,16 +254,7 @@ static __noinline void spoken(struct flow_key *key, __u64 birth)
 	if (!out || *(__u64 *)out->birth != birth)
 		return;
 	out->state = STATE_BOUND;
-	id = *(__u64 *)out->newest;
-	for (int i = 0; i < MAX_ALIASES && id; i++) {
-		struct ingress_flow *in = bpf_map_lookup_elem(&ingress_flows, &id);
-
-		if (!in)
-			return;
-		if (in->state == STATE_HALF_OPEN)
-			in->state = STATE_BOUND;
-		id = *(__u64 *)in->older;
-	}
+	become(out, STATE_HALF_OPEN, STATE_BOUND);
 }
 
 /* ended notes a FIN or RST that arrived, under any socketID, where Sweep looks: once per flow. */

@@ -77,27 +77,37 @@ type Flow struct {
 
 // Flows calls f for each flow until it returns false. Half-open ones are not among them.
 func (e *Edge) Flows(f func(Flow) bool) error {
-	_, err := e.visit(e.maps.EgressFlows, f)
+	_, err := e.visit(e.maps.EgressFlows, e.flow, f)
 	return err
 }
 
 // FlowsAll is Flows, half-open ones included.
 func (e *Edge) FlowsAll(f func(Flow) bool) error {
-	more, err := e.visit(e.maps.EgressFlows, f)
+	return e.visitAll(e.flow, f)
+}
+
+// Walk is FlowsAll, several times faster: LastSeen is when something was sent last, whatever came since.
+func (e *Edge) Walk(f func(Flow) bool) error { return e.visitAll(e.sender, f) }
+
+// A telling makes a Flow of an entry.
+type telling func(*edgeFlowKey, *edgeEgressFlow, *[8]edgeSlot) Flow
+
+func (e *Edge) visitAll(tell telling, f func(Flow) bool) error {
+	more, err := e.visit(e.maps.EgressFlows, tell, f)
 	if more && err == nil {
-		_, err = e.visit(e.maps.EgressHalf, f)
+		_, err = e.visit(e.maps.EgressHalf, tell, f)
 	}
 	return err
 }
 
-func (e *Edge) visit(m *ebpf.Map, f func(Flow) bool) (more bool, err error) {
+func (e *Edge) visit(m *ebpf.Map, tell telling, f func(Flow) bool) (more bool, err error) {
 	slots, err := e.slots()
 	if err != nil {
 		return false, fmt.Errorf("host edge: read the uplinks: %w", err)
 	}
 	more = true
 	err = scan(m, func(key *edgeFlowKey, out *edgeEgressFlow) bool {
-		more = f(e.flow(key, out, &slots))
+		more = f(tell(key, out, &slots))
 		return more
 	})
 	return more, err
@@ -180,6 +190,13 @@ func serverPort(key *edgeFlowKey, out *edgeEgressFlow) uint16 {
 }
 
 func (e *Edge) flow(key *edgeFlowKey, out *edgeEgressFlow, slots *[8]edgeSlot) Flow {
+	f := e.sender(key, out, slots)
+	f.LastSeen = max(f.LastSeen, e.heard(out))
+	return f
+}
+
+// sender is what the egress entry alone tells of the flow.
+func (e *Edge) sender(key *edgeFlowKey, out *edgeEgressFlow, slots *[8]edgeSlot) Flow {
 	t := tupleOf(key)
 	f := Flow{
 		ID:       sid.SocketID(binary.BigEndian.Uint64(out.Socket[:])),
@@ -188,7 +205,7 @@ func (e *Edge) flow(key *edgeFlowKey, out *edgeEgressFlow, slots *[8]edgeSlot) F
 		Local:    t.Local,
 		Peer:     t.Remote,
 		State:    State(out.State),
-		LastSeen: max(out.Seen, e.heard(out)),
+		LastSeen: out.Seen,
 		Tuple:    t,
 		Stable:   netip.AddrFrom16(out.Stable),
 	}

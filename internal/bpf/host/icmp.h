@@ -61,7 +61,7 @@ static __noinline int error_in(struct __sk_buff *skb, struct packet *p, struct i
 	struct addr outer[2], inner[2];
 	__u64 id = p->dst.lo;
 
-	if (parse_quote(skb, p, &q) || !same(&q.src, &p->dst) || q.proto != f->key.proto)
+	if (parse_quote(skb, p, &q) || !same(&q.src, &p->dst) || q.proto != f->key.proto || f->state == STATE_LOST)
 		return drop(HOST_UNUSABLE_ERROR);
 	if (f->state == STATE_BLOCKED)
 		return drop(HOST_BLOCKED);

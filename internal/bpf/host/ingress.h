@@ -51,6 +51,8 @@ static __noinline int bind_to(struct ingress_flow *f, __u64 id, const struct add
 	}
 	f->state = STATE_BOUND;
 	out->state = STATE_BOUND;
+	if (out->retried)
+		become(out, STATE_CONNECTING, STATE_LOST);
 	return out->retried;
 }
 
@@ -112,7 +114,7 @@ static __noinline int unusual(struct __sk_buff *skb, struct packet *p, struct in
 		return reason == HOST_SECOND_ANSWER ? second_answer(skb, p) : drop(reason);
 	}
 	/* Accepted before the peer's address is known. */
-	if (!peer.hi && !peer.lo && is_peer(&p->src))
+	if (f->state != STATE_LOST && !peer.hi && !peer.lo && is_peer(&p->src))
 		return DELIVER;
 	return second_answer(skb, p);
 }

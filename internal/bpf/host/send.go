@@ -2,7 +2,6 @@ package host
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 
@@ -28,7 +27,7 @@ func (e *Edge) Send(from, to netip.Addr, retry uint8, payload []byte) error {
 		}
 	}
 	err = e.sendBy(ifindex, packet, to)
-	if ifindex != 0 && errors.Is(err, unix.ENETUNREACH) {
+	if ifindex != 0 && err != nil {
 		err = e.sendBy(0, packet, to) // no route there: the programs send it by its uplink all the same
 	}
 	if err != nil {

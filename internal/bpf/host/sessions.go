@@ -26,6 +26,25 @@ func (e *Edge) PutSession(key SessionKey, blob []byte) error {
 	return nil
 }
 
+// PutSessions is PutSession of many at once.
+func (e *Edge) PutSessions(all map[SessionKey][]byte) error {
+	keys, values := make([]edgeSessionKey, 0, len(all)), make([]edgeSession, 0, len(all))
+	for key, blob := range all {
+		if len(blob) > MaxSession {
+			return fmt.Errorf("host edge: keep a session: %d bytes, at most %d", len(blob), MaxSession)
+		}
+		keys, values = append(keys, edgeSessionKey{Name: key}), append(values, edgeSession{Len: uint16(len(blob))})
+		copy(values[len(values)-1].Data[:], blob)
+	}
+	for start := 0; start < len(keys); start += batch {
+		end := min(start+batch, len(keys))
+		if _, err := e.maps.Sessions.BatchUpdate(keys[start:end], values[start:end], nil); err != nil {
+			return fmt.Errorf("host edge: keep %d sessions: %w", len(all), err)
+		}
+	}
+	return nil
+}
+
 // DeleteSession forgets a blob; one that is not there is forgotten already.
 func (e *Edge) DeleteSession(key SessionKey) error {
 	if err := e.maps.Sessions.Delete(key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {

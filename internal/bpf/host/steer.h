@@ -126,6 +126,7 @@ static __noinline int bind_as(struct egress_flow *out, const struct step *s)
 	leave_as(out, s);
 	if (out->state != STATE_HALF_OPEN)
 		out->state = STATE_BOUND;
+	become(out, STATE_CONNECTING, STATE_LOST);
 	return 0;
 }
 

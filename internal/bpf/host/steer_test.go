@@ -132,6 +132,8 @@ func TestConnectingGoesOnElsewhere(t *testing.T) {
 	bind(t, w, p, peerP, 4000, 100) // the first attempt is answered after all, and told of (world.compare)
 	wantAddrs(t, data(w), p, peerP)
 	want(t, w.arrive(tcp(peerQ, p2, 80, 4000, bpftest.SYN|bpftest.ACK, 7, 101).Bytes()), flow.SendBack, "drop_second_answer")
+	late := tcp(there.Addr(uint64(web.Suffix)), p2, 80, 4000, bpftest.RST|bpftest.ACK, 0, 101)
+	want(t, w.arrive(late.Bytes()), flow.Drop, "drop_bad_source") // no refusal: the other attempt was answered
 	if w.steer(Step{Verb: Retry, Flow: webFlow, Local: addrOf(p3)}) {
 		t.Error("a bound flow was retried")
 	}
@@ -247,6 +249,28 @@ func TestStraysAreTold(t *testing.T) {
 	must(t, w.edge.maps.Strays.Put(&id, &since))
 	w.idled += 2 * flow.StrayFor
 	want(t, fromPeer(w, peerP, p2), flow.SendBack, "drop_no_flow_in")
+}
+
+func TestTheDaemonIsNotFlooded(t *testing.T) {
+	w := newWorld(t)
+	w.tell(true)
+	const packets = 3000
+	for i := range uint64(packets) {
+		if i%100 == 0 {
+			w.tell(true) // fresh
+		}
+		b := message(peerP, here.Addr(1<<63|i), 0, []byte("\x01\x07"))
+		if i%2 == 1 {
+			b = udp(peerP, here.Addr(1<<63|i), 53, 5000, "a").Bytes()
+		}
+		_, err := bpftest.Run(w.edge.programs[ethernetLen].EdgeIngress, testUplink, b)
+		must(t, err)
+	}
+	all, err := w.edge.Counters()
+	must(t, err)
+	if told := all["stray"] + all["message"]; told < 1000 || told+all["drop_metered"]+all["daemon_away"] != packets {
+		t.Errorf("%d of %d told, %d metered, %d lost", told, packets, all["drop_metered"], all["daemon_away"])
+	}
 }
 
 func TestAChainOfMovesKeepsTheNewest(t *testing.T) {

@@ -53,9 +53,12 @@ _Static_assert(sizeof(struct flow_key) == 40, "ABI");
 
 enum flow_role { ROLE_CLIENT = 1, ROLE_SERVER = 2 };
 
-/* docs/protocol.md §3. BINDING lasts a few instructions: one CPU writes the peer. BLOCKED: §6.4. */
+/*
+ * docs/protocol.md §3. BINDING lasts a few instructions: one CPU writes the peer. BLOCKED: §6.4. LOST: of a
+ * socketID, an attempt to connect that was not the first to be answered.
+ */
 enum flow_state {
-	STATE_CONNECTING = 1, STATE_BINDING = 2, STATE_BOUND = 3, STATE_HALF_OPEN = 4, STATE_BLOCKED = 6
+	STATE_CONNECTING = 1, STATE_BINDING = 2, STATE_BOUND = 3, STATE_HALF_OPEN = 4, STATE_BLOCKED = 6, STATE_LOST = 7
 };
 
 /* Ends seen so far, bits. */

@@ -27,11 +27,12 @@ const (
 	HalfOpen                // a TCP server's, the client has not spoken since the SYN-ACK
 	Bound                   // both ends know each other's socketID
 	Blocked                 // the peer is gone, the data path stands still
+	Lost                    // of a socketID: an attempt to connect that was not the first to be answered
 	Closed                  // its socketIDs are nobody's
 )
 
 func (s State) String() string {
-	return [...]string{"connecting", "half-open", "bound", "blocked", "closed"}[s]
+	return [...]string{"connecting", "half-open", "bound", "blocked", "lost", "closed"}[s]
 }
 
 // next lists the legal moves.
@@ -133,9 +134,14 @@ func (m *Machine) enter(c *Conn, e *entry) {
 // spoken: the client of a half-open flow has.
 func (c *Conn) spoken() {
 	c.become(Bound)
+	c.all(HalfOpen, Bound)
+}
+
+// all changes the state of those of its entries that are in another one.
+func (c *Conn) all(from, to State) {
 	for _, e := range c.entries {
-		if e.state == HalfOpen {
-			e.state = Bound
+		if e.state == from {
+			e.state = to
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (p *packet) rewriteError(src, dst, innerSrc, innerDst netip.Addr) {
 // errorIn: what the flow sent did not arrive.
 func (m *Machine) errorIn(p *packet, c *entry) {
 	q, ok := p.quoted()
-	if !ok || q.src != p.dst || q.proto != c.proto {
+	if !ok || q.src != p.dst || q.proto != c.proto || c.state == Lost {
 		m.drop("drop_unusable_error")
 		return
 	}

@@ -140,6 +140,7 @@ func (m *Machine) bindTo(now time.Time, c *Conn, s Step) error {
 	if c.state != HalfOpen {
 		c.become(Bound)
 	}
+	c.all(Connecting, Lost)
 	return nil
 }
 

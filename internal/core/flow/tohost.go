@@ -52,7 +52,7 @@ func (m *Machine) toFlow(now time.Time, p *packet) {
 		m.drop("drop_blocked")
 	case e.state == Connecting:
 		m.answered(now, p, e)
-	case !e.peer.IsValid() && m.isPeer(p.src):
+	case e.state != Lost && !e.peer.IsValid() && m.isPeer(p.src):
 		m.deliver(now, p, e) // accepted before the peer's address is known
 	default:
 		m.stranger(p)
@@ -138,6 +138,7 @@ func (m *Machine) bind(p *packet, c *entry) {
 	}
 	c.state = Bound
 	c.become(Bound)
+	c.all(Connecting, Lost)
 }
 
 // refusedBy: an RST to a SYN is a refusal like code 4.
