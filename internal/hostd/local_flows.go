@@ -213,7 +213,7 @@ func (s *sessions) seek(p sid.Proto, local, peer netip.AddrPort) (found host.Flo
 	if f, ok, err := s.edge.Lookup(host.Tuple{Local: local, Remote: peer, Proto: p}); err == nil && ok {
 		return f, true
 	}
-	s.edge.FlowsAll(func(f host.Flow) bool { //nolint:errcheck // not found, then
+	s.edge.Walk(func(f host.Flow) bool { //nolint:errcheck // not found, then
 		if f.Proto == p && sameEnds(f, local, peer) {
 			found, ok = f, true
 		}
@@ -255,7 +255,7 @@ func (s *sessions) flowOf(t *story, want string) (f host.Flow, live bool) {
 		return f, live && f.Stable == t.key.Stable
 	}
 	id, ip, at := parseName(want)
-	s.edge.FlowsAll(func(x host.Flow) bool { //nolint:errcheck // not found, then
+	s.edge.Walk(func(x host.Flow) bool { //nolint:errcheck // not found, then
 		if id != 0 && x.ID == id || ip.IsValid() && x.Stable == ip || at.IsValid() && (x.Local == at || x.Peer == at) {
 			f, live = x, true
 		}

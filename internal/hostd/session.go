@@ -43,12 +43,12 @@ type sessions struct {
 
 // A dataPath is the edge as sessions use it; tests have another one.
 type dataPath interface {
-	FlowsAll(f func(host.Flow) bool) error
+	Walk(f func(host.Flow) bool) error
 	Flow(id sid.SocketID) (host.Flow, bool, error)
 	Lookup(t host.Tuple) (host.Flow, bool, error)
 	Steer(steps []host.Step) (failed []int, err error)
 	Send(from, to netip.Addr, retry uint8, payload []byte) error
-	PutSession(key host.SessionKey, blob []byte) error
+	PutSessions(all map[host.SessionKey][]byte) error
 	DeleteSession(key host.SessionKey) error
 	AllSessions(f func(key host.SessionKey, blob []byte) bool) error
 	Space() sid.Space

@@ -41,7 +41,7 @@ func (s *sessions) serving(want func(sid.ServiceID) bool) (n int) {
 	if s.engine == nil {
 		return 0
 	}
-	s.edge.FlowsAll(func(f host.Flow) bool { //nolint:errcheck // what cannot be read is not counted
+	s.edge.Walk(func(f host.Flow) bool { //nolint:errcheck // what cannot be read is not counted
 		if f.Role == host.Server && f.State != host.Closing && want(f.Service) && !s.buried(f.Tuple) {
 			n++
 		}

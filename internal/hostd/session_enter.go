@@ -71,7 +71,7 @@ func (s *sessions) release(k session.Key) {
 // enterAll enters the flows that want asks for, in one walk.
 func (s *sessions) enterAll(want func(host.Flow) bool) (keys []session.Key) {
 	var found []host.Flow
-	err := s.edge.FlowsAll(func(f host.Flow) bool {
+	err := s.edge.Walk(func(f host.Flow) bool {
 		if want(f) && !stale(f) {
 			found = append(found, f)
 		}

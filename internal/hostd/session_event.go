@@ -2,6 +2,7 @@ package hostd
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
@@ -50,10 +51,23 @@ func (s *sessions) message(now time.Time, packet []byte) {
 		return
 	}
 	from, to := addresses(packet)
-	for _, id := range quoted(m, to) {
+	s.enterQuoted(m, to)
+	s.whenPoliciesKnown(s.asked(m), func() { s.handle(from, to, m) })
+}
+
+// fewQuoted is how many flows are looked up one by one; of more, a walk finds all that go to the same peer.
+const fewQuoted = 4
+
+// enterQuoted enters the flows that a message names.
+func (s *sessions) enterQuoted(m wire.Message, to netip.Addr) {
+	ids := quoted(m, to)
+	unknown := slices.DeleteFunc(slices.Clone(ids), func(id sid.SocketID) bool { _, ok := s.engine.Owner(id); return ok })
+	if r, ok := m.(wire.Renegotiate); ok && len(unknown) > fewQuoted {
+		s.enterAll(func(f host.Flow) bool { return sid.LocatorOf(f.WirePeer.Addr()) == r.Old })
+	}
+	for _, id := range unknown {
 		s.known(id)
 	}
-	s.whenPoliciesKnown(s.asked(m), func() { s.handle(from, to, m) })
 }
 
 func (s *sessions) handle(from, to netip.Addr, m wire.Message) {

@@ -88,7 +88,7 @@ func (s *sessions) findOrphans() {
 	}
 	s.orphans = false
 	left := map[sid.Locator]bool{}
-	err := s.edge.FlowsAll(func(f host.Flow) bool {
+	err := s.edge.Walk(func(f host.Flow) bool {
 		if !stale(f) && f.Locator != 0 && !s.d.has(f.Locator) {
 			left[f.Locator] = true
 		}

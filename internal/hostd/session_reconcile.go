@@ -20,7 +20,7 @@ func (s *sessions) reconcile(now time.Time) {
 	edge, held := s.edge, maps.Clone(s.tuples)
 	go func() {
 		gone := vanished(edge, held)
-		s.d.post(func() { s.forget(edge, gone) })
+		time.AfterFunc(silenceRest*time.Since(now), func() { s.d.post(func() { s.forget(edge, gone) }) })
 	}()
 }
 

@@ -19,22 +19,24 @@ const tupleLen = 16 + 2 + 16 + 2 + 1
 
 // save writes down what changed, before anybody hears of it.
 func (s *sessions) save() {
+	keep := map[host.SessionKey][]byte{}
+	var errs error
 	for _, k := range s.engine.Touched() {
-		if err := s.saveFlow(k); err != nil {
-			s.counters["unsaved"]++
-			s.d.log.Warn("a restart will not know a flow's moves", "stable", k.Stable, "error", err)
+		b := s.engine.Save(k)
+		if t, held := s.tuples[k]; held && b != nil {
+			keep[sessionKey(k)] = append(appendTuple(make([]byte, 0, tupleLen+len(b)), t), b...)
+			continue
 		}
-	}
-}
-
-func (s *sessions) saveFlow(k session.Key) error {
-	b := s.engine.Save(k)
-	t, held := s.tuples[k]
-	if b == nil || !held {
 		s.release(k)
-		return s.edge.DeleteSession(sessionKey(k))
+		errs = errors.Join(errs, s.edge.DeleteSession(sessionKey(k)))
 	}
-	return s.edge.PutSession(sessionKey(k), append(appendTuple(nil, t), b...))
+	if len(keep) > 0 {
+		errs = errors.Join(errs, s.edge.PutSessions(keep))
+	}
+	if errs != nil {
+		s.counters["unsaved"]++
+		s.d.log.Warn("a restart will not know of the moves of some flows", "flows", len(keep), "error", errs)
+	}
 }
 
 func sessionKey(k session.Key) (b host.SessionKey) {

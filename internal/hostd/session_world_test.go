@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"io"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -45,7 +46,7 @@ type fakeEdge struct {
 	steps    []host.Step
 }
 
-func (e *fakeEdge) FlowsAll(f func(host.Flow) bool) error {
+func (e *fakeEdge) Walk(f func(host.Flow) bool) error {
 	for _, x := range e.flows {
 		if !f(*x) {
 			break
@@ -98,8 +99,12 @@ func (e *fakeEdge) Send(from, to netip.Addr, _ uint8, payload []byte) error {
 	return nil
 }
 
-func (e *fakeEdge) PutSession(k host.SessionKey, b []byte) error { e.sessions[k] = b; return nil }
-func (e *fakeEdge) DeleteSession(k host.SessionKey) error        { delete(e.sessions, k); return nil }
+func (e *fakeEdge) PutSessions(all map[host.SessionKey][]byte) error {
+	maps.Copy(e.sessions, all)
+	return nil
+}
+
+func (e *fakeEdge) DeleteSession(k host.SessionKey) error { delete(e.sessions, k); return nil }
 func (e *fakeEdge) AllSessions(f func(host.SessionKey, []byte) bool) error {
 	for k, b := range e.sessions {
 		if !f(k, b) {
@@ -109,11 +114,10 @@ func (e *fakeEdge) AllSessions(f func(host.SessionKey, []byte) bool) error {
 	return nil
 }
 
-func (e *fakeEdge) Space() sid.Space                                { return space }
-func (e *fakeEdge) Adopt(host.Adoption) error                       { return nil }
-func (e *fakeEdge) Nudge(host.Tuple, wire.Transport, uint16) error  { return nil }
-func (e *fakeEdge) Heard(host.Tuple) (uint64, error)                { return 1, nil }
-func (e *fakeEdge) Keep([]host.SessionKey, map[string][]byte) error { return nil }
+func (e *fakeEdge) Space() sid.Space                               { return space }
+func (e *fakeEdge) Adopt(host.Adoption) error                      { return nil }
+func (e *fakeEdge) Nudge(host.Tuple, wire.Transport, uint16) error { return nil }
+func (e *fakeEdge) Heard(host.Tuple) (uint64, error)               { return 1, nil }
 
 func newFakeNet(t *testing.T) *fakeNet { return &fakeNet{t: t, at: map[sid.Locator]*fakeHost{}} }
 
