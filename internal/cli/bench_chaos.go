@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"scaffold.dev/scaffold/internal/bench"
 	"scaffold.dev/scaffold/internal/bench/chaos"
@@ -70,10 +71,14 @@ func benchChaos() *cobra.Command {
 	cmd.Flags().Uint64Var(&opt.Seed, "seed", 1, "of the events")
 	cmd.Flags().BoolVar(&opt.Moves, "moves", true, "let hosts move and servers shed")
 	cmd.Flags().StringSliceVar(&opt.Only, "only", nil, "kinds of trouble: "+strings.Join(chaos.Kinds(), ", "))
-	cmd.Flags().StringVar(&logs, "logs", "", "keep the daemons' logs in this directory")
+	addLogs(cmd.Flags(), &logs)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the events and do nothing")
 	addLength(cmd.Flags(), &opt.Duration, time.Minute, time.Second, "how long")
 	return cmd
+}
+
+func addLogs(f *pflag.FlagSet, dir *string) {
+	f.StringVar(dir, "logs", "", "keep the daemons' logs in this directory")
 }
 
 // keepLogs copies what the lab's daemons wrote, as NODE-DAEMON.log.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -87,6 +88,7 @@ func benchRehome() *cobra.Command {
 // benchOn makes a benchmark that runs on a lab that file prepares.
 func benchOn(use, short string, file func(name string) (*lab.File, error), run func(context.Context, *bench.Rig) (bench.Report, error)) *cobra.Command {
 	var flags benchFlags
+	logs := new(string)
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		Example: "  sudo scaffold bench " + use + " --check\n  sudo scaffold bench " + use + " -o json",
@@ -102,6 +104,9 @@ func benchOn(use, short string, file func(name string) (*lab.File, error), run f
 				if err == nil {
 					rep, err = run(ctx, rig)
 				}
+				if *logs != "" {
+					err = errors.Join(err, keepLogs(l, *logs))
+				}
 				return err
 			})
 			if err != nil {
@@ -112,6 +117,7 @@ func benchOn(use, short string, file func(name string) (*lab.File, error), run f
 		},
 	}
 	flags.out, flags.name = addOutput(cmd.Flags()), addLabName(cmd)
+	addLogs(cmd.Flags(), logs)
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
 	return cmd
 }
