@@ -166,16 +166,10 @@ func (n *network) stateText(h *host) string {
 // leaseOver decides about a host that is gone, or whose daemon stayed away: the routers' word counts, and
 // where no router can say anything its instances stay, for then it is us who see nothing.
 func (n *network) leaseOver(h *host) {
-	if !h.Here {
-		return
+	if h.session != nil || !h.Here {
+		return // one that is gone and has a stream may lie unplugged: its flows wait for it
 	}
 	gone := n.state(h) == plan.HostGone
-	if gone {
-		n.mourn(h)
-	}
-	if h.session != nil {
-		return
-	}
 	probed, away := n.witnesses(h)
 	switch {
 	case gone && (probed || away == nil):
