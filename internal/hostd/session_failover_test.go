@@ -1,0 +1,75 @@
+package hostd
+
+import (
+	"testing"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/kick"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+)
+
+// last is the last thing that the edge was told to do to a flow.
+func (e *fakeEdge) last(t host.Tuple) (v host.Verb) {
+	for _, s := range e.steps {
+		if s.Flow == t {
+			v = s.Verb
+		}
+	}
+	return v
+}
+
+func TestThePolicySaysWhatBecomesOfFlowsToAHostThatIsGone(t *testing.T) {
+	for _, c := range []struct {
+		policy string
+		keys   bool
+		want   host.Verb
+	}{
+		{"reset", true, host.Forget},
+		{"continue", true, host.Block},
+		{"continue", false, host.Forget}, // an open network resets
+	} {
+		n := newFakeNet(t)
+		a, b := n.host(placeA), n.host(placeB)
+		if c.keys {
+			n.signs(map[*fakeHost][]sid.Locator{a: {placeA}, b: {placeB}})
+		}
+		a.learn(webID, &apiv1.Policy{Failover: c.policy})
+		tcp, served := n.connect(a, b, 1000, sid.TCP)
+		udp, _ := n.connect(a, b, 1001, sid.UDP)
+		a.gone([]sid.Locator{placeB})
+		b.gone([]sid.Locator{placeA})
+		n.run()
+		if got := a.edge.last(tcp); got != c.want {
+			t.Errorf("%s, keys %v: the edge was told to %v, want %v", c.policy, c.keys, got, c.want)
+		}
+		if got := a.edge.last(udp); got != host.Unbind {
+			t.Errorf("%s: the datagram flow: %v, want unbind", c.policy, got)
+		}
+		if got := b.edge.last(served); got != 0 {
+			t.Errorf("%s: the server's end: %v; a client may come back", c.policy, got)
+		}
+	}
+}
+
+func TestAConnectionThatCannotBeCarriedOnIsReset(t *testing.T) {
+	for what, socket := range map[string]*kick.Socket{"no socket": nil, "a gap": {State: kick.Established, Sequenced: true, Gaps: true}} {
+		n := newFakeNet(t)
+		a, b := n.host(placeA), n.host(placeB)
+		n.signs(map[*fakeHost][]sid.Locator{a: {placeA}, b: {placeB}})
+		a.learn(webID, &apiv1.Policy{Failover: "continue"})
+		tcp, _ := n.connect(a, b, 1000, sid.TCP)
+		a.gone([]sid.Locator{placeB})
+		n.run()
+		k := a.byTuple[tcp]
+		if v, _ := a.engine.View(k); v.State != session.Blocked {
+			t.Fatalf("%s: the flow is %v, want blocked", what, v.State)
+		}
+		a.resume(k, socket)
+		n.run()
+		if got := a.edge.last(tcp); got != host.Forget {
+			t.Errorf("%s: the edge was told to %v", what, got)
+		}
+	}
+}
