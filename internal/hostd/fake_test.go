@@ -310,8 +310,11 @@ func (l *link) local(t *testing.T) apiv1connect.LocalClient {
 func (l *link) running(t *testing.T) (state string) {
 	t.Helper()
 	nstest.Wait(t, "ip -6 route show table local", func() error {
-		if state = l.kernelState(t); !strings.Contains(state, "local fd5d:0:1:101::1 dev up0 table local") {
-			return errors.New("the host's own address is not local yet")
+		state = l.kernelState(t)
+		for _, last := range []string{"local fd5d:0:1:101::1 dev up0 table local", "fd5c::/32 via", "iif up0 lookup"} { // whatever is read first
+			if !strings.Contains(state, last) {
+				return fmt.Errorf("no %q yet", last)
+			}
 		}
 		return nil
 	})

@@ -107,4 +107,3 @@ func introduce(index int, router netip.Addr, from unix.Sockaddr) error {
 	}
 	return netlink.NeighSet(n)
 }
-

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -51,7 +53,7 @@ func (l *link) has(t *testing.T, d *nstest.Proc, lines ...string) {
 func (l *link) two(t *testing.T) *nstest.Proc {
 	t.Helper()
 	d := l.start(t, twoUplinks)
-	l.has(t, d, "fd5c::/32 via", "fd5d:0:1:101::1/128", "fd5d:0:1:201::1/128")
+	l.has(t, d, "fd5c::/32 via", "local fd5d:0:1:101::1 dev up0 table local", "local fd5d:0:1:201::1 dev up1 table local")
 	return d
 }
 
@@ -288,16 +290,18 @@ func TestATentativeAddressIsUsedAtOnce(t *testing.T) {
 	ns.Sysctl(t, "net/ipv6/conf/default/accept_dad", "1")
 	nstest.Veth(t, ns, "up0", peer, "down0")
 	ns.Sysctl(t, "net/ipv6/conf/up0/accept_dad", "1")
-	ns.Do(func() {
-		dev, err := netlink.LinkByName("up0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a := linkLocal(dev); !a.IsValid() {
-			t.Error("no address")
-		}
-		if all, _ := netlink.AddrList(dev, netlink.FAMILY_V6); len(all) != 1 || all[0].Flags&0x40 != 0 {
-			t.Errorf("addresses %v: want one that is not tentative", all)
-		}
+	dev := ns.Dev(t, "up0")
+	ns.Do(func() { linkLocal(dev) })
+	all, err := ns.Link().AddrList(dev, netlink.FAMILY_V6)
+	if err != nil || len(all) != 1 || all[0].Flags&unix.IFA_F_NODAD == 0 {
+		t.Fatalf("addresses %v, %v: want one that nobody is asked about", all, err)
+	}
+	nstest.Wait(t, "ip -6 route show table local", func() (err error) {
+		ns.Do(func() {
+			if a := linkLocal(dev); !a.IsValid() {
+				err = errors.New("no address that can be used")
+			}
+		})
+		return err
 	})
 }

@@ -3,6 +3,7 @@ package hostd
 import (
 	"context"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -61,11 +62,19 @@ func linkLocal(link netlink.Link) netip.Addr {
 		if !ok || !ip.IsLinkLocalUnicast() || a.Flags&unix.IFA_F_DADFAILED != 0 {
 			continue
 		}
-		if a.Flags&unix.IFA_F_TENTATIVE == 0 || settleAddress(link, ip) == nil {
+		if (a.Flags&unix.IFA_F_TENTATIVE == 0 || settleAddress(link, ip) == nil) && delivered(link, ip) {
 			return ip
 		}
 	}
 	return netip.Addr{}
+}
+
+// delivered reports whether packets for the address reach this host: the kernel makes the route for that a
+// moment after the address, and what comes before is lost. watchLinks tells of it.
+func delivered(link netlink.Link, ip netip.Addr) bool {
+	filter := &netlink.Route{Table: unix.RT_TABLE_LOCAL, LinkIndex: link.Attrs().Index}
+	all, err := netlink.RouteListFiltered(netlink.FAMILY_V6, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_OIF)
+	return err != nil || slices.ContainsFunc(all, func(r netlink.Route) bool { return r.Dst != nil && r.Dst.IP.Equal(ip.AsSlice()) })
 }
 
 // settleAddress replaces a tentative address by one without duplicate address detection.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -16,12 +17,22 @@ import (
 // rules makes many. Links do not wait for it.
 const quiet = 5 * time.Millisecond
 
-// watchLinks calls changed at once when links or addresses of the namespace changed, with the indexes of
-// the interfaces that were down meanwhile, until ctx ends.
+// watchLinks calls changed at once when links or addresses of the namespace changed, or packets for an
+// address begin to be delivered, with the indexes of the interfaces that were down meanwhile, until ctx ends.
 func watchLinks(ctx context.Context, changed func(down map[int]bool)) error {
 	return watch(ctx, func(messages []syscall.NetlinkMessage, _ *nl.NetlinkSocket) {
-		changed(downs(messages))
-	}, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV6_IFADDR)
+		if len(messages) == 0 || slices.ContainsFunc(messages, ofLinks) {
+			changed(downs(messages))
+		}
+	}, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV6_ROUTE)
+}
+
+// ofLinks leaves out routes that lead away.
+func ofLinks(m syscall.NetlinkMessage) bool {
+	if m.Header.Type != unix.RTM_NEWROUTE && m.Header.Type != unix.RTM_DELROUTE {
+		return true
+	}
+	return len(m.Data) >= unix.SizeofRtMsg && nl.DeserializeRtMsg(m.Data).Type == unix.RTN_LOCAL
 }
 
 // watchRoutes calls changed a moment after addresses, routes or rules of the namespace have, until ctx

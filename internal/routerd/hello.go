@@ -86,7 +86,9 @@ func (d *daemon) greet(portName string) {
 		h.Relay, h.RelayPort = true, d.relay.Port()
 	}
 	b := h.Append(nil)
-	d.sendTo(p, allNodes, b)
+	if p.delivered() {
+		d.sendTo(p, allNodes, b)
+	}
 	for _, a := range d.farEnds(p.name) {
 		d.sendTo(p, a.AsSlice(), b)
 	}

@@ -13,6 +13,7 @@ type port struct {
 	name    string
 	ifindex int
 	up      bool // administratively, and with carrier
+	ready   bool // its address was there once since it came up
 }
 
 // isPort says whether the configuration makes the interface a port.
@@ -38,7 +39,7 @@ func (d *daemon) link(update netlink.LinkUpdate) {
 		old = nil
 	}
 	now := &port{name: attrs.Name, ifindex: attrs.Index, up: attrs.RawFlags&unix.IFF_LOWER_UP != 0 && attrs.RawFlags&unix.IFF_UP != 0}
-	if old != nil && *old == *now {
+	if old != nil && old.up == now.up {
 		return
 	}
 	d.ports[now.ifindex] = now
@@ -90,28 +91,42 @@ func (d *daemon) portNamed(name string) *port {
 	return nil
 }
 
-// address notes that a port has a link-local address: only now can it greet. After a port was off that may be
-// a while after its carrier is back.
-func (d *daemon) address(u netlink.AddrUpdate) {
-	p := d.ports[u.LinkIndex]
-	if p != nil && p.up && u.NewAddr && u.LinkAddress.IP.IsLinkLocalUnicast() && u.Flags&unix.IFA_F_TENTATIVE == 0 {
+// delivered reports whether the port's link-local address is there and packets for it are taken. The kernel
+// makes the route for that a moment after the address; who answers a HELLO sooner is not heard.
+func (p *port) delivered() bool {
+	if !p.ready {
+		local := &netlink.Route{Table: unix.RT_TABLE_LOCAL, LinkIndex: p.ifindex}
+		all, err := netlink.RouteListFiltered(netlink.FAMILY_V6, local, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_OIF)
+		p.ready = err != nil || slices.ContainsFunc(all, toLinkLocal)
+	}
+	return p.ready
+}
+
+func toLinkLocal(r netlink.Route) bool { return r.Dst != nil && r.Dst.IP.IsLinkLocalUnicast() }
+
+// routed notes that a port's address has its route: only now can it greet. After a port was off that may be a
+// while after its carrier is back.
+func (d *daemon) routed(u netlink.RouteUpdate) {
+	if p := d.ports[u.LinkIndex]; p != nil && p.up && !p.ready {
 		d.greet(p.name)
 		d.solicit(p.name)
 	}
 }
 
-// watchAddresses posts each address that comes or goes, until ctx ends.
+// watchAddresses posts each link-local address that begins to be served, until ctx ends.
 func (d *daemon) watchAddresses() error {
-	updates := make(chan netlink.AddrUpdate, 64)
+	updates := make(chan netlink.RouteUpdate, 64)
 	failed := func(err error) {
-		d.log.Warn("watch of the addresses: hosts may have to wait for the next HELLO", "error", err)
+		d.log.Warn("watch of the ports' addresses: hosts may have to wait for the next HELLO", "error", err)
 	}
-	if err := netlink.AddrSubscribeWithOptions(updates, d.ctx.Done(), netlink.AddrSubscribeOptions{ErrorCallback: failed}); err != nil {
-		return fmt.Errorf("watch the addresses: %w", err)
+	if err := netlink.RouteSubscribeWithOptions(updates, d.ctx.Done(), netlink.RouteSubscribeOptions{ErrorCallback: failed}); err != nil {
+		return fmt.Errorf("watch the ports' addresses: %w", err)
 	}
 	go func() { // as of watchLinks
 		for u := range updates {
-			d.post(func() { d.address(u) })
+			if u.Type == unix.RTM_NEWROUTE && u.Route.Type == unix.RTN_LOCAL && toLinkLocal(u.Route) {
+				d.post(func() { d.routed(u) })
+			}
 		}
 	}()
 	return nil
