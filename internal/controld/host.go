@@ -131,7 +131,7 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 			n.quit(h, p, moved)
 		}
 	}
-	n.saver.later(store.PutHost(h.Host))
+	n.save(h)
 	n.joinEvent(h, was, before)
 }
 
@@ -187,7 +187,7 @@ func (n *network) leave(h *host, why string, failed bool) {
 		}
 	}
 	h.Here, h.failed, h.wanted, h.load = false, failed, nil, nil
-	n.saver.later(store.PutHost(h.Host))
+	n.save(h)
 	n.event("host.leave", h.Name, because("host left", why), "locator", h.Locator.String())
 	if failed {
 		n.mourn(h)

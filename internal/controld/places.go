@@ -36,6 +36,13 @@ func (n *network) at(h *host) (list []*attachment) {
 	return list
 }
 
+// save stores what is known of a host, soon. The saver reads it beside the loop, so it gets places of its own.
+func (n *network) save(h *host) {
+	record := h.Host
+	record.Others = slices.Clone(h.Others)
+	n.saver.later(store.PutHost(record))
+}
+
 // state is that of the host's place that is most alive.
 func (n *network) state(h *host) plan.HostState {
 	best := plan.HostGone
@@ -150,7 +157,7 @@ func (n *network) attach(h *host, m *apiv1.Attach) {
 	if err == nil {
 		h.keep(p)
 		n.settle(h, p)
-		n.saver.later(store.PutHost(h.Host))
+		n.save(h)
 	}
 	h.session.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Attached{Attached: n.attached(h.Key, m.Serial, p, err)}})
 	if err == nil {
@@ -199,7 +206,7 @@ func (n *network) detach(h *host, m *apiv1.Detach) {
 	} else {
 		n.abandon(h, l)
 	}
-	n.saver.later(store.PutHost(h.Host))
+	n.save(h)
 	n.event("host.detach", h.Name, "host left "+p.Router+" "+p.Port, "locator", l.String(), "to", to.String())
 }
 
@@ -222,6 +229,6 @@ func (n *network) prefer(h *host, l sid.Locator) {
 	}
 	h.Place, h.Others[i] = h.Others[i], h.Place
 	n.plan.Prefer(l)
-	n.saver.later(store.PutHost(h.Host))
+	n.save(h)
 	n.event("host.prefer", h.Name, "new flows go to "+h.Router+" "+h.Port, "locator", l.String())
 }
