@@ -11,13 +11,14 @@ import (
 
 // mobility is what the uplinks' side of the daemon asks of the flows' side. All of it runs in the loop.
 type mobility interface {
-	edgeOpened(e *host.Edge)     // also one that was adopted; nothing else comes before it
-	trusts(keys *session.Keys)   // nil in an open network
-	moved(from, to sid.Locator)  // from is lost or given up; to's uplink is ready to send
-	back(l sid.Locator)          // the link of a locator that the host has came back
-	gone(locators []sid.Locator) // hosts that the network gave up
-	order(o *apiv1.DrainOrder)   // what to do with the flows of a service
-	event(e host.Event)          // all of the edge's but refusals
+	edgeOpened(e *host.Edge)              // also one that was adopted; nothing else comes before it
+	trusts(keys *session.Keys)            // nil in an open network
+	moved(from, to sid.Locator)           // from is lost or given up; to's uplink is ready to send
+	back(l sid.Locator)                   // the link of a locator that the host has came back
+	gone(locators []sid.Locator)          // hosts that the network gave up
+	order(o *apiv1.DrainOrder)            // what to do with the flows of a service
+	event(e host.Event)                   // all of the edge's but refusals
+	orphaned(t sid.Triple, cookie uint64) // the last datagram socket of an instance was closed
 	learn(id sid.ServiceID, p *apiv1.Policy)
 	canResume(t sid.Triple) bool // a program of this host can go on with flows that began elsewhere
 	counts() map[string]uint64   // of what was refused, by reason

@@ -120,6 +120,9 @@ func (r *registry) event(e sockets.Event) {
 		delete(r.missing, e.Cookie)
 		if t, last := r.sockets.Unregister(e.Cookie); last {
 			r.down(t, fmt.Sprintf("%v by %s", e.Why, process(e.PID, e.Comm)))
+			if t.Proto == sid.UDP && e.Why == sockets.Closed {
+				r.d.sessions.orphaned(t, e.Cookie)
+			}
 		}
 		return
 	}
