@@ -49,7 +49,7 @@ var probes = []probe{
 		Cost: "sockets of different namespaces cannot be told apart"}, cookie},
 	{Feature{Name: "the task behind a socket", Needed: true, Since: "5.11",
 		Cost: "a crash looks like an ordinary close"}, task},
-	{Feature{Name: "adopting a connection (bpf_sk_assign_tcp_reqsk)", Since: "6.9",
+	{Feature{Name: adoption, Since: "6.9",
 		Cost: "a TCP connection whose host is gone is reset, never continued elsewhere"}, adopt},
 	{Feature{Name: "BPF file system", Needed: true, Router: true, Since: "4.4",
 		Cost: "flows do not outlive a restart of the daemon"}, bpffs},

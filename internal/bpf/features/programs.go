@@ -83,8 +83,6 @@ func cookie() error {
 
 func task() error { return features.HaveProgramHelper(ebpf.CGroupSock, asm.FnGetCurrentTaskBtf) }
 
-func adopt() error { return callable("bpf_sk_assign_tcp_reqsk") }
-
 // callable calls a kernel function with arguments that the verifier must refuse: a kernel that lets tc
 // programs call it complains of the arguments, another of the call.
 func callable(name string) error {

@@ -39,6 +39,7 @@ func (d Datagrams) String() string {
 type Policy struct {
 	Datagrams Datagrams
 	DSCP      uint8 // 0: the socket's own
+	Continue  bool  // a connection whose process dies goes on at another instance: Died, not an RST
 }
 
 // Admit lets first packets for the triple in.
@@ -85,6 +86,9 @@ func (e *Edge) SetService(id sid.ServiceID, p Policy) error {
 		return fmt.Errorf("host edge: policy of %v: datagrams %v, dscp %d: want bound, unbound or unset, and at most 63", id, p.Datagrams, p.DSCP)
 	}
 	v := edgePolicy{Datagrams: uint8(p.Datagrams), Dscp: p.DSCP << 2}
+	if p.Continue {
+		v.Continues = 1
+	}
 	if err := e.maps.Policies.Put(e.cfg.Space.ServiceAddr(id).As16(), &v); err != nil {
 		return fmt.Errorf("host edge: policy of %v: %w", id, err)
 	}

@@ -13,6 +13,20 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type edgeAdoption struct {
+	_           structs.HostLayout
+	Until       uint64
+	Seq         [4]uint8
+	Ack         [4]uint8
+	Tsval       uint32
+	Tsecr       uint32
+	Mss         uint16
+	ClientScale uint8
+	ServerScale uint8
+	Options     uint8
+	Pad         [3]uint8
+}
+
 type edgeEgressFlow struct {
 	_         structs.HostLayout
 	Socket    [8]uint8

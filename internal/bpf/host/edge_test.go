@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		playServer()
 		return
 	}
+	if os.Getenv(streamerEnv) != "" {
+		playStreamer()
+		return
+	}
 	nstest.Main(m)
 }
 

@@ -3,7 +3,7 @@
 #ifndef SCAFFOLD_HOST_EGRESS_H
 #define SCAFFOLD_HOST_EGRESS_H
 
-#include "dying.h"
+#include "death.h"
 #include "fragment.h"
 #include "icmp.h"
 
@@ -61,29 +61,6 @@ static __always_inline __u32 word_of(__u32 word, int resolved, __u8 dscp)
 	return word;
 }
 
-/*
- * cut_off: the process behind the socket died, and the kernel ends its connection as if all had been said. What
- * was sent before still goes out; then, in the place of the FIN, an RST. A FIN that shares its segment with data
- * is only taken away: when the data has been acknowledged the kernel sends it again, alone.
- */
-static __noinline int cut_off(struct __sk_buff *skb, struct packet *p)
-{
-	__u16 was, now;
-	__u32 end;
-
-	if (bpf_skb_load_bytes(skb, p->l4 + 12, &was, 2))
-		return -1;
-	end = p->l4 + (bpf_ntohs(was) >> 12) * 4;
-	now = was & ~bpf_htons(TCP_FIN | TCP_PSH);
-	if (skb->len <= end)
-		now |= bpf_htons(TCP_RST);
-	p->flags = bpf_ntohs(now);
-	count(HOST_CUT_OFF);
-	if (bpf_l4_csum_replace(skb, p->l4 + 16, was, now, 2))
-		return -1;
-	return bpf_skb_store_bytes(skb, p->l4 + 12, &now, 2, BPF_F_RECOMPUTE_CSUM);
-}
-
 static __always_inline void note_end(const struct packet *p, struct egress_flow *f)
 {
 	if (p->proto == PROTO_TCP && p->flags & (TCP_FIN | TCP_RST))
@@ -98,9 +75,6 @@ static __always_inline int speak(struct __sk_buff *skb, struct packet *p, struct
 	__u32 word = word_of(p->word, !is_service(&dst), f->dscp);
 
 	f->seen = bpf_ktime_get_coarse_ns();
-	if (p->proto == PROTO_TCP && p->flags & TCP_FIN && skb->mark == MARK_DYING && f->role == ROLE_SERVER &&
-	    cut_off(skb, p))
-		return drop(HOST_REWRITE);
 	note_end(p, f);
 	return leave(skb, p, f->slot, mtu, &src, &dst, word);
 }
@@ -263,6 +237,12 @@ static __always_inline int from_service(struct __sk_buff *skb, struct packet *p,
 	if (f) {
 		if (p->proto == PROTO_UDP && PORT(f->alt_port) != p->sport)
 			another_port(f, p->sport);
+		if (p->proto == PROTO_TCP && p->flags & (TCP_FIN | TCP_RST)) {
+			int verdict = ending(skb, p, f);
+
+			if (verdict != TC_ACT_UNSPEC)
+				return verdict;
+		}
 		return known(skb, p, place, f);
 	}
 	if (is_peer(&p->dst) && is_syn(p))

@@ -3,6 +3,7 @@
 #ifndef SCAFFOLD_HOST_INGRESS_H
 #define SCAFFOLD_HOST_INGRESS_H
 
+#include "death.h"
 #include "icmp.h"
 
 /* arrive writes the addresses that the socket knows. */
@@ -139,6 +140,12 @@ static __always_inline int to_flow(struct __sk_buff *skb, struct packet *p)
 		int verdict = unusual(skb, p, f);
 
 		if (verdict != DELIVER)
+			return verdict;
+	}
+	if (f->watch) {
+		int verdict = watched(skb, p, f);
+
+		if (verdict != TC_ACT_UNSPEC)
 			return verdict;
 	}
 	f->seen = bpf_ktime_get_coarse_ns();

@@ -15,20 +15,19 @@ import (
 	"scaffold.dev/scaffold/sid"
 )
 
-// older makes every flow look idle for d more.
+// older makes every flow look idle for d more. An entry that is written while the map is walked may be met again.
 func older(t *testing.T, e *Edge, d time.Duration) {
 	t.Helper()
-	var id uint64
-	var in edgeIngressFlow
-	for it := e.maps.IngressFlows.Iterate(); it.Next(&id, &in); {
-		in.Seen -= uint64(d)
-		must(t, e.maps.IngressFlows.Put(id, &in))
+	in, out := map[uint64]edgeIngressFlow{}, map[edgeFlowKey]edgeEgressFlow{}
+	must(t, scan(e.maps.IngressFlows, func(id *uint64, v *edgeIngressFlow) bool { in[*id] = *v; return true }))
+	must(t, scan(e.maps.EgressFlows, func(key *edgeFlowKey, v *edgeEgressFlow) bool { out[*key] = *v; return true }))
+	for id, v := range in {
+		v.Seen -= uint64(d)
+		must(t, e.maps.IngressFlows.Put(id, &v))
 	}
-	var key edgeFlowKey
-	var out edgeEgressFlow
-	for it := e.maps.EgressFlows.Iterate(); it.Next(&key, &out); {
-		out.Seen -= uint64(d)
-		must(t, e.maps.EgressFlows.Put(&key, &out))
+	for key, v := range out {
+		v.Seen -= uint64(d)
+		must(t, e.maps.EgressFlows.Put(&key, &v))
 	}
 }
 

@@ -89,6 +89,7 @@ static __noinline int accept_as(struct egress_flow *out, const struct step *s, _
 	in->role = out->role;
 	in->datagrams = out->datagrams;
 	in->slot = s->slot;
+	in->watch = out->watch;
 	*(__u64 *)in->older = *(__u64 *)out->newest;
 	*(__u64 *)in->birth = *(__u64 *)out->birth;
 	if (bpf_map_update_elem(&ingress_flows, &id, in, BPF_NOEXIST))

@@ -50,7 +50,7 @@ func (e *Edge) Sweep(live func(cookie uint64) bool) (SweepResult, error) {
 	if err := e.remove(keys, flows); err != nil {
 		return SweepResult{}, err
 	}
-	return SweepResult{Flows: count - len(keys), Removed: len(keys)}, e.sweepOrphans(now)
+	return SweepResult{Flows: count - len(keys), Removed: len(keys)}, errors.Join(e.overdue(now), e.sweepOrphans(now))
 }
 
 // over reports whether a flow has idled for too long. What arrives is looked at only where nothing was sent.
@@ -86,7 +86,7 @@ func (l limits) of(out *edgeEgressFlow) time.Duration {
 	switch {
 	case out.Proto != uint8(sid.TCP):
 		return l.datagram
-	case ended(out.End):
+	case ended(out.End), out.Watch&watchDrain != 0: // or its process died, and it went on elsewhere
 		return l.ended
 	case out.End != 0:
 		return halfClosedIdle

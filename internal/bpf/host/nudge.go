@@ -1,0 +1,76 @@
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/wire"
+)
+
+// Nudge sends, for the client's socket of the flow, the acknowledgement that its new instance waits for, and
+// behind it a segment from before the window, which the instance answers; window is the socket's. The flow
+// is bound to the new instance before. Repeat it until Heard tells of an answer: it does no harm.
+func (e *Edge) Nudge(flow Tuple, t wire.Transport, window uint16) error {
+	for _, seq := range []uint32{t.SndUna, t.SndUna - 1} {
+		if err := e.inject(&e.sockets.network, 0, appendNudge(nil, flow, &t, seq, window), flow.Remote.Addr()); err != nil {
+			return fmt.Errorf("nudge %v: %w", flow.Remote, err)
+		}
+	}
+	return nil
+}
+
+const (
+	optionNOP        = 1
+	optionTimestamps = 8
+)
+
+// appendNudge appends a bare acknowledgement as the client's socket would send it. The edge rewrites it on
+// its way out like any of the flow's.
+func appendNudge(b []byte, flow Tuple, t *wire.Transport, seq uint32, window uint16) []byte {
+	header := tcpLen
+	if t.Timestamps {
+		header += 12
+	}
+	src, dst := flow.Local.Addr().As16(), flow.Remote.Addr().As16()
+	b = binary.BigEndian.AppendUint32(b, 6<<28)
+	b = binary.BigEndian.AppendUint16(b, uint16(header))
+	b = append(b, unix.IPPROTO_TCP, 64)
+	b = append(append(b, src[:]...), dst[:]...)
+	b = binary.BigEndian.AppendUint16(b, flow.Local.Port())
+	b = binary.BigEndian.AppendUint16(b, flow.Remote.Port())
+	b = binary.BigEndian.AppendUint32(b, seq)
+	b = binary.BigEndian.AppendUint32(b, t.RcvNxt)
+	b = append(b, byte(header/4<<4), 0x10)
+	b = binary.BigEndian.AppendUint16(b, window)
+	b = append(b, 0, 0, 0, 0)
+	if t.Timestamps {
+		b = append(b, optionNOP, optionNOP, optionTimestamps, 10)
+		b = binary.BigEndian.AppendUint32(b, t.TSVal)
+		b = binary.BigEndian.AppendUint32(b, t.TSEcr)
+	}
+	binary.BigEndian.PutUint16(b[ip6Len+16:], checksum(b))
+	return b
+}
+
+// Heard is when the last packet came under the flow's newest socketID, CLOCK_MONOTONIC in ns with the
+// grain of a tick; before the first, when the flow got the socketID.
+func (e *Edge) Heard(flow Tuple) (uint64, error) {
+	var out edgeEgressFlow
+	var in edgeIngressFlow
+	key := flow.key()
+	err := e.maps.EgressFlows.Lookup(&key, &out)
+	if err == nil {
+		err = e.maps.IngressFlows.Lookup(binary.NativeEndian.Uint64(out.Newest[:]), &in)
+	}
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return 0, fmt.Errorf("host edge: %v: no such flow", flow)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("host edge: look up %v: %w", flow, err)
+	}
+	return in.Seen, nil
+}
