@@ -52,6 +52,7 @@ func (h *Host) Listen(ctx context.Context, network, address string) (net.Listene
 		return nil, fmt.Errorf("listen %s %s: %w", network, address, err)
 	}
 	lc := net.ListenConfig{Control: freebind}
+	lc.SetMultipathTCP(false) // as it is by default, no kernel goes on with another instance's connection
 	return lc.Listen(ctx, network+"6", at)
 }
 

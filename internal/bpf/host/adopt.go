@@ -127,6 +127,7 @@ func (e *Edge) enter(a Adoption) error {
 const (
 	watchAdopt = 1
 	watchDrain = 2
+	watchHear  = 4
 
 	adoptSACK       = 1
 	adoptTimestamps = 2

@@ -151,9 +151,10 @@ static __noinline int drain(struct __sk_buff *skb, const struct packet *p, struc
 /* watched does what else a packet of the flow needs. TC_ACT_UNSPEC: it goes on. */
 static __always_inline int watched(struct __sk_buff *skb, struct packet *p, struct ingress_flow *f)
 {
+	f->watch &= ~WATCH_HEAR;
 	if (f->watch & WATCH_ADOPT)
 		return adopt(skb, p, f);
-	return drain(skb, p, f);
+	return f->watch & WATCH_DRAIN ? drain(skb, p, f) : TC_ACT_UNSPEC;
 }
 
 #endif

@@ -202,15 +202,16 @@ func (s *stage) goOn(c *connection) (done chan error, state wire.Transport) {
 
 // nudge begins the connection at the new server; packets may be lost.
 func (s *stage) nudge(c *connection, state wire.Transport, window uint16) {
-	began, err := s.client.Edge().Heard(c.tuple)
-	must(s.t, err)
-	for range 20 {
+	for wait := 5 * time.Millisecond; ; wait *= 2 {
 		s.client.Do(func() { must(s.t, s.client.Edge().Nudge(c.tuple, state, window)) })
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(wait)
 		heard, err := s.client.Edge().Heard(c.tuple)
 		must(s.t, err)
-		if heard > began {
+		if heard > 0 {
 			return
+		}
+		if wait > nstest.Deadline/2 {
+			s.t.Fatal("the new server does not answer")
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Nudge sends, for the client's socket of the flow, the acknowledgement that its new instance waits for, and
 // behind it a segment from before the window, which the instance answers; window is the socket's. The flow
-// is bound to the new instance before. Repeat it until Heard tells of an answer: it does no harm.
+// is blocked and bound to the new instance before. Repeat it until Heard tells of an answer: it does no harm.
 func (e *Edge) Nudge(flow Tuple, t wire.Transport, window uint16) error {
 	for _, seq := range []uint32{t.SndUna, t.SndUna - 1} {
 		if err := e.inject(&e.sockets.network, 0, appendNudge(nil, flow, &t, seq, window), flow.Remote.Addr()); err != nil {
@@ -56,21 +56,23 @@ func appendNudge(b []byte, flow Tuple, t *wire.Transport, seq uint32, window uin
 	return b
 }
 
-// Heard is when the last packet came under the flow's newest socketID, CLOCK_MONOTONIC in ns with the
-// grain of a tick; before the first, when the flow got the socketID.
+// Heard is when the last packet came under the flow's newest socketID, CLOCK_MONOTONIC in ns with the grain
+// of a tick. 0: the flow was blocked and bound anew, and its new peer has not been heard yet.
 func (e *Edge) Heard(flow Tuple) (uint64, error) {
 	var out edgeEgressFlow
 	var in edgeIngressFlow
 	key := flow.key()
 	err := e.maps.EgressFlows.Lookup(&key, &out)
 	if err == nil {
-		err = e.maps.IngressFlows.Lookup(binary.NativeEndian.Uint64(out.Newest[:]), &in)
+		err = e.maps.IngressFlows.Lookup(&out.Newest, &in)
 	}
-	if errors.Is(err, ebpf.ErrKeyNotExist) {
+	switch {
+	case errors.Is(err, ebpf.ErrKeyNotExist):
 		return 0, fmt.Errorf("host edge: %v: no such flow", flow)
-	}
-	if err != nil {
+	case err != nil:
 		return 0, fmt.Errorf("host edge: look up %v: %w", flow, err)
+	case in.Watch&watchHear != 0:
+		return 0, nil
 	}
 	return in.Seen, nil
 }

@@ -121,6 +121,8 @@ static __noinline int bind_as(struct egress_flow *out, const struct step *s)
 	if (!in)
 		return -ENOENT;
 	ADDR(in->peer) = ADDR(s->peer);
+	if (out->state == STATE_BLOCKED)
+		in->watch |= WATCH_HEAR;
 	if (in->state != STATE_HALF_OPEN)
 		in->state = STATE_BOUND;
 	ADDR(out->peer) = ADDR(s->peer);

@@ -110,8 +110,8 @@ struct ingress_flow {
 };
 _Static_assert(sizeof(struct ingress_flow) == 96, "ABI");
 
-/* What arrives begins the connection, adopt.h; it may be what a dead process still had to say, death.h. */
-enum watch { WATCH_ADOPT = 1, WATCH_DRAIN = 2 };
+/* What arrives begins the connection, adopt.h; it may acknowledge a dead process's last word, death.h; it is a new peer's first. */
+enum watch { WATCH_ADOPT = 1, WATCH_DRAIN = 2, WATCH_HEAR = 4 };
 
 #define MAX_ALIASES 16 /* ingress entries of one flow */
 
