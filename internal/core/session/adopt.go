@@ -60,11 +60,13 @@ func (e *Engine) adopt(now time.Time, here sid.Locator, key wire.Key, m wire.Res
 	c, k := &m.Claim, Key{m.Claim.Stable, Server}
 	slot := now.Unix() / cookieSlot
 	fits := c.Quote == e.cookie(slot, here, &m) || c.Quote == e.cookie(slot-1, here, &m)
-	f, dead := e.flows[k], e.ended[k]
+	f := e.flows[k]
+	dead, ended := e.ended[k]
 	switch {
 	case f != nil && f.owns(c.Quote) && f.Peer.Socket == c.Socket:
+		e.count("known_claim")
 		e.claim(wire.TypeRACK, f)
-	case !fits || dead.local.Socket == c.Quote || f != nil && c.Epoch <= f.seen:
+	case !fits || ended && c.Epoch <= dead.seen || f != nil && c.Epoch <= f.seen:
 		e.decline(wire.NoSocket, here, m)
 	default:
 		if f != nil {

@@ -182,3 +182,36 @@ func TestLocatorsThatWereNeverCertifiedMoveNothing(t *testing.T) {
 	w.heal()
 	w.believe(k, w.hosts[0], w.hosts[1])
 }
+
+// What made a flow at an instance makes it once: not again while it lives, nor when it has moved and ended.
+func TestAReplayedResumeMakesNothing(t *testing.T) {
+	w, k := newFailover(t)
+	var log []datagram
+	w.log = func(e event) { log = append(log, e.out...) }
+	w.died(k)
+	w.heal2()
+	w.read(w.hosts[0])
+	w.heal()
+	w.move(w.hosts[0])
+	w.heal()
+	h, replayed := w.hosts[2], 0
+	for _, ended := range []bool{false, true} {
+		if ended {
+			h.Close(w.now, Key{k.Stable, Server})
+		}
+		for _, d := range log {
+			m, _ := wire.Parse(d.bytes)
+			if r, ok := m.(wire.Resume); ok && r.Claim.Quote != 0 {
+				replayed++
+				w.expectNothing(t, "a RESUME again", h, d)
+			}
+		}
+	}
+	if replayed < 2 || h.adopted != 1 {
+		t.Errorf("%d replayed, made %d times, want 1", replayed, h.adopted)
+	}
+	made := &flow{Flow: Flow{Key: Key{Role: Server}}, transport: wire.Transport{MSS: 1}}
+	if New(Config{}).remember(made) < 2*cookieSlot*time.Second {
+		t.Error("an offer is good for longer than the end of its flow is remembered")
+	}
+}

@@ -75,6 +75,7 @@ func (e *Engine) weigh(now time.Time, f *flow, key wire.Key, m wire.Renegotiate,
 	case same && f.state == Confirming && m.Kind != wire.TypeRACK:
 		e.count("late_claim") // the instance's offer again: only its RACK says that it made the flow
 	case f.owns(c.Quote) && same:
+		e.count("known_claim")
 		e.heard(now, f, c)
 		e.reply(m.Kind, f)
 	case c.Socket == f.Peer.Socket:

@@ -53,6 +53,7 @@ type Engine struct {
 type tombstone struct {
 	reason wire.Reason
 	local  Addr
+	seen   uint32 // the last epoch of the peer: a RESUME that is not newer was used up
 	until  time.Time
 }
 
@@ -119,10 +120,18 @@ func (e *Engine) end(now time.Time, f *flow, why wire.Reason) {
 		delete(e.flows, Key{a.IP(), f.Role}) // attempts of a connecting flow
 	}
 	delete(e.flows, f.Key)
-	t := tombstone{why, f.Local, now.Add(e.cfg.Times.Grace)}
+	t := tombstone{why, f.Local, f.seen, now.Add(e.remember(f))}
 	e.ended[f.Key], e.graves[t.local.Socket] = t, f.Key
 	e.touch(f)
 	e.timers.add(t.until, f)
+}
+
+// remember is for how long: of a flow that came here by RESUME, as long as that could be said again.
+func (e *Engine) remember(f *flow) time.Duration {
+	if f.Role == Server && f.transport != (wire.Transport{}) {
+		return max(e.cfg.Times.Grace, 2*cookieSlot*time.Second)
+	}
+	return e.cfg.Times.Grace
 }
 
 // exhume forgets that the flow ended.

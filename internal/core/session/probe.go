@@ -34,6 +34,7 @@ func (e *Engine) hint(now time.Time, m wire.Fail) {
 		e.count("stray_fail")
 		return
 	}
+	e.count("hint")
 	e.Suspect(now, f.Key)
 }
 
@@ -44,6 +45,7 @@ func (e *Engine) probe(from, to netip.Addr, m wire.Probe) {
 	case f != nil && f.Peer == asker:
 		e.send(to, from, wire.ProbeAck(m))
 	case f != nil:
+		e.count("foreign_probe")
 		e.fail(wire.Elsewhere, AddrOf(to), asker, wire.Failed{Stable: f.Stable, Epoch: f.seen,
 			Server: f.Role == Server, Socket: asker.Socket, Quote: AddrOf(to).Socket})
 	default:
