@@ -1,6 +1,7 @@
 package host
 
 import (
+	"net"
 	"testing"
 
 	"scaffold.dev/scaffold/sid"
@@ -39,3 +40,6 @@ var (
 func CountersAtFailure(t *testing.T, hosts ...*TestHost) { counters(t, hosts...) }
 
 const StreamerEnv = streamerEnv
+
+// Roomy gives the connection a send queue of many megabytes.
+func Roomy(c *net.TCPConn) { roomy(c) }

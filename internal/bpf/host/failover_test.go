@@ -50,7 +50,6 @@ func newStage(t *testing.T, sysctls map[string]string) *stage {
 	must(t, s.second.Edge().Admit(host.WebTCP))
 	must(t, s.first.Edge().SetService(host.WebTCP.Service, host.Policy{Continue: true}))
 	s.kicks, s.ends = kicker(t, s.client), kicker(t, s.first)
-	s.hear()
 	watch(t, s.first)
 	return s
 }
@@ -162,23 +161,34 @@ func (s *stage) served(c *connection) kick.Tuple {
 	return kick.Tuple{Local: c.tuple.Remote, Peer: netip.AddrPortFrom(f.Stable, c.tuple.Local.Port())}
 }
 
-// listen begins to serve at the second server. The kernel adopts nothing for a listener of Multipath TCP, as
+// listen begins to serve at another server. The kernel adopts nothing for a listener of Multipath TCP, as
 // Go's are unless told otherwise.
-func (s *stage) listen(addr string) (l net.Listener) {
+func (s *stage) listen(at *host.TestHost, addr string) (l net.Listener) {
 	var plain net.ListenConfig
 	plain.SetMultipathTCP(false)
 	var err error
-	s.second.Do(func() { l, err = plain.Listen(s.t.Context(), "tcp6", addr) })
+	at.Do(func() { l, err = plain.Listen(s.t.Context(), "tcp6", addr) })
 	must(s.t, err)
 	s.t.Cleanup(func() { l.Close() })
 	must(s.t, l.(*net.TCPListener).SetDeadline(time.Now().Add(nstest.Deadline)))
 	return l
 }
 
-// goOn moves the connection to the second server as the daemons do, and plays that server to the end.
-func (s *stage) goOn(c *connection) (done chan error, state wire.Transport) {
+// goOn moves the connection to another server as the daemons do, and plays that server to the end.
+func (s *stage) goOn(c *connection, to *host.TestHost) (done chan error, state wire.Transport) {
+	l := s.listen(to, c.tuple.Remote.String())
+	state, window := s.carry(c, to)
+	done = make(chan error, 1)
+	go func() { done <- finish(l, state) }()
+	_, err := s.kicks.Kick(kick.SetOf(kickTuple(c.tuple)))
+	must(s.t, err)
+	s.nudge(c, state, window)
+	return done, state
+}
+
+// carry blocks and reads the client's connection, has it adopted, and binds it to where it was.
+func (s *stage) carry(c *connection, to *host.TestHost) (state wire.Transport, window uint16) {
 	t, old := s.t, s.served(c)
-	l := s.listen(c.tuple.Remote.String())
 	steer(t, s.client.Edge(), host.Step{Verb: host.Block, Flow: c.tuple})
 	all, err := s.kicks.State(kickTuple(c.tuple))
 	must(t, err)
@@ -187,17 +197,12 @@ func (s *stage) goOn(c *connection) (done chan error, state wire.Transport) {
 	}
 	state, err = all[0].Transport()
 	must(t, err)
-	here, there := host.Addr{Locator: s.client.Locator(), Socket: socketID()}, host.Addr{Locator: s.second.Locator(), Socket: socketID()}
+	here, there := host.Addr{Locator: s.client.Locator(), Socket: socketID()}, host.Addr{Locator: to.Locator(), Socket: socketID()}
 	adoption := host.Adoption{Flow: host.Tuple{Proto: sid.TCP, Local: old.Local, Remote: old.Peer}, Local: there, Peer: here, Transport: state}
-	must(t, s.second.Edge().Adopt(adoption))
-	must(t, s.second.Edge().Adopt(adoption)) // a repeated RESUME
-	done = make(chan error, 1)
-	go func() { done <- finish(l, state) }()
+	must(t, to.Edge().Adopt(adoption))
+	must(t, to.Edge().Adopt(adoption)) // a repeated RESUME
 	steer(t, s.client.Edge(), host.Step{Verb: host.Bind, Flow: c.tuple, Local: here, Peer: there})
-	_, err = s.kicks.Kick(kick.SetOf(kickTuple(c.tuple)))
-	must(t, err)
-	s.nudge(c, state, all[0].Window())
-	return done, state
+	return state, all[0].Window()
 }
 
 // nudge begins the connection at the new server; packets may be lost.
@@ -301,6 +306,7 @@ func TestAConnectionOutlivesItsServer(t *testing.T) {
 }
 
 func outlive(t *testing.T, s *stage, d downfall) time.Duration {
+	s.hear()
 	p := s.serve(d.write, d.read)
 	c := s.connect()
 	down := host.NewStream(host.Down, 0)
@@ -322,7 +328,7 @@ func outlive(t *testing.T, s *stage, d downfall) time.Duration {
 	if !d.cut {
 		s.await(c)
 	}
-	done, state := s.goOn(c)
+	done, state := s.goOn(c, s.second)
 	if d.upload0 > 0 {
 		c.upload(d.upload0, upLen)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // streamerEnv makes the test binary play a server that streams: "ADDRESS WRITE READ". It writes and reads so many
-// bytes of each connection's streams, and then waits to be killed.
+// bytes of each connection's streams, and then waits to be killed; with WRITE below zero it accepts none.
 const streamerEnv = "SCAFFOLD_EDGE_STREAMER"
 
 func playStreamer() {
@@ -26,6 +26,9 @@ func playStreamer() {
 		os.Exit(1)
 	}
 	fmt.Println("listening")
+	if write < 0 {
+		select {} // and accepts nothing
+	}
 	for {
 		c, err := l.Accept()
 		if err != nil {
