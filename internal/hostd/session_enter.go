@@ -23,6 +23,9 @@ func (s *sessions) enter(f host.Flow) (session.Key, bool) {
 		s.counters["nameless"]++ // it began while no uplink had a locator
 		return session.Key{}, false
 	}
+	if f.Role == host.Client && f.State == host.Connecting {
+		f.Stable = f.Locator.Addr(uint64(f.ID)) // no attempt was answered yet: what the flow was called before it was unbound is over
+	}
 	k := session.Key{Stable: f.Stable, Role: roleOf(f)}
 	x := session.Flow{Key: k, Proto: f.Proto, Service: f.Service, Local: session.Addr{Locator: f.Locator, Socket: f.ID}}
 	if peer := session.AddrOf(f.WirePeer.Addr()); f.State != host.Connecting && peer.Socket.Valid() {

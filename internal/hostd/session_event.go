@@ -123,14 +123,16 @@ func (s *sessions) stray(now time.Time, packet []byte) {
 	}
 }
 
-// answered hears that a connecting flow that had to try again has a peer.
+// answered hears that a connecting flow that had to try again has a peer. Under which name, the edge knows:
+// what was sent to where this host was is redirected here, and the answer then names this place.
 func (s *sessions) answered(now time.Time, e host.Event) {
-	k, ok := s.engine.Owner(sid.SocketID(sid.Low(e.To)))
-	if !ok {
+	id := sid.SocketID(sid.Low(e.To))
+	if _, ok := s.engine.Owner(id); !ok {
 		return // one that was unbound: nothing is owed to it
 	}
-	s.hold(session.Key{Stable: e.To, Role: session.Client}, s.tuples[k])
-	s.engine.Established(now, e.To, session.AddrOf(e.From))
+	if f, ok, err := s.edge.Flow(id); err == nil && ok && f.State == host.BoundFlow {
+		s.established(now, f)
+	}
 }
 
 // died hears of a server's process that is no more: its clients are told by FAIL, not by an RST.
