@@ -41,7 +41,7 @@ func (e *Engine) lost(now time.Time, f *flow, why wire.Reason) {
 	case why == wire.Elsewhere || f.Role != Client || f.state == Connecting:
 		e.reset(now, f, why)
 	case f.Proto != sid.TCP:
-		e.change(Change{Kind: Unbind, Key: f.Key, Reason: why})
+		e.change(Change{Kind: Unbind, Key: f.Key, Local: Addr{Locator: f.Local.Locator}, Reason: why})
 		e.end(now, f, why)
 	case f.Continue && f.Service.Valid() && f.state <= Answering:
 		e.block(now, f, why)
