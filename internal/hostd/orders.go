@@ -76,7 +76,7 @@ func (r *registry) learn(addr netip.Addr, p *apiv1.Policy) {
 }
 
 func edgePolicy(p *apiv1.Policy) host.Policy {
-	e := host.Policy{DSCP: uint8(min(p.Dscp, 63))}
+	e := host.Policy{DSCP: uint8(min(p.Dscp, 63)), Continue: p.Failover == "continue"}
 	switch p.Datagrams {
 	case "unbound":
 		e.Datagrams = host.Unbound

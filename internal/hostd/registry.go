@@ -60,6 +60,7 @@ type registry struct {
 	missing   map[uint64]int         // looks at which a listener was not there
 	seq       uint64
 	dirty     bool
+	changes   int  // instances that came or went, ever
 	dumped    bool // the sockets from before are known
 	owed      bool // the session has not got its snapshot yet
 }
@@ -190,6 +191,7 @@ func (r *registry) withdrawStale() {
 func (r *registry) up(t sid.Triple, why string) {
 	i := &instance{}
 	r.instances[t] = i
+	r.changes++
 	r.dirty = true
 	if err := r.d.edge.Admit(t); err != nil {
 		i.refused = err.Error()
@@ -215,6 +217,7 @@ func (r *registry) down(t sid.Triple, why string) {
 		i.cancel()
 	}
 	delete(r.instances, t)
+	r.changes++
 	r.dirty = true
 	r.d.log.Info("no longer serving", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "why", why)
 }

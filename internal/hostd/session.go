@@ -35,6 +35,7 @@ type sessions struct {
 	sums     map[summary]int // not told yet
 	servers  []*server
 	capable  map[sid.ServiceID]bool
+	seen     int // changes of what this host serves
 	strays   meter
 	counters map[string]uint64
 	orphans  bool      // flows from before this daemon were not looked for yet
@@ -98,6 +99,10 @@ func (s *sessions) settle(now time.Time) {
 		return
 	}
 	s.findOrphans()
+	if s.seen != s.d.serving.changes {
+		s.seen = s.d.serving.changes
+		s.recheckCapable()
+	}
 	s.engine.Expire(now)
 	s.bury(now)
 	for range 4 { // what the edge does not do may change what is decided

@@ -10,7 +10,9 @@ import (
 const (
 	blockedFor   = 5 * time.Second // for Continue or Close, after Block
 	confirmTries = 6               // RACKs to one instance
-	mostAsked    = 40              // messages of one failover
+	mostAsked    = 24              // messages of one failover, then no instance can
+	askMost      = 200 * time.Millisecond
+	retries      = 4               // values of the retry count, by which routers choose
 )
 
 // block stops the flow: nothing that the old peer sends may arrive behind the snapshot.
@@ -65,9 +67,10 @@ func (e *Engine) ask(now time.Time, f *flow) {
 	}
 	m := e.resumption(f)
 	e.out.single = append(e.out.single, Outgoing{From: f.Local.IP(), To: e.cfg.Space.ServiceAddr(f.Service),
-		Retry: uint8(f.asked % 4), Message: m})
+		Retry: uint8(f.asked % retries), Message: m})
 	f.asked++
 	e.touch(f)
+	f.wait = min(f.wait, askMost/2)
 	e.again(now, f)
 }
 

@@ -99,7 +99,9 @@ func (e *Engine) flowFail(now time.Time, m wire.FlowFail) {
 		case f == nil || f.Local.Socket != x.Socket:
 			e.count("late_fail")
 		case f.state == Asking:
-			e.ask(now, f) // an instance that cannot: try another one at once
+			if f.asked%retries != 0 {
+				e.ask(now, f) // an instance that cannot: try another one at once, all again in a while
+			}
 		case f.Peer.Socket != x.Quote || f.state == Blocked || f.state == Connecting:
 			e.count("late_fail")
 		case !e.trusts(f, key, m.Locator):
