@@ -101,16 +101,17 @@ func (f *fakeController) react(r *apiv1.HostReport, s *connect.BidiStream[apiv1.
 
 func (f *fakeController) join(j *apiv1.Join) *apiv1.Joined {
 	first := f.attach(&apiv1.Attach{Attachment: j.Attachment}, j.Key)
+	f.mu.Lock()
+	f.host = j.Key
+	key := f.key
+	f.mu.Unlock()
 	r := &apiv1.Joined{Network: "test", Locator: first.Locator, Domain: "svc", Routers: []string{"fd5d:0:1:100::/64"}, Certificate: first.Certificate}
-	if f.key != nil {
-		r.Trust, r.NetworkKey = "keys", f.key.Public().(ed25519.PublicKey)
+	if key != nil {
+		r.Trust, r.NetworkKey = "keys", key.Public().(ed25519.PublicKey)
 	}
 	for _, o := range j.Others {
 		r.Others = append(r.Others, f.attach(o, j.Key))
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.host = j.Key
 	return r
 }
 
@@ -232,7 +233,9 @@ func (r *fakeRouter) listen(t *testing.T) {
 		return err
 	})
 	t.Cleanup(func() { listener.Close() })
-	r.port = listener.Addr().(*net.TCPAddr).Port
+	if r.port == 0 { // else the one of before was asked for
+		r.port = listener.Addr().(*net.TCPAddr).Port
+	}
 	go r.controller.serve(listener)
 }
 

@@ -139,7 +139,9 @@ func TestForeignFlushIsUndone(t *testing.T) {
 
 func TestReadyCheckAndStoppedProgramGateTheTraffic(t *testing.T) {
 	l := newLink(t)
+	l.controller.mu.Lock()
 	l.controller.ready = "http:/health"
+	l.controller.mu.Unlock()
 	d := l.start(t, nil)
 	p := l.program(t, 80)
 	l.controller.until(t, d, "port 80 waits for its check", ready(80, false))

@@ -107,7 +107,9 @@ func TestDNSAnswersStaleNames(t *testing.T) {
 	d := newDNS(t, dir, true)
 	d.ask("web.svc", dns.TypeAAAA)
 	d.stop()
+	d.names.mu.Lock()
 	d.names.known["web"] = expired(d.names.known["web"])
+	d.names.mu.Unlock()
 	d.names.save()
 	for _, d := range []*dnsDaemon{d, newDNS(t, dir, false)} {
 		r := d.ask("web.svc", dns.TypeAAAA)

@@ -228,7 +228,13 @@ func TestARefusedPlaceIsAskedForAgain(t *testing.T) {
 func TestJoinIsSignedAndCertificatesAreKept(t *testing.T) {
 	l := newLink(t)
 	l.second(t)
-	_, l.controller.key, _ = ed25519.GenerateKey(nil)
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.controller.mu.Lock()
+	l.controller.key = key
+	l.controller.mu.Unlock()
 	d := l.start(t, twoUplinks)
 	j := l.controller.until(t, d, "join", joins).GetJoin()
 	if err := api.CheckJoin(j, time.Now()); err != nil {
