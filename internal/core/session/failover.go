@@ -12,7 +12,7 @@ const (
 	confirmTries = 6               // RACKs to one instance
 	mostAsked    = 24              // messages of one failover, then no instance can
 	askMost      = 200 * time.Millisecond
-	retries      = 4               // values of the retry count, by which routers choose
+	retries      = 4 // values of the retry count, by which routers choose
 )
 
 // block stops the flow: nothing that the old peer sends may arrive behind the snapshot.
