@@ -77,7 +77,7 @@ func (s *sessions) servingChanged() {
 
 // canResume reports whether a program of this host can go on with the flows of an instance.
 func (s *sessions) canResume(t sid.Triple) bool {
-	return s.keys != nil && slices.ContainsFunc(s.servers, func(x *server) bool { return x.canResume && x.match(t) })
+	return s.keys != nil && (s.barren == nil || t.Proto != sid.TCP) && slices.ContainsFunc(s.servers, func(x *server) bool { return x.canResume && x.match(t) })
 }
 
 // recheckCapable tells the engine which services' flows may come here.

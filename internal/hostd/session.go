@@ -35,7 +35,8 @@ type sessions struct {
 	sums     map[summary]int // not told yet
 	servers  []*server
 	capable  map[sid.ServiceID]bool
-	seen     int // changes of what this host serves
+	barren   error // why this kernel adopts no connection
+	seen     int   // changes of what this host serves
 	strays   meter
 	counters map[string]uint64
 	orphans  bool      // flows from before this daemon were not looked for yet
@@ -65,7 +66,12 @@ func newSessions(d *daemon) *sessions {
 }
 
 // edgeOpened begins with the flows of this edge; those of one before went with it.
-func (s *sessions) edgeOpened(e *host.Edge) { s.open(time.Now(), e) }
+func (s *sessions) edgeOpened(e *host.Edge) {
+	if s.barren = e.CanAdopt(); s.barren != nil {
+		s.d.log.Warn("connections of other instances cannot continue here", "error", s.barren)
+	}
+	s.open(time.Now(), e)
+}
 
 func (s *sessions) open(now time.Time, e dataPath) {
 	s.edge = e
