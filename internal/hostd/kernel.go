@@ -87,6 +87,8 @@ func (d *daemon) items(h *home, places []place) []item {
 		localRoute(h.Space.Services),
 		localRoute(whole(identity)),
 		rule(netlink.Rule{Mark: LocalMark, Priority: table - 1}, fmt.Sprintf("rule fwmark %#x lookup %d", LocalMark, table)),
+		nowhere(h.Space.AS, identity),
+		nowhere(h.Space.Services, identity),
 	}
 	for i := range places {
 		if p := &places[i]; p.live() {
@@ -104,6 +106,8 @@ const (
 	// metric is that of the kernel's own choice. The routes of the uplinks to the locators follow it, the
 	// preferred uplink's first: what is bound to an uplink finds its own.
 	metric = 1024
+	// last is a metric behind all others.
+	last = 1 << 20
 )
 
 func whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, 128) }
@@ -113,6 +117,13 @@ func via(p *place, dst netip.Prefix, src netip.Addr, metric int) item {
 		LinkIndex: p.Index, Dst: ipNet(dst), Gw: p.Router.AsSlice(), Src: src.AsSlice(), Priority: metric,
 		RtoMin: rtoMin, RtoMinLock: true, QuickACK: 1, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST,
 	}, fmt.Sprintf("route %v via %v dev %s src %v", dst, p.Router, p.Uplink, src))
+}
+
+// nowhere takes packets while no uplink is there: they are lost like others on their way. A program that
+// sends a datagram then would be told that the network is unreachable, and most end at that.
+func nowhere(dst netip.Prefix, src netip.Addr) item {
+	return route(netlink.Route{LinkIndex: lo, Dst: ipNet(dst), Src: src.AsSlice(), Priority: last, MTU: 1280, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST},
+		fmt.Sprintf("route %v dev lo metric %d", dst, last))
 }
 
 func localRoute(dst netip.Prefix) item {

@@ -1,0 +1,24 @@
+package hostd
+
+import "testing"
+
+// A program that sends while the host is unplugged is not told: its datagram is lost, and it asks again.
+func TestDatagramsAreLostQuietlyWithoutAnUplink(t *testing.T) {
+	l := newLink(t)
+	d := l.start(t, nil)
+	l.controller.until(t, d, "join", joins)
+	l.has(t, d, serviceBy("up0"))
+	for _, to := range []string{"[fd5c::1:1:2:3]:69", "[fd5d:0:1:201::1]:69"} {
+		c, err := l.host.Dial("udp6", to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		l.host.Down(t, "up0")
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Errorf("a datagram to %s, unplugged: %v", to, err)
+		}
+		l.host.Up(t, "up0")
+		l.has(t, d, serviceBy("up0"))
+	}
+}
