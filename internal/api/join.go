@@ -2,6 +2,8 @@ package api
 
 import (
 	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -24,8 +26,11 @@ var (
 	ErrJoinOld      = errors.New("the host's request is too old or from the future: compare the clocks")
 )
 
-// SignJoin completes a Join with the key, the time and the signature; nothing in it may change afterwards.
+// SignJoin completes a Join with the key, the time, a nonce and the signature; nothing in it may change afterwards.
 func SignJoin(j *apiv1.Join, key ed25519.PrivateKey, now time.Time) {
+	var nonce [8]byte
+	rand.Read(nonce[:]) // never fails (crypto/rand)
+	j.Nonce = binary.BigEndian.Uint64(nonce[:])
 	j.Key, j.SignedUnix = key.Public().(ed25519.PublicKey), now.Unix()
 	j.Signature = ed25519.Sign(key, signedJoin(j))
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"errors"
 	"testing"
@@ -44,6 +45,21 @@ func TestASignedJoinIsTaken(t *testing.T) {
 		if err := CheckJoin(j, now.Add(skew)); err != nil {
 			t.Errorf("%v off: %v", skew, err)
 		}
+	}
+}
+
+// The controller takes no signature twice.
+func TestNoTwoJoinsHaveTheSameSignature(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := &apiv1.Join{Name: "h1"}, &apiv1.Join{Name: "h1"}
+	SignJoin(a, key, now)
+	SignJoin(b, key, now)
+	if bytes.Equal(a.Signature, b.Signature) {
+		t.Error("two requests of one second have the same signature")
 	}
 }
 

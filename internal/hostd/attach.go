@@ -65,6 +65,10 @@ func (d *daemon) prefer() {
 
 // attached takes the answer to an Attach. One that was overtaken by the link is of no interest.
 func (d *daemon) attached(a *apiv1.Attached) {
+	if a.Serial == 0 {
+		d.certified(a)
+		return
+	}
 	i := slices.IndexFunc(d.uplinks, func(u *uplink) bool { return u.bid != nil && u.bid.serial == a.Serial })
 	if i < 0 || d.home == nil {
 		return

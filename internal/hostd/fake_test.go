@@ -42,12 +42,14 @@ type fakeController struct {
 	reports chan *apiv1.HostReport
 	orders  chan *apiv1.HostOrder // extra ones for the session
 
-	mu     sync.Mutex
-	ready  string
-	key    ed25519.PrivateKey // of a network with trust: keys
-	host   ed25519.PublicKey
-	refuse string // the next place, once
-	stop   context.CancelFunc
+	mu    sync.Mutex
+	ready string
+	key   ed25519.PrivateKey // of a network with trust: keys
+	host  ed25519.PublicKey
+
+	certified int64
+	refuse    string // the next place, once
+	stop      context.CancelFunc
 }
 
 // The locators at the routers r1 and r2.
@@ -76,7 +78,10 @@ func (f *fakeController) Host(ctx context.Context, s *connect.BidiStream[apiv1.H
 
 func (f *fakeController) react(r *apiv1.HostReport, s *connect.BidiStream[apiv1.HostReport, apiv1.HostOrder]) error {
 	if j := r.GetJoin(); j != nil {
-		return s.Send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Joined{Joined: f.join(j)}})
+		if err := s.Send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Joined{Joined: f.join(j)}}); err != nil {
+			return err
+		}
+		return s.Send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Attached{Attached: f.attach(&apiv1.Attach{Attachment: j.Attachment}, j.Key)}})
 	}
 	if a := r.GetAttach(); a != nil {
 		return s.Send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Attached{Attached: f.attach(a, nil)}})
@@ -132,7 +137,8 @@ func (f *fakeController) attach(a *apiv1.Attach, host ed25519.PublicKey) *apiv1.
 	}
 	if f.key != nil {
 		l := sid.LocatorOf(netip.MustParsePrefix(r.Locator).Addr())
-		c := wire.Certify(f.key, host, l, time.Now().Unix()-60, time.Now().Unix()+3600)
+		f.certified++ // each is valid for a little longer
+		c := wire.Certify(f.key, host, l, time.Now().Unix()-60, time.Now().Unix()+3600+f.certified)
 		r.Certificate = c.Append(nil)
 	}
 	return r

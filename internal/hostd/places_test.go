@@ -20,6 +20,7 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
 )
 
 func joins(r *apiv1.HostReport) bool { return r.GetJoin() != nil }
@@ -246,6 +247,10 @@ func TestJoinIsSignedAndCertificatesAreKept(t *testing.T) {
 		s := store{dir: l.dir + "/state"}
 		if !s.read(placesFile, &saved) || len(saved.Places) != 2 {
 			return fmt.Errorf("%+v: want two places", saved)
+		}
+		fresh, err := wire.ParseCertificate(saved.Places[0].Certificate)
+		if err != nil || fresh.NotAfter-fresh.NotBefore < 3660+2 {
+			return fmt.Errorf("%+v, %v: want the second one for the first place, that nobody asked for", fresh, err)
 		}
 		return nil
 	})

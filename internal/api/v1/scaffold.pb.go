@@ -2340,6 +2340,7 @@ type Join struct {
 	Others        []*Attach              `protobuf:"bytes,9,rep,name=others,proto3" json:"others,omitempty"`                             // further uplinks that are up; locators that it had and does not name are redirected to the first
 	SignedUnix    int64                  `protobuf:"varint,10,opt,name=signed_unix,json=signedUnix,proto3" json:"signed_unix,omitempty"` // seconds; signature is over "scaffold join 1", a zero byte and this Join without it
 	Signature     []byte                 `protobuf:"bytes,11,opt,name=signature,proto3" json:"signature,omitempty"`                      // by key; empty is taken only in an open network
+	Nonce         uint64                 `protobuf:"varint,12,opt,name=nonce,proto3" json:"nonce,omitempty"`                             // random: a host that comes and goes within a second signs no request twice
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2449,6 +2450,13 @@ func (x *Join) GetSignature() []byte {
 		return x.Signature
 	}
 	return nil
+}
+
+func (x *Join) GetNonce() uint64 {
+	if x != nil {
+		return x.Nonce
+	}
+	return 0
 }
 
 // Where a host hangs on the network, as its first-hop router's HELLO told it.
@@ -3327,6 +3335,7 @@ func (x *Joined) GetOthers() []*Attached {
 	return nil
 }
 
+// serial 0: nobody asked; a fresh certificate for a locator that the host has.
 type Attached struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Serial        uint32                 `protobuf:"varint,1,opt,name=serial,proto3" json:"serial,omitempty"`
@@ -6927,7 +6936,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06detach\x18\a \x01(\v2\x13.scaffold.v1.DetachH\x00R\x06detach\x12-\n" +
 	"\x06prefer\x18\b \x01(\v2\x13.scaffold.v1.PreferH\x00R\x06prefer\x12*\n" +
 	"\x05event\x18\t \x01(\v2\x12.scaffold.v1.EventH\x00R\x05eventB\b\n" +
-	"\x06report\"\xd0\x02\n" +
+	"\x06report\"\xe6\x02\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x17\n" +
@@ -6943,7 +6952,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\vsigned_unix\x18\n" +
 	" \x01(\x03R\n" +
 	"signedUnix\x12\x1c\n" +
-	"\tsignature\x18\v \x01(\fR\tsignature\"{\n" +
+	"\tsignature\x18\v \x01(\fR\tsignature\x12\x14\n" +
+	"\x05nonce\x18\f \x01(\x04R\x05nonce\"{\n" +
 	"\n" +
 	"Attachment\x12\x16\n" +
 	"\x06router\x18\x01 \x01(\tR\x06router\x12\x12\n" +
