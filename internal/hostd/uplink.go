@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -169,12 +170,24 @@ func (d *daemon) uplinkDown(u *uplink, index int) {
 		u.cancel = nil
 	}
 	u.heard, u.rival, u.hello = false, false, wire.Hello{}
-	if d.edge != nil && index != 0 && u.index != index {
+	switch {
+	case d.edge == nil || index == 0:
+	case u.index != index:
 		d.edge.Detach(index) // the interface is gone; what was pinned for it as well
+	default:
+		d.silence(u)
 	}
 	if index != 0 {
 		u.before = nil
 		d.lose(u)
+	}
+}
+
+// silence keeps flows from the uplink, also once there is another one: what is sent to a link that is down waits
+// three seconds for its router's answer, and TCP does not send again what it knows to be waiting.
+func (d *daemon) silence(u *uplink) {
+	if err := d.edge.SetUplink(u.index, host.Uplink{}); err != nil {
+		d.log.Warn("flows may be sent to an uplink that is lost", "uplink", u.name, "error", err)
 	}
 }
 
