@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,8 +40,8 @@ func (b *moveBench) soft(ctx context.Context) error {
 			return err
 		}
 		start := agent.Now()
-		if err := b.Shift(ctx, host, here, there); err != nil {
-			return err
+		if failed, err := b.Shift(ctx, host, here, there); err != nil || failed > 0 {
+			return errors.Join(err, fmt.Errorf("%d flows of %s cannot move", failed, host))
 		}
 		if err := pause(ctx, between); err != nil {
 			return err

@@ -36,7 +36,7 @@ func (r *Rig) device(host, router string) (string, error) {
 }
 
 // attachTime bounds how long a host may take to get a locator at a router.
-const attachTime = 5 * time.Second
+const attachTime = 20 * time.Second
 
 // AwaitAttached waits until the host has a locator at the router.
 func (r *Rig) AwaitAttached(ctx context.Context, host, router string) error {
@@ -66,23 +66,25 @@ func (r *Rig) AwaitAttached(ctx context.Context, host, router string) error {
 	})
 }
 
-// Shift moves all flows of a host that leave towards one router to another.
-func (r *Rig) Shift(ctx context.Context, host, from, to string) error {
+// Shift moves all flows of a host that leave towards one router to another, and says how many cannot:
+// those that are only about to begin.
+func (r *Rig) Shift(ctx context.Context, host, from, to string) (failed uint32, err error) {
 	a, err := r.device(host, from)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	b, err := r.device(host, to)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return r.AskHost(host, func(c apiv1connect.LocalClient) error {
+	err = r.AskHost(host, func(c apiv1connect.LocalClient) error {
 		m, err := c.MoveFlows(ctx, connect.NewRequest(&apiv1.MoveFlowsRequest{From: a, To: b}))
-		if err == nil && m.Msg.Failed > 0 {
-			return fmt.Errorf("%d flows cannot move from %s to %s, %d do", m.Msg.Failed, a, b, m.Msg.Moved)
+		if err == nil {
+			failed = m.Msg.Failed
 		}
 		return err
 	})
+	return failed, err
 }
 
 // Drain takes a host out of a service; mode is "wait" or "shed".

@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"scaffold.dev/scaffold/internal/bench"
 )
@@ -36,7 +35,7 @@ func (s *stage) begin(ctx context.Context, seed uint64) error {
 	if err := s.serveSolo(ctx); err != nil {
 		return err
 	}
-	settled, cancel := context.WithTimeout(ctx, healTime)
+	settled, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	if err := s.settled(settled); err != nil {
 		return err
@@ -58,12 +57,12 @@ func (s *stage) begin(ctx context.Context, seed uint64) error {
 			flows++
 		}
 	}
-	began, cancel := context.WithTimeout(ctx, healTime)
+	began, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	return s.ledger.Await(began, func() error {
 		have := s.ledger.Flows(func(f *bench.Flow) bool { return f.Live() && (f.Proto == "udp" || f.Server() != nil) })
 		if len(have) < flows {
-			return fmt.Errorf("%d flows began in %v", len(have), time.Duration(healTime))
+			return fmt.Errorf("%d flows began in %v", len(have), settleTime)
 		}
 		return nil
 	})

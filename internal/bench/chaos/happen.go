@@ -75,7 +75,8 @@ func (s *stage) act(ctx context.Context, do string) error {
 	case "attached":
 		return s.rig.AwaitAttached(ctx, node, words[2])
 	case "shift":
-		return s.rig.Shift(ctx, node, words[2], words[3])
+		_, err := s.rig.Shift(ctx, node, words[2], words[3]) // what cannot move now does when its link goes
+		return err
 	case "end":
 		return s.end(ctx, node)
 	}

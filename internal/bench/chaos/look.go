@@ -10,8 +10,12 @@ import (
 	"scaffold.dev/scaffold/internal/bench/agent"
 )
 
-// healTime bounds how long anything may take to go on once the network is whole.
-const healTime = 10 * time.Second
+// How long the network may take until all hosts and servers are in service again, and from then on how long
+// a flow may take to go on. A busy machine takes its time to start a daemon.
+const (
+	settleTime = 30 * time.Second
+	healTime   = 10 * time.Second
+)
 
 // A Look is what was seen after a batch.
 type Look struct {
@@ -19,25 +23,26 @@ type Look struct {
 	Healed []float64 // of each live stream or datagram flow: ms from then until something arrived, 0 where nothing was missing
 	Stood  float64   // longest standstill of a flow since the batch began, ms
 	Odd    []Odd
+	slow   *bench.Flow // the one that took longest to go on
+	took   float64     // how long, ms
 }
 
-// look waits until everything goes on.
+// look waits until everything is in service and goes on.
 func (s *stage) look(ctx context.Context, began int64) (l Look) {
 	l.Whole = agent.Now()
-	before := s.ledger.Flows(func(f *bench.Flow) bool { return f.Live() && f.Client().Since < l.Whole })
+	settle, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	if err := s.settled(settle); err != nil {
+		l.Odd = append(l.Odd, Odd{At: agent.Now(), What: err.Error()})
+	}
 	missing := map[uint64]bool{}
-	for _, f := range before {
+	for _, f := range s.ledger.Flows(func(f *bench.Flow) bool { return f.Live() && f.Client().Since < l.Whole }) {
 		missing[f.ID] = true
 	}
 	heal, cancel := context.WithTimeout(ctx, healTime)
 	defer cancel()
 	if err := s.ledger.Await(heal, func() error { return s.moving(missing, l.Whole) }); err != nil {
 		l.Odd = append(l.Odd, s.stuck(missing, l.Whole)...)
-	}
-	settle, cancel := context.WithTimeout(ctx, healTime)
-	defer cancel()
-	if err := s.settled(settle); err != nil {
-		l.Odd = append(l.Odd, Odd{At: agent.Now(), What: err.Error()})
 	}
 	for _, f := range s.ledger.Flows(func(f *bench.Flow) bool { return f.Client() != nil }) {
 		l.measure(f, began)
@@ -48,6 +53,11 @@ func (s *stage) look(ctx context.Context, began int64) (l Look) {
 // measure notes a flow's standstills.
 func (l *Look) measure(f *bench.Flow, began int64) {
 	healed := 0.0
+	defer func() {
+		if healed > l.took {
+			l.slow, l.took = f, healed
+		}
+	}()
 	for _, e := range f.Ends {
 		for _, g := range e.Gaps {
 			if g.To < began {
@@ -92,9 +102,9 @@ func goesOn(f *bench.Flow, since int64) bool {
 func (s *stage) stuck(missing map[uint64]bool, since int64) (odd []Odd) {
 	now := agent.Now()
 	for _, f := range s.ledger.Flows(func(f *bench.Flow) bool { return missing[f.ID] }) {
-		what := fmt.Sprintf("stands still %v after the network is whole:", healTime)
+		what := fmt.Sprintf("stands still %.1f s after the network is whole:", float64(now-since)/1e9)
 		for node, e := range f.Ends {
-			what += fmt.Sprintf(" %s got its last %.3f s ago;", node, float64(now-e.Last)/1e9)
+			what += fmt.Sprintf(" %s got its last %.3f s ago;", node, float64(now-max(e.Last, e.Since))/1e9)
 		}
 		odd = append(odd, Odd{At: since, What: what, Flow: f})
 	}
@@ -110,7 +120,7 @@ func (s *stage) settled(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%v after the network is whole: %w", healTime, err)
+			return fmt.Errorf("%v after the network is whole: %w", settleTime, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

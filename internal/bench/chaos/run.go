@@ -46,6 +46,9 @@ func Run(ctx context.Context, r *bench.Rig, w World, o Options, tell func(format
 		s.refusals(&res.count, &one)
 		res.add(one, tell)
 		res.tellMore(s.stories(ctx, one.Odd), tell)
+		if one.took > slow {
+			tell("    slow: %s", Odd{What: fmt.Sprintf("went on after %.0f ms;%s", one.took, around(one.slow, one.Whole)), Flow: one.slow}.say()+s.bothSides(ctx, one.slow))
+		}
 	}
 	res.Took = time.Since(start)
 	odd := s.finish(ctx, done, res)
@@ -101,6 +104,21 @@ func (r *Result) add(one BatchResult, tell func(string, ...any)) {
 		}
 	}
 }
+
+// around are the standstills of a flow's ends at a time.
+func around(f *bench.Flow, at int64) (text string) {
+	for node, e := range f.Ends {
+		for _, g := range e.Gaps {
+			if g.From <= at && at < g.To {
+				text += fmt.Sprintf(" %s got nothing from %+.3f s to %+.3f s;", node, float64(g.From-at)/1e9, float64(g.To-at)/1e9)
+			}
+		}
+	}
+	return text
+}
+
+// slow is after how many milliseconds a flow's return is worth its story.
+const slow = 1000
 
 // maxTold is how much of what is odd is told at once; the end tells all.
 const maxTold = 6
