@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -45,8 +46,12 @@ func notFound(format string, args ...any) error {
 // MoveFlows renegotiates flows over to another uplink.
 func (l *local) MoveFlows(ctx context.Context, req *connect.Request[apiv1.MoveFlowsRequest]) (*connect.Response[apiv1.MoveFlowsResponse], error) {
 	resp := &apiv1.MoveFlowsResponse{}
+	l.d.meetService(ctx, req.Msg.Service)
 	err := l.inLoop(ctx, func(s *sessions) error {
 		to := l.d.placeOn(req.Msg.To)
+		if l.d.uplink(req.Msg.To) == nil {
+			return invalid("this host has no uplink %q; it has %s", req.Msg.To, strings.Join(l.d.cfg.Uplinks, ", "))
+		}
 		if to == nil || !to.live() {
 			return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("uplink %q leads to no router now: see `scaffold host status`", req.Msg.To))
 		}
@@ -77,7 +82,7 @@ func (d *daemon) selection(r *apiv1.MoveFlowsRequest) (func(host.Flow) bool, err
 	if r.From != "" {
 		p := d.placeOn(r.From)
 		if p == nil {
-			return nil, invalid("this host has no uplink %q", r.From)
+			return nil, invalid("no flow stands at %q: this host has the uplinks %s", r.From, strings.Join(d.cfg.Uplinks, ", "))
 		}
 		from = p.Locator
 	}
@@ -85,6 +90,14 @@ func (d *daemon) selection(r *apiv1.MoveFlowsRequest) (func(host.Flow) bool, err
 	return func(f host.Flow) bool {
 		return (r.Flow == "" || f.ID == id || f.Stable == ip) && (r.From == "" || f.Locator == from) && service(f.Service)
 	}, nil
+}
+
+// meetService asks for a name that no program of this host has asked for, so that named knows whose it is.
+// Without an answer the name matches nothing, and the caller says so.
+func (d *daemon) meetService(ctx context.Context, name string) {
+	if name != "" && !strings.Contains(name, ":") {
+		d.names.lookup(ctx, strings.ToLower(name), &apiv1.ResolveRequest{Name: name})
+	}
 }
 
 // named matches a service by its name, serviceID or address; "" matches all.
@@ -112,6 +125,7 @@ func (l *local) FailFlows(ctx context.Context, req *connect.Request[apiv1.FailFl
 		return nil, err
 	}
 	resp := &apiv1.FailFlowsResponse{}
+	l.d.meetService(ctx, req.Msg.Service)
 	err = l.inLoop(ctx, func(s *sessions) error {
 		service := func(sid.ServiceID) bool { return true }
 		if a, err := netip.ParseAddr(req.Msg.Service); err != nil || !a.IsUnspecified() {
