@@ -8,12 +8,16 @@ import (
 
 	"scaffold.dev/scaffold/internal/cli"
 	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/programs/quic"
 )
 
 // self is this test binary, which is also the whole product: the lab starts its daemons from it.
 const self = "/proc/self/exe"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "quic" {
+		os.Exit(quicMain())
+	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
@@ -26,4 +30,13 @@ func TestMain(m *testing.M) {
 		}
 		return code
 	})
+}
+
+// quicMain is this binary as a program that talks QUIC.
+func quicMain() int {
+	if err := quic.Main(os.Args[2:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "quic:", err)
+		return 1
+	}
+	return 0
 }

@@ -34,6 +34,7 @@ var owners = map[string][]string{
 	"go.yaml.in/yaml":            {"internal/lab"},
 	"github.com/vishvananda":     {"internal/bpf", "internal/hostd", "internal/routerd", "internal/lab", "internal/doctor", "internal/nstest"},
 	"gonum.org":                  {"internal/plot"},
+	"github.com/quic-go":         {"internal/programs/quic"},
 	"pgregory.net/rapid":         {}, // tests only
 	"github.com/rogpeppe":        {},
 	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
