@@ -165,9 +165,12 @@ func (d *daemon) resume() {
 		d.resumeAt(&r.Places[i])
 	}
 	d.former = r.Former
-	if err := d.settle(&r.home, d.inOrder(r.Places)); err != nil {
-		d.former = nil
-		d.log.Warn("cannot take up the last place; asking for a new one", "error", err)
+	places := d.inOrder(r.Places)
+	if err := d.settle(&r.home, places); err != nil {
+		d.log.Warn("cannot take up the last place now; its flows wait", "error", err)
+		if err := d.lieInWait(&r.home, places); err != nil {
+			d.log.Error("cannot take up the flows of before", "error", err)
+		}
 		return
 	}
 	for _, f := range d.former {
@@ -176,6 +179,21 @@ func (d *daemon) resume() {
 	for _, p := range d.places {
 		d.log.Info("took up the host's last place", "locator", p.Locator, "uplink", p.Uplink, "adopted", d.edge.Adopted())
 	}
+}
+
+// lieInWait takes up the flows of places that lead nowhere now: they move with the host when it gets another.
+func (d *daemon) lieInWait(h *home, places []place) error {
+	if err := d.openEdge(h); err != nil {
+		return err
+	}
+	for i := range places {
+		places[i].link = lost
+		if err := d.edge.SetUplink(places[i].Index, host.Uplink{}); err != nil {
+			return err
+		}
+	}
+	d.home, d.places = h, places
+	return nil
 }
 
 // resumeAt looks whether the uplink is still there, and takes its router for the one of before until one

@@ -36,7 +36,7 @@ func (d *daemon) settle(h *home, places []place) error {
 
 // openEdge loads or adopts the edge; one for another address plan is replaced.
 func (d *daemon) openEdge(h *home) error {
-	if d.edge != nil && d.home != nil && d.home.Space == h.Space {
+	if d.edge != nil && d.edge.Space() == h.Space {
 		return nil
 	}
 	if d.edge != nil {
