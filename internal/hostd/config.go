@@ -3,6 +3,7 @@ package hostd
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
@@ -45,7 +46,7 @@ func (c *Config) Check() error {
 	if c.DNS == nil {
 		c.DNS = DefaultDNS
 	}
-	if c.Name == "" || len(c.Name) > wire.MaxName {
+	if c.Name == "" || len(c.Name) > wire.MaxName || !utf8.ValidString(c.Name) {
 		return fmt.Errorf("host name %.40q: want 1 to %d characters", c.Name, wire.MaxName)
 	}
 	if len(c.Uplinks) == 0 {

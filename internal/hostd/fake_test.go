@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -216,6 +217,8 @@ type fakeRouter struct {
 	router     *nstest.NS
 	controller *fakeController
 	port       int
+	mute       atomic.Bool // does not answer
+	asked      atomic.Int32
 }
 
 func newRouter(t *testing.T, name string, c *fakeController) *fakeRouter {
@@ -257,7 +260,8 @@ func (r *fakeRouter) hello(t *testing.T) {
 				return
 			}
 			m, _ := wire.Parse(buf[:n])
-			if s, ok := m.(wire.Solicit); ok {
+			if s, ok := m.(wire.Solicit); ok && !r.mute.Load() {
+				r.asked.Add(1)
 				h := wire.Hello{Header: s.Header, Relay: true, RelayPort: uint16(r.port), Name: r.name, Port: "down0"}
 				conn.WriteTo(h.Append(nil), from)
 			}

@@ -25,8 +25,10 @@ const (
 	// silentTries is when a router that does not answer is taken for one whose daemon is away: it
 	// forwards all the same.
 	silentTries = 4
-	// rivalWait is how long the router of before has to answer when another one greets.
-	rivalWait = 100 * time.Millisecond
+	// rivalWait is how long the router of before has to answer when another one greets; it is asked at most
+	// every rivalEvery.
+	rivalWait  = 100 * time.Millisecond
+	rivalEvery = 3 * time.Second
 )
 
 var allNodes = netip.MustParseAddr("ff02::1")
@@ -158,10 +160,10 @@ func (d *daemon) heardHello(ctx context.Context, conn *net.UDPConn, u *uplink, f
 		d.follows(u, from, h)
 		return
 	}
-	if u.rival {
+	if time.Since(u.asked) < rivalEvery {
 		return
 	}
-	u.rival = true
+	u.rival, u.asked = true, time.Now()
 	d.ask(conn, u.index)
 	time.AfterFunc(rivalWait, func() {
 		d.post(func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -29,7 +30,8 @@ type uplink struct {
 	router netip.Addr
 	hello  wire.Hello
 	heard  bool
-	rival  bool              // another router greets on the link
+	rival  bool // another router greets on the link, and this one was asked whether it is still there
+	asked  time.Time
 	before *apiv1.Attachment // of the daemon before this one, until a router was heard
 	bid    *bid              // the controller was asked for a place and has not given it
 }
@@ -169,7 +171,7 @@ func (d *daemon) uplinkDown(u *uplink, index int) {
 		u.cancel()
 		u.cancel = nil
 	}
-	u.heard, u.rival, u.hello = false, false, wire.Hello{}
+	u.heard, u.rival, u.asked, u.hello = false, false, time.Time{}, wire.Hello{}
 	switch {
 	case d.edge == nil || index == 0:
 	case u.index != index:

@@ -1,0 +1,66 @@
+package hostd
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+// Of two routers on one link the first is kept for as long as it answers, and neither is asked at each HELLO.
+func TestTwoRoutersOnOneLink(t *testing.T) {
+	l := newLink(t)
+	d := l.start(t, nil)
+	l.has(t, d, serviceBy("up0"))
+	greet := l.rival(t)
+	before := l.asked.Load()
+	for range 20 {
+		greet()
+	}
+	nstest.Wait(t, "hello.go", func() error {
+		if l.asked.Load() == before {
+			return fmt.Errorf("the first router was not asked whether it is still there")
+		}
+		return nil
+	})
+	if n := l.asked.Load() - before; n >= 20 {
+		t.Errorf("the link was asked %d times", n)
+	}
+	if strings.Contains(d.Output(), "router=r9") {
+		t.Errorf("left a router that answers:\n%s", d.Output())
+	}
+	l.mute.Store(true)
+	nstest.Wait(t, "hello.go; what the daemon printed", func() error {
+		greet()
+		if !strings.Contains(d.Output(), "router=r9") {
+			return fmt.Errorf("stays with a router that does not answer")
+		}
+		return nil
+	})
+}
+
+// rival is a second router on the link; it greets when it is told to.
+func (l *link) rival(t *testing.T) (greet func()) {
+	t.Helper()
+	addr := netip.MustParseAddr("fe80::99")
+	l.router.Addr(t, "down0", "fe80::99/64")
+	zone := fmt.Sprint(l.router.Index(t, "down0"))
+	var conn net.PacketConn
+	nstest.Wait(t, "ip addr in the router's namespace", func() (err error) {
+		l.router.Do(func() { conn, err = net.ListenPacket("udp6", netip.AddrPortFrom(addr.WithZone(zone), 0).String()) })
+		return err
+	})
+	t.Cleanup(func() { conn.Close() })
+	h := wire.Hello{Relay: true, RelayPort: uint16(l.port), Name: "r9", Port: "down0"}
+	to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(allNodes.WithZone(zone), sid.Port))
+	return func() {
+		if _, err := conn.WriteTo(h.Append(nil), to); err != nil {
+			t.Error(err)
+		}
+	}
+}
