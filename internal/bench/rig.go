@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -255,4 +256,18 @@ func (w *watch) pass(d time.Duration, each func(agent.Request)) {
 // Target is where the agents ask a service, as package net writes it.
 func (r *Rig) Target(ctx context.Context, service string) (string, error) {
 	return serviceTarget(ctx, r, service)
+}
+
+// TargetPort is Target with another port.
+func (r *Rig) TargetPort(ctx context.Context, service string, port int) (string, error) {
+	s, err := r.Service(ctx, service)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(s.Address, strconv.Itoa(port)), nil
+}
+
+// AwaitServing waits until the controller counts n serving instances, per protocol and port.
+func (r *Rig) AwaitServing(ctx context.Context, service string, n int) error {
+	return awaitServing(ctx, r, service, n)
 }

@@ -25,6 +25,17 @@ func (r *Rig) AskHost(node string, ask func(apiv1connect.LocalClient) error) err
 	return nil
 }
 
+// Joined is an error until the daemon of a host says that it has joined.
+func (r *Rig) Joined(ctx context.Context, host string) error {
+	return r.AskHost(host, func(c apiv1connect.LocalClient) error {
+		s, err := c.GetHostStatus(ctx, connect.NewRequest(&apiv1.GetHostStatusRequest{}))
+		if err == nil && s.Msg.State != "joined" {
+			err = fmt.Errorf("it is %s: %s", s.Msg.State, s.Msg.Reason)
+		}
+		return err
+	})
+}
+
 // device is a host's interface to a router.
 func (r *Rig) device(host, router string) (string, error) {
 	for _, p := range r.Plan().Node(host).Ports {

@@ -19,6 +19,7 @@ type Happening struct {
 	Event
 	Batch        int
 	Began, Ended int64 // CLOCK_MONOTONIC, ns
+	Until        int64 // when all hosts and servers were in service again
 	Err          string
 }
 
@@ -31,6 +32,15 @@ func (h Happening) Resets() string {
 		return words[1]
 	}
 	return ""
+}
+
+// excuses until when the event explains things.
+func (h Happening) excuses() int64 { return max(h.Ended, h.Until) + excuse }
+
+// Verb is the event's first word.
+func (h Happening) Verb() string {
+	verb, _, _ := strings.Cut(h.Do, " ")
+	return verb
 }
 
 // service is what the checked servers serve. What one of them serves alone has nowhere else to go: it
@@ -49,6 +59,7 @@ type stage struct {
 	solo    string // of the one that one host serves alone
 	servers map[string]*bench.Program
 	clients []*bench.Program
+	errands errandsRun
 }
 
 // act carries out one event.

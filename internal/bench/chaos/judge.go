@@ -72,7 +72,7 @@ func judgeReset(f *bench.Flow, solo string, done []Happening) (verdict, string) 
 	}
 	for _, h := range done {
 		at := h.Resets()
-		if c.Peer != solo && at != "" && (s == nil || at == s.Node) && h.Began <= c.At && c.At <= h.Ended+excuse {
+		if c.Peer != solo && at != "" && (s == nil || at == s.Node) && h.Began <= c.At && c.At <= h.excuses() {
 			return excused, ""
 		}
 	}
@@ -82,7 +82,7 @@ func judgeReset(f *bench.Flow, solo string, done []Happening) (verdict, string) 
 // crashed reports whether the server's process was killed about then and could not tell its end.
 func crashed(s *bench.End, done []Happening, at int64) bool {
 	for _, h := range done {
-		if node := h.Resets(); node != "" && (s == nil || node == s.Node) && h.Ended >= at-excuse && h.Began <= at+excuse {
+		if node := h.Resets(); node != "" && (s == nil || node == s.Node) && h.excuses() >= at && h.Began <= at+excuse {
 			return true
 		}
 	}
@@ -114,6 +114,7 @@ type tally struct {
 	bytes                    uint64
 	asked, lost, failures    uint64 // datagrams
 	refused                  int    // connects
+	errands, errandsFailed   int    // runs of unmodified programs that ended well, and that an event excuses
 }
 
 func (t *tally) settle(f *bench.Flow, v verdict) {

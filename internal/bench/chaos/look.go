@@ -20,6 +20,7 @@ const (
 // A Look is what was seen after a batch.
 type Look struct {
 	Whole  int64     // when the last event was done
+	Served int64     // when all hosts and servers were in service
 	Healed []float64 // of each live stream or datagram flow: ms from then until something arrived, 0 where nothing was missing
 	Stood  float64   // longest standstill of a flow since the batch began, ms
 	Odd    []Odd
@@ -35,6 +36,7 @@ func (s *stage) look(ctx context.Context, began int64) (l Look) {
 	if err := s.settled(settle); err != nil {
 		l.Odd = append(l.Odd, Odd{At: agent.Now(), What: err.Error()})
 	}
+	l.Served = agent.Now()
 	missing := map[uint64]bool{}
 	for _, f := range s.ledger.Flows(func(f *bench.Flow) bool { return f.Live() && f.Client().Since < l.Whole }) {
 		missing[f.ID] = true
@@ -132,6 +134,9 @@ func (s *stage) inService(ctx context.Context) error {
 		host, err := s.rig.Host(ctx, h)
 		if err == nil && host.State != "up" {
 			err = fmt.Errorf("host %s is %s", h, host.State)
+		}
+		if err == nil {
+			err = s.rig.Joined(ctx, h)
 		}
 		errs = append(errs, err)
 	}

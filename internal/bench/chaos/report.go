@@ -72,6 +72,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 		r.Seed, r.Events(), r.Took.Seconds(), c.fine, c.excused, c.condemned)
 	fmt.Fprintf(w, "%.1f MB checked; %d datagrams asked, %d never answered, %d refused; %d connects failed while something was broken\n",
 		float64(c.bytes)/1e6, c.asked, c.lost, c.failures, c.refused)
+	fmt.Fprintf(w, "unmodified programs (%s): %d runs ended well, %d did not, as an event explains\n", strings.Join(r.Programs, ", "), c.errands, c.errandsFailed)
 	if len(r.Odd) == 0 {
 		fmt.Fprintln(w, "nothing odd")
 	}
@@ -96,6 +97,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		"seed": r.Seed, "events": r.Events(), "seconds": r.Took.Seconds(), "kinds": r.kinds(), "odd": odd, "stories": r.Stories,
 		"flows":     map[string]int{"fine": r.count.fine, "reset": r.count.excused, "odd": r.count.condemned, "refused": r.count.refused},
 		"datagrams": map[string]uint64{"asked": r.count.asked, "lost": r.count.lost, "refused": r.count.failures}, "bytes": r.count.bytes,
+		"programs": map[string]any{"names": r.Programs, "fine": r.count.errands, "failed": r.count.errandsFailed},
 	})
 }
 

@@ -12,12 +12,13 @@ import (
 
 // A Result is all that happened.
 type Result struct {
-	Seed    uint64
-	Took    time.Duration
-	Batches []BatchResult
-	Odd     []Odd
-	Stories []string // the biographies of odd flows
-	count   tally
+	Seed     uint64
+	Took     time.Duration
+	Programs []string // unmodified ones that ran
+	Batches  []BatchResult
+	Odd      []Odd
+	Stories  []string // the biographies of odd flows
+	count    tally
 }
 
 // A BatchResult is one batch and what was seen after it.
@@ -34,15 +35,21 @@ func Run(ctx context.Context, r *bench.Rig, w World, o Options, tell func(format
 	if err := s.begin(ctx, o.Seed); err != nil {
 		return res, err
 	}
+	names, err := s.send(ctx)
+	if err != nil {
+		return res, errors.Join(err, s.recall())
+	}
+	res.Programs = names
 	start := time.Now()
 	var done []Happening
 	for i, b := range Schedule(w, o) {
 		if ctx.Err() != nil {
-			return res, ctx.Err()
+			return res, errors.Join(ctx.Err(), s.recall())
 		}
 		one := s.batch(ctx, i, b)
 		done = append(done, one.Done...)
 		one.Odd = append(one.Odd, s.judgeAll(done, agent.Now(), &res.count)...)
+		one.Odd = append(one.Odd, s.returned(done, &res.count)...)
 		s.refusals(&res.count, &one)
 		res.add(one, tell)
 		res.tellMore(s.stories(ctx, one.Odd), tell)
@@ -69,7 +76,9 @@ func (s *stage) batch(ctx context.Context, i int, b Batch) BatchResult {
 		one.Done = append(one.Done, s.happen(ctx, i, e))
 	}
 	one.Look = s.look(ctx, began)
-	for _, h := range one.Done {
+	for i := range one.Done {
+		h := &one.Done[i]
+		h.Until = one.Served
 		if h.Err != "" {
 			one.Odd = append(one.Odd, Odd{At: h.Began, What: h.Do + ": " + h.Err})
 		}
@@ -81,7 +90,7 @@ func (s *stage) batch(ctx context.Context, i int, b Batch) BatchResult {
 func (s *stage) refusals(count *tally, one *BatchResult) {
 	for _, n := range s.ledger.Refused() {
 		count.refused++
-		if len(one.Done) == 0 || n.At < one.Done[0].Began || n.From > one.Whole+excuse {
+		if len(one.Done) == 0 || n.At < one.Done[0].Began || n.From > one.Served+excuse {
 			one.Odd = append(one.Odd, Odd{At: n.At, What: fmt.Sprintf("%s could not connect though nothing was broken: %s", n.Node, n.Err)})
 		}
 	}
@@ -142,7 +151,7 @@ const finishTime = 30 * time.Second
 
 // finish lets all clients end in peace and judges what is left.
 func (s *stage) finish(ctx context.Context, done []Happening, res *Result) (odd []Odd) {
-	var errs []error
+	errs := []error{s.recall()}
 	for _, p := range s.clients {
 		errs = append(errs, p.Finish(finishTime))
 	}

@@ -13,6 +13,9 @@ import (
 	"scaffold.dev/scaffold/internal/bench"
 )
 
+// storyTime bounds one question: a busy machine takes its time.
+const storyTime = 5 * time.Second
+
 // maxStories is how many flows of a batch are told of.
 const maxStories = 3
 
@@ -43,7 +46,7 @@ func (s *stage) bothSides(ctx context.Context, f *bench.Flow) string {
 
 // served are the stories of the flows of a client's port at a server.
 func (s *stage) served(ctx context.Context, server, proto string, port uint16) (text string) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, storyTime)
 	defer cancel()
 	var names []string
 	err := s.rig.AskHost(server, func(c apiv1connect.LocalClient) error {
@@ -71,7 +74,7 @@ func (s *stage) served(ctx context.Context, server, proto string, port uint16) (
 // story is a flow's biography at one host.
 func (s *stage) story(ctx context.Context, node, name string) (text string) {
 	text = "\n  " + node + ":"
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, storyTime)
 	defer cancel()
 	err := s.rig.AskHost(node, func(c apiv1connect.LocalClient) error {
 		b, err := c.Biography(ctx, connect.NewRequest(&apiv1.BiographyRequest{Flow: name}))
