@@ -5,7 +5,7 @@
 export PATH := $(PATH):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export GO
 
-.PHONY: build check test demo bench model generate check-generated clean help
+.PHONY: build check test demo bench experiments model generate check-generated clean help
 
 build: ## build bin/scaffold
 	@scripts/build.sh
@@ -30,6 +30,12 @@ demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves i
 BENCH ?= path churn cut split hogs table kick scale
 bench: build ## measure this machine (BENCH=path names one of the benchmarks)
 	@for name in $(BENCH); do scripts/as-root.sh bin/scaffold bench $$name || exit; done
+
+EXPERIMENT ?= tftp_failover tftp_move web_reset web_failover web_load memcached
+experiments: ## run what docs/experiments shows, in 5 minutes (EXPERIMENT=memcached runs one)
+	@scripts/as-root.sh scripts/packages.sh experiments
+	@scripts/build.sh
+	@scripts/experiments.sh $(EXPERIMENT)
 
 model: ## check the models of the protocol with SPIN, in a minute or two
 	@scripts/as-root.sh scripts/packages.sh model

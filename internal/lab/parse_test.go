@@ -39,9 +39,11 @@ func TestBadFilesGetOneClearLineEach(t *testing.T) {
 
 func TestExamplesAreGood(t *testing.T) {
 	files, _ := filepath.Glob("../../examples/*.yaml")
-	if len(files) < 2 {
+	more, _ := filepath.Glob("../../examples/experiments/*.yaml")
+	if len(files) < 2 || len(more) < 5 {
 		t.Fatal("no examples")
 	}
+	files = append(files, more...)
 	for _, path := range files {
 		if _, err := Load(path); err != nil {
 			t.Error(err)
