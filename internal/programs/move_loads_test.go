@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,22 +17,20 @@ import (
 	"scaffold.dev/scaffold/internal/nstest"
 )
 
-// A download is curl, whose output is taken slowly until its end is wanted: it waits for that end with the
-// last bytes in its buffers and in those of the server.
+// A download is curl, whose output is taken as far as it is wanted: however long the hosts take to move, the
+// last part waits at the server until then.
 type download struct {
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
 	got    bytes.Buffer
 	count  atomic.Int64
-	hurry  atomic.Bool
+	want   atomic.Int64 // not more than this is taken
 	ended  chan struct{}
 	err    error // valid after ended
 }
 
-const (
-	blobSize = 96 << 20
-	lastPart = 24 << 20 // more than all buffers on the way hold
-)
+// blobSize is more than all that is wanted before the end, and more by far than the buffers on the way hold.
+const blobSize = 96 << 20
 
 // curl takes a file; the server saw one request, and curl made one connection.
 func (j *journey) curl(dir string, blob []byte) *rider {
@@ -49,10 +48,10 @@ func (j *journey) curl(dir string, blob []byte) *rider {
 	j.t.Cleanup(func() { d.cmd.Process.Kill() })
 	go d.take(out.Read)
 	return &rider{
-		name: "curl", pid: d.cmd.Process.Pid, links: 1, step: 200_000, count: d.count.Load, failed: d.early,
+		name: "curl", pid: d.cmd.Process.Pid, links: 1, step: 500_000, count: d.count.Load, want: d.want.Store, failed: d.early,
 		ended: func() bool { return false },
 		finish: func(t *testing.T) {
-			d.hurry.Store(true)
+			d.want.Store(math.MaxInt64)
 			nstest.Receive(t, "curl, which does not end", also(d.ended))
 			if want := fmt.Sprintf("1 connection, %d bytes", len(blob)); d.err != nil || d.stderr.String() != want {
 				t.Fatalf("curl ended with %v and printed %q, want %q", d.err, d.stderr.String(), want)
@@ -70,7 +69,7 @@ func (d *download) take(read func([]byte) (int, error)) {
 	defer close(d.ended)
 	buf := make([]byte, 32<<10)
 	for {
-		for !d.hurry.Load() && d.count.Load() > blobSize-lastPart {
+		for d.count.Load() >= d.want.Load() {
 			time.Sleep(time.Millisecond)
 		}
 		n, err := read(buf)
@@ -80,8 +79,8 @@ func (d *download) take(read func([]byte) (int, error)) {
 			d.err = d.cmd.Wait()
 			return
 		}
-		if !d.hurry.Load() {
-			time.Sleep(10 * time.Millisecond)
+		if d.want.Load() < blobSize {
+			time.Sleep(5 * time.Millisecond) // some of it comes while hosts move
 		}
 	}
 }

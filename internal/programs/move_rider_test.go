@@ -22,6 +22,7 @@ type rider struct {
 	links  int                // how many it has
 	step   int64              // by so much it gets on if it is alive
 	count  func() int64       // how far it has come
+	want   func(n int64)      // if not nil: it may come that far
 	failed func() error       // what went wrong meanwhile
 	ended  func() bool        // it is at its end
 	finish func(t *testing.T) // brings it to its end and judges what it did
