@@ -36,10 +36,7 @@ type siege struct {
 // ends agree.
 func (m *mobile) under(first int) *siege {
 	m.t.Helper()
-	s := &siege{mobile: m, talks: m.talks(first), daemons: map[string]apiv1connect.LocalClient{}}
-	for _, host := range []string{"c1", "s1", "s2"} {
-		s.daemons[host] = m.local(host)
-	}
+	s := m.besieged(m.talks(first))
 	m.change()
 	m.goOn("the move before the attacks", s.talks...)
 	nstest.Wait(m.t, m.look(), func() error {
@@ -53,6 +50,16 @@ func (m *mobile) under(first int) *siege {
 		}
 		return nil
 	})
+	s.before = m.picture()
+	return s
+}
+
+// besieged is the network with these flows as they are.
+func (m *mobile) besieged(talks []*talk) *siege {
+	s := &siege{mobile: m, talks: talks, daemons: map[string]apiv1connect.LocalClient{}}
+	for _, host := range []string{"c1", "s1", "s2"} {
+		s.daemons[host] = m.local(host)
+	}
 	s.before = m.picture()
 	return s
 }

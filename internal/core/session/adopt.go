@@ -19,8 +19,11 @@ func (e *Engine) resume(now time.Time, to netip.Addr, m wire.Resume) {
 	c := &m.Claim
 	key, ok := e.verify(now, m, m.Locator, AddrOf(c.Stable).Locator)
 	here := sid.LocatorOf(to)
+	if !ok {
+		return
+	}
 	switch {
-	case !ok || c.Server:
+	case c.Server:
 		e.count("not_authentic")
 	case !e.capable[m.Service] || e.cfg.Trust == nil:
 		e.decline(wire.Refused, here, m)
@@ -44,6 +47,7 @@ func (e *Engine) cookie(slot int64, here sid.Locator, m *wire.Resume) sid.Socket
 }
 
 func (e *Engine) offer(now time.Time, here sid.Locator, m wire.Resume) {
+	e.count("offered")
 	e.accepted(Addr{here, e.cookie(now.Unix()/cookieSlot, here, &m)}, wire.TypeRSYNACK, m)
 }
 
