@@ -186,10 +186,20 @@ func (d *daemon) uplinkDown(u *uplink, index int) {
 }
 
 // silence keeps flows from the uplink, also once there is another one: what is sent to a link that is down waits
-// three seconds for its router's answer, and TCP does not send again what it knows to be waiting.
+// three seconds for its router's answer, and TCP does not send again what it knows to be waiting. What was sent
+// before the link was known to be down waits no longer.
 func (d *daemon) silence(u *uplink) {
 	if err := d.edge.SetUplink(u.index, host.Uplink{}); err != nil {
 		d.log.Warn("flows may be sent to an uplink that is lost", "uplink", u.name, "error", err)
+	}
+	waiting, err := netlink.NeighList(u.index, netlink.FAMILY_V6)
+	if err != nil {
+		d.log.Debug("list the neighbours of an uplink that is lost", "uplink", u.name, "error", err)
+	}
+	for i := range waiting {
+		if waiting[i].State&(netlink.NUD_INCOMPLETE|netlink.NUD_FAILED) != 0 {
+			netlink.NeighDel(&waiting[i]) //nolint:errcheck // it went by itself
+		}
 	}
 }
 
