@@ -2,6 +2,8 @@ package resume
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,7 +14,9 @@ import (
 
 	"connectrpc.com/connect"
 
+	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/nstest"
 )
 
@@ -26,6 +30,8 @@ type service struct {
 	port    string
 	args    []string
 	servers map[string]*nstest.Proc // by host
+	resumed map[string]int          // flows that went on, by host
+	stable  string                  // of the flow that busy found last
 }
 
 // serve creates a service and starts its program on the hosts.
@@ -36,7 +42,7 @@ func serve(t *testing.T, name, program, port string, size int, policy *apiv1.Pol
 	if shared.err != nil {
 		t.Fatalf("no lab to run in: %v", shared.err)
 	}
-	s := &service{t: t, name: name, dir: t.TempDir(), blob: make([]byte, size), program: program, port: port, args: args, servers: map[string]*nstest.Proc{}}
+	s := &service{t: t, name: name, dir: t.TempDir(), blob: make([]byte, size), program: program, port: port, args: args, servers: map[string]*nstest.Proc{}, resumed: map[string]int{}}
 	rand.NewChaCha8([32]byte{3}).Read(s.blob)
 	if err := os.WriteFile(filepath.Join(s.dir, "blob"), s.blob, 0o644); err != nil {
 		t.Fatal(err)
@@ -84,11 +90,29 @@ func (s *service) serving(instances int) {
 				n++
 			}
 		}
-		if n != instances || len(r.Msg.Pending) > 0 {
+		if n != instances {
 			return fmt.Errorf("%d instances serve %s, want %d: %v", n, s.name, instances, r.Msg.Instances)
 		}
-		return nil
+		return applied(s.t.Context())
 	})
+}
+
+// applied is an error while the router has not applied the rules of this moment.
+func applied(ctx context.Context) error {
+	status, err := shared.admin.GetStatus(ctx, connect.NewRequest(&apiv1.GetStatusRequest{}))
+	if err != nil {
+		return err
+	}
+	all, err := shared.admin.ListRouters(ctx, connect.NewRequest(&apiv1.ListRoutersRequest{}))
+	if err != nil {
+		return err
+	}
+	for _, r := range all.Msg.Routers {
+		if r.Generation < status.Msg.Generation {
+			return fmt.Errorf("router %s has applied rules %d of %d", r.Name, r.Generation, status.Msg.Generation)
+		}
+	}
+	return nil
 }
 
 // client starts a program at the client that gets the blob into the file that it returns.
@@ -112,44 +136,88 @@ func (s *service) whole(p *nstest.Proc, path string) {
 }
 
 // arrived waits until a client has written so much of the file.
-func (s *service) arrived(path string, size int64) {
+func (s *service) arrived(p *nstest.Proc, path string, size int64) {
 	s.t.Helper()
 	nstest.Wait(s.t, "the logs in "+shared.lab.Dir(), func() error {
+		select {
+		case <-p.Done():
+			s.t.Fatalf("the client ended before %d bytes had arrived: %v\n%s", size, p.Wait(), p.Output())
+		default:
+		}
 		if info, err := os.Stat(path); err != nil || info.Size() < size {
-			return fmt.Errorf("%s: %v, want %d bytes", path, info, size)
+			return fmt.Errorf("%s has not %d bytes yet (%v)", path, size, err)
 		}
 		return nil
 	})
 }
 
 // busy is the host whose instance has the client's flow.
-func (s *service) busy() string {
+func (s *service) busy() (host string) {
 	s.t.Helper()
-	found := ""
 	nstest.Wait(s.t, "the logs in "+shared.lab.Dir(), func() error {
-		for host := range s.servers {
-			out, err := nstest.TryBy(at(host), exec.Command("/proc/self/exe", "flow", "ls", "--service", s.name, "-o", "json"))
-			if err == nil && strings.Contains(out, `"state": "bound"`) {
-				found = host
-				return nil
+		for host = range s.servers {
+			flows, err := local(s.t, host).ListFlows(s.t.Context(), connect.NewRequest(&apiv1.ListFlowsRequest{Service: s.name}))
+			if err != nil {
+				return err
+			}
+			for _, f := range flows.Msg.Flows {
+				if f.State == "bound" {
+					s.stable = f.Stable
+					return nil
+				}
 			}
 		}
 		return fmt.Errorf("no host has a flow of %s", s.name)
 	})
-	return found
+	return host
 }
 
-// resumed is how many flows went on at any of the instances that live.
-func (s *service) resumed() (n int) {
-	for _, p := range s.servers {
-		n += strings.Count(p.Output(), "goes on here")
+// local asks the daemon of a host.
+func local(t *testing.T, host string) apiv1connect.LocalClient {
+	t.Helper()
+	client, base, err := api.Dial("unix:" + shared.lab.Socket(host))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return n
+	t.Cleanup(client.CloseIdleConnections)
+	return apiv1connect.NewLocalClient(client, base)
+}
+
+// story is what the client's host tells of the flows that it has had, for messages.
+func (s *service) story() (text string) {
+	out, err := exec.Command("/proc/self/exe", "explain", s.stable, "--api", "unix:"+shared.lab.Socket("c1")).CombinedOutput()
+	return fmt.Sprintf("scaffold explain: %v\n%s", err, out)
+}
+
+// goesOn waits until one of the instances that live says that it has the client's flow.
+func (s *service) goesOn(p *nstest.Proc) {
+	s.t.Helper()
+	nstest.Wait(s.t, "the logs in "+shared.lab.Dir(), func() error {
+		ended := false
+		select {
+		case <-p.Done():
+			ended = true
+		default:
+		}
+		for host, server := range s.servers {
+			if n := strings.Count(server.Output(), "goes on here"); n > s.resumed[host] {
+				s.resumed[host] = n
+				return nil
+			}
+		}
+		if ended {
+			s.t.Fatalf("the client ended, and its flow went on nowhere: %v\n%s", p.Wait(), p.Output())
+		}
+		return errors.New("no instance has gone on with the flow")
+	})
 }
 
 func (s *service) explain() {
 	if !s.t.Failed() {
 		return
+	}
+	if s.stable != "" {
+		s.t.Log(s.story())
 	}
 	for host, p := range s.servers {
 		s.t.Logf("%s on %s printed:\n%s", s.program, host, p.Output())
@@ -157,6 +225,6 @@ func (s *service) explain() {
 	for _, node := range []string{"c1", "s1", "s2", "s3"} {
 		text, _ := os.ReadFile(shared.lab.LogPath(node, "hostd"))
 		lines := strings.Split(string(text), "\n")
-		s.t.Logf("%s ends:\n%s", shared.lab.LogPath(node, "hostd"), strings.Join(lines[max(0, len(lines)-12):], "\n"))
+		s.t.Logf("%s ends:\n%s", shared.lab.LogPath(node, "hostd"), strings.Join(lines[max(0, len(lines)-5):], "\n"))
 	}
 }
