@@ -160,9 +160,10 @@ func (l *Ledger) Forget(f *Flow) {
 	delete(l.flows, f.ID)
 }
 
-// Wrong and Refused are notes of bytes that were not what was sent, and of connects that failed; both are
-// told once.
-func (l *Ledger) Wrong() []checked.Note   { return l.once(&l.wrong) }
+// Wrong are the notes of bytes that were not what was sent, each told once.
+func (l *Ledger) Wrong() []checked.Note { return l.once(&l.wrong) }
+
+// Refused are the notes of connects that failed, each told once.
 func (l *Ledger) Refused() []checked.Note { return l.once(&l.refused) }
 
 func (l *Ledger) once(list *[]checked.Note) []checked.Note {

@@ -8,8 +8,10 @@ type Pattern uint64
 // The two directions of a stream differ, so that an echo of what was sent is noticed.
 const serverSends = 0x5ca1ab1e0ddba11
 
-// Up is what the client of a stream sends, Down what the server does.
-func Up(seed uint64) Pattern   { return Pattern(seed) }
+// Up is what the client of a stream sends.
+func Up(seed uint64) Pattern { return Pattern(seed) }
+
+// Down is what the server of a stream sends.
 func Down(seed uint64) Pattern { return Pattern(seed ^ serverSends) }
 
 // word is the finalizer of splitmix64: eight bytes at each position.
