@@ -120,15 +120,15 @@ func TestAFINIsSaidAgain(t *testing.T) {
 	}
 }
 
-// The client's own kernel begins the connection where the daemon's acknowledgement is lost.
+// Where the daemon's acknowledgement is lost, what the client's kernel sends again begins the connection.
 func TestWithoutANudgeARetransmissionBegins(t *testing.T) {
 	s := newStage(t, nil)
 	s.hear()
-	c, p, down := s.begin(1000, 1000)
+	c, p, down := s.begin(1000, upLen)
+	s.network.Cut(t, s.first)
 	c.upload(0, upLen)
-	s.at(s.ends, s.served(c), "unread", func(k *kick.Socket) bool { return k.Unread() > 10_000 })
+	s.at(s.kicks, kickTuple(c.tuple), "sending", func(k *kick.Socket) bool { return k.InFlight() > 0 })
 	p.Kill()
-	nstest.Receive(t, "the death of the process", s.died)
 	l := s.listen(s.second, c.tuple.Remote.String())
 	state, _ := s.carry(c, s.second)
 	done := make(chan error, 1)

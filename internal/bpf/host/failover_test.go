@@ -24,8 +24,8 @@ import (
 
 // How much goes each way over a connection that changes servers.
 const (
-	downLen = 12 << 20
-	upLen   = 9 << 20
+	downLen = 10 << 20
+	upLen   = 6 << 20
 )
 
 // A stage is a client and two servers, of which the first will die.

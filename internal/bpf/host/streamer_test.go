@@ -1,8 +1,10 @@
 package host
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 
@@ -59,8 +61,8 @@ func roomy(c *net.TCPConn) {
 
 // A Stream is an endless sequence of bytes that is known at each position.
 type Stream struct {
-	seed uint64
-	at   int64
+	bytes []byte
+	at    int64
 }
 
 // The two streams of a connection.
@@ -69,36 +71,39 @@ const (
 	Up   = 2
 )
 
-// NewStream is the stream from a position on.
-func NewStream(seed uint64, at int64) *Stream { return &Stream{seed, at} }
+// period is prime: no lost or doubled run of segments is a whole number of them.
+const period = 1_048_573
 
-func (s *Stream) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = s.next()
-	}
-	return len(b), nil
+// NewStream is the stream from a position on.
+func NewStream(seed byte, at int64) *Stream {
+	s := &Stream{make([]byte, period), at}
+	rand.NewChaCha8([32]byte{seed}).Read(s.bytes)
+	return s
 }
 
-// next does not repeat at any distance that a lost or doubled segment could bridge.
-func (s *Stream) next() byte {
-	x := (uint64(s.at) + s.seed<<48) * 0x9e3779b97f4a7c15
-	s.at++
-	return byte(x >> 32)
+// ahead is what comes next, at most n bytes of it.
+func (s *Stream) ahead(n int) []byte {
+	part := s.bytes[s.at%period:]
+	return part[:min(n, len(part))]
+}
+
+func (s *Stream) Read(b []byte) (int, error) {
+	n := copy(b, s.ahead(len(b)))
+	s.at += int64(n)
+	return n, nil
 }
 
 // Check reads so many bytes and compares them.
 func (s *Stream) Check(r io.Reader, n int64) error {
 	b := make([]byte, 64<<10)
 	for n > 0 {
-		got, err := r.Read(b[:min(n, int64(len(b)))])
-		for _, v := range b[:got] {
-			if want := s.next(); v != want {
-				return fmt.Errorf("stream %d: byte %d is %#x, want %#x", s.seed, s.at-1, v, want)
-			}
+		got, err := r.Read(b[:min(n, int64(len(s.ahead(len(b)))))])
+		if !bytes.Equal(b[:got], s.ahead(got)) {
+			return fmt.Errorf("wrong among the %d bytes from %d on", got, s.at)
 		}
-		n -= int64(got)
+		s.at, n = s.at+int64(got), n-int64(got)
 		if err != nil && n > 0 {
-			return fmt.Errorf("stream %d: at byte %d, %d to come: %w", s.seed, s.at, n, err)
+			return fmt.Errorf("at byte %d, %d to come: %w", s.at, n, err)
 		}
 	}
 	return nil
