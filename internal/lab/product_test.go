@@ -143,7 +143,7 @@ func TestARunGivesItsResults(t *testing.T) {
 timeline:
   - {at: 0s, do: "drain hello s1"}
   - {at: 0s, do: "exec c1: curl -sS http://hello.svc/"}
-  - {at: 100ms, do: "restart ctl"}
+  - {at: 2s, do: "restart ctl"}
 measure:
   - {name: by address, node: c1, run: "curl -sS http://[${addr:hello}]/"}
 `...)
