@@ -60,7 +60,7 @@ func supervise() int {
 		return 1
 	}
 	defer group.remove()
-	defer RemoveCgroup(filepath.Join(filepath.Dir(group.path), "scaffold-lab-"+labName(os.Getpid())))
+	defer removeLabs(filepath.Join(filepath.Dir(group.path), "scaffold-lab-"+labName(os.Getpid())))
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -72,6 +72,14 @@ func supervise() int {
 		CgroupFD:     int(group.dir.Fd()),
 	}
 	return group.run(cmd)
+}
+
+// removeLabs kills what is left of a test's lab, and of others that have its name and a suffix.
+func removeLabs(path string) {
+	suffixed, _ := filepath.Glob(path + "_*") // the pattern is well-formed
+	for _, p := range append(suffixed, path) {
+		RemoveCgroup(p)
+	}
 }
 
 // A group is the cgroup that everything started by one test binary stays in.
