@@ -59,7 +59,11 @@ func headline(s *apiv1.FlowStory) string {
 	if longest > 0 {
 		text += "; longest stall " + precise(longest)
 	}
-	return fmt.Sprintf("A flow of %s, as its %s's host %s saw it: %s.", cmp.Or(s.Flow.Service, "an unknown service"), cmp.Or(s.Flow.Role, "own"), s.Flow.Host, text)
+	host := "host " + s.Flow.Host
+	if s.Flow.Role != "" {
+		host = "its " + s.Flow.Role + "'s " + host
+	}
+	return fmt.Sprintf("A flow of %s, as %s saw it: %s.", cmp.Or(s.Flow.Service, "an unknown service"), host, text)
 }
 
 // drawChapters prints the clock, and how long after the beginning it was: people compare both.
@@ -71,7 +75,7 @@ func drawChapters(t *table, all []*apiv1.Chapter) {
 			stall = precise(c.StallNs)
 		}
 		at := time.Unix(0, c.UnixNs).Format("15:04:05.000")
-		t.row(at, precise(c.UnixNs-all[0].UnixNs), c.Kind, stall, c.Text)
+		t.row(at, precise(max(0, c.UnixNs-all[0].UnixNs)), c.Kind, stall, c.Text)
 	}
 }
 
