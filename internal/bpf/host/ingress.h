@@ -179,9 +179,14 @@ static __always_inline int may_enter(const struct packet *p, const struct servic
 	return admitted(p->dst.lo, p->proto, p->dport);
 }
 
-/* summoned: an unresolved RSYN asks whether this host goes on with a flow. Only the daemon knows. */
+/*
+ * summoned: an unresolved RSYN asks whether this host goes on with a flow. Only the daemon knows. Anybody can send
+ * them, so half of the ring is not for them: a flood must not cost the messages of flows that are there.
+ */
 static __noinline int summoned(struct __sk_buff *skb, struct packet *p)
 {
+	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > RING_LIMIT / 2)
+		return drop(HOST_METERED);
 	return spend(METER_UNRESOLVED, UNRESOLVED_RATE) ? TC_ACT_SHOT : message(skb, p);
 }
 
