@@ -54,10 +54,10 @@ func (g *gathering) tell(order string) (r agent.CrowdReport, err error) {
 	return r, err
 }
 
-// until asks for reports until one fits.
-func (g *gathering) until(ctx context.Context, limit time.Duration, fit func(agent.CrowdReport) bool) (agent.CrowdReport, error) {
+// until gives an order again and again until a report fits.
+func (g *gathering) until(ctx context.Context, order string, limit time.Duration, fit func(agent.CrowdReport) bool) (agent.CrowdReport, error) {
 	for deadline := time.Now().Add(limit); ; {
-		r, err := g.tell("report")
+		r, err := g.tell(order)
 		switch {
 		case err != nil || fit(r):
 			return r, err
@@ -67,7 +67,7 @@ func (g *gathering) until(ctx context.Context, limit time.Duration, fit func(age
 		select {
 		case <-ctx.Done():
 			return r, ctx.Err()
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

@@ -204,7 +204,7 @@ func failContinue(ctx context.Context, r *Rig, size FailoverSize, rep *Report) e
 			return fmt.Errorf("the server on %s was killed: %w", at, err)
 		}
 		kills = append(kills, ms)
-		if err := b.serve(ctx, at); err != nil {
+		if err := b.serve(ctx, at, len(failServers)); err != nil {
 			return err
 		}
 	}
@@ -248,8 +248,8 @@ func (b *continuing) begin(ctx context.Context) (err error) {
 	if b.target, err = serviceTarget(ctx, b.Rig, "on"); err != nil {
 		return err
 	}
-	for _, n := range failServers {
-		if err := b.serve(ctx, n); err != nil {
+	for i, n := range failServers {
+		if err := b.serve(ctx, n, i+1); err != nil {
 			return err
 		}
 	}
@@ -258,11 +258,11 @@ func (b *continuing) begin(ctx context.Context) (err error) {
 	return err
 }
 
-func (b *continuing) serve(ctx context.Context, node string) (err error) {
+func (b *continuing) serve(ctx context.Context, node string, serving int) (err error) {
 	if b.servers[node], err = b.ledger.Serve(ctx, b.Rig, node, fmt.Sprintf("on:%d", port), moveGap, "--record", b.dir); err != nil {
 		return err
 	}
-	if err := awaitServing(ctx, b.Rig, "on", len(failServers)); err != nil {
+	if err := awaitServing(ctx, b.Rig, "on", serving); err != nil {
 		return err
 	}
 	return pause(ctx, between)

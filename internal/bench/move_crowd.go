@@ -46,7 +46,7 @@ func (b *moveBench) crowd(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r, err := g.until(ctx, moveLimit, func(r agent.CrowdReport) bool { return r.Answers >= int64(b.size.Crowd) })
+		r, err := g.until(ctx, "report", moveLimit, func(r agent.CrowdReport) bool { return r.Answers >= int64(b.size.Crowd) })
 		if err != nil {
 			return fmt.Errorf("the host with the crowd moved: %w", err)
 		}

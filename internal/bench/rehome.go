@@ -104,16 +104,15 @@ func (h *rehoming) shed(ctx context.Context, network string) (one shedding, err 
 	if err := h.Drain(ctx, h.service, rehomeFrom, "shed"); err != nil {
 		return one, err
 	}
+	order := "report"
 	if network == "udp6" {
-		if _, err := g.tell("ask"); err != nil {
-			return one, err
-		}
+		order = "leave " + rehomeFrom // a datagram that is lost is lost: who wants an answer asks again
 	}
-	r, err := g.until(ctx, moveLimit, func(r agent.CrowdReport) bool { return r.ByID[rehomeTo] >= h.flows })
+	r, err := g.until(ctx, order, moveLimit, func(r agent.CrowdReport) bool { return r.Stand[rehomeTo] >= h.flows })
 	if err != nil {
 		return one, fmt.Errorf("%s was shed: %w", rehomeFrom, err)
 	}
-	one = shedding{float64(r.LastReset-start) / 1e6, float64(r.Last-start) / 1e6, r.Resets, r.Others}
+	one = shedding{float64(r.LastReset-start) / 1e6, float64(r.LastMove-start) / 1e6, r.Resets, r.Others}
 	return one, h.Act(ctx, "undrain %s %s", h.service, rehomeFrom)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,6 +30,8 @@ type Crowd struct {
 	mu       sync.Mutex
 	byID     map[string]int
 	broken   string // how the first of the others did
+	moved    int    // flows that another instance answered than before the last "fresh"
+	lastMove int64
 }
 
 // A CrowdReport is what has happened since the last order.
@@ -41,18 +44,23 @@ type CrowdReport struct {
 	Others    int64          `json:"others"`
 	Broken    string         `json:"broken,omitempty"`
 	ByID      map[string]int `json:"by_id"`
+	Stand     map[string]int `json:"stand"` // flows by who answered them last
+	Moved     int            `json:"moved"` // flows that another instance answers than before
+	LastMove  int64          `json:"last_move"`
 }
 
 type member struct {
 	mu   sync.Mutex
 	conn net.Conn
+
+	at, was string // who answered last, and before "fresh"; the crowd's lock
 }
 
 // opening is how many flows are opened at a time.
 const opening = 32
 
 // Run opens all flows, prints a report, and then obeys lines of in until it ends: "ask" asks on each flow,
-// "fresh" forgets what happened, "report" prints it.
+// "leave ID" on those that the instance answered last, "fresh" forgets what happened, "report" prints it.
 func (c *Crowd) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := RoomFor(c.Flows + 256); err != nil {
 		return err
@@ -66,10 +74,13 @@ func (c *Crowd) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		switch lines.Text() {
+		order, id, _ := strings.Cut(lines.Text(), " ")
+		switch order {
 		case "ask":
 			c.fresh()
-			c.ask()
+			c.ask(func(*member) bool { return true })
+		case "leave":
+			c.ask(func(m *member) bool { return m.at == id })
 		case "fresh":
 			c.fresh()
 		}
@@ -115,25 +126,43 @@ func (c *Crowd) open(ctx context.Context) error {
 		}
 		err = <-errs
 	}
-	return c.await(ctx, int64(c.Flows))
+	return c.await(ctx)
 }
 
-// await waits until so many have answered.
-func (c *Crowd) await(ctx context.Context, n int64) error {
-	for deadline := time.Now().Add(crowdTime); c.round.Load() < n; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return fmt.Errorf("%d of %d flows to %s were answered", c.round.Load(), n, c.To)
+// await waits until each was answered; a datagram that is lost is asked again.
+func (c *Crowd) await(ctx context.Context) error {
+	for deadline := time.Now().Add(crowdTime); ; time.Sleep(100 * time.Millisecond) {
+		missing := 0
+		c.mu.Lock()
+		for _, m := range c.flows {
+			if m.at == "" {
+				missing++
+			}
+		}
+		c.mu.Unlock()
+		switch {
+		case missing == 0:
+			return nil
+		case time.Now().After(deadline) || ctx.Err() != nil:
+			return fmt.Errorf("%d of %d flows to %s were not answered", missing, c.Flows, c.To)
+		case c.Network == "udp6":
+			c.ask(func(m *member) bool { return m.at == "" })
 		}
 	}
-	return nil
 }
 
 const crowdTime = 30 * time.Second
 
 func (c *Crowd) exchange(conn net.Conn) { conn.Write([]byte{cmdEcho}) } //nolint:errcheck // the reader notices
 
-func (c *Crowd) ask() {
+func (c *Crowd) ask(whom func(*member) bool) {
 	for _, m := range c.flows {
+		c.mu.Lock()
+		yes := whom(m)
+		c.mu.Unlock()
+		if !yes {
+			continue
+		}
 		m.mu.Lock()
 		c.exchange(m.conn)
 		m.mu.Unlock()
@@ -145,7 +174,7 @@ func (c *Crowd) read(ctx context.Context, m *member) {
 	for in := bufio.NewReaderSize(m.conn, 64); ; {
 		line, err := in.ReadString('\n')
 		if err == nil {
-			c.answer(line[:len(line)-1])
+			c.answer(m, line[:len(line)-1])
 			continue
 		}
 		if c.Network == "udp6" && !errors.Is(err, net.ErrClosed) {
@@ -177,10 +206,15 @@ func (c *Crowd) again(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-func (c *Crowd) answer(id string) {
-	c.last.Store(Now())
+func (c *Crowd) answer(m *member, id string) {
+	now := Now()
+	c.last.Store(now)
 	c.mu.Lock()
 	c.byID[id]++
+	if m.at == m.was && id != m.was && m.was != "" {
+		c.moved, c.lastMove = c.moved+1, now
+	}
+	m.at = id
 	c.mu.Unlock()
 	c.round.Add(1)
 }
@@ -202,7 +236,12 @@ func (c *Crowd) fail(err error) {
 func (c *Crowd) fresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.byID, c.broken = map[string]int{}, ""
+	c.byID, c.broken, c.moved, c.lastMove = map[string]int{}, "", 0, 0
+	for _, m := range c.flows {
+		if m != nil {
+			m.was = m.at
+		}
+	}
 	for _, n := range []*atomic.Int64{&c.round, &c.last, &c.resets, &c.lastGone, &c.others} {
 		n.Store(0)
 	}
@@ -212,9 +251,14 @@ func (c *Crowd) report() CrowdReport {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := CrowdReport{At: Now(), Answers: c.round.Load(), Last: c.last.Load(), Resets: c.resets.Load(),
-		LastReset: c.lastGone.Load(), Others: c.others.Load(), Broken: c.broken, ByID: map[string]int{}}
+		LastReset: c.lastGone.Load(), Others: c.others.Load(), Broken: c.broken, ByID: map[string]int{}, Stand: map[string]int{}, Moved: c.moved, LastMove: c.lastMove}
 	for id, n := range c.byID {
 		r.ByID[id] = n
+	}
+	for _, m := range c.flows {
+		if m != nil {
+			r.Stand[m.at]++
+		}
 	}
 	return r
 }
