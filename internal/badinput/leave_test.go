@@ -11,6 +11,9 @@ func TestDaemonsLeaveTheirNamespacesAsTheyWere(t *testing.T) {
 	before := snap(t)
 	t.Run("end", func(t *testing.T) { // its namespaces go with it
 		s := newSite(t, "h1")
+		s.hosts["h1"].LinkLocal(t, "eth0") // the picture of before holds it
+		s.router.LinkLocal(t, "to-h1")
+		s.router.LinkLocal(t, "mgmt")
 		host, router := kernel(t, s.hosts["h1"]), kernel(t, s.router)
 		c, r, h := s.controld(), s.routerd(), s.hostd("h1")
 		h.WaitFor(t, joined)

@@ -22,7 +22,7 @@ func TestAKernelWithoutWhatIsNeededIsRefusedByName(t *testing.T) {
 		{"ring buffers in", []string{"hostd", "--name", "x", "--uplink", "lo", "--socket", dir + "/h", "--state", dir},
 			"what a host needs: ring buffers in a map of maps (Linux 5.8; without it: hosts in namespaces cannot share"},
 		{"(tc)", []string{"routerd", "--name", "x", "--service", "--controller", controller, "--socket", dir + "/r"},
-			"what a service router needs: programs at interfaces (tc) (Linux 4.1; without it: "},
+			"needs: programs at interfaces (tc) (Linux 4.1; without it: "},
 		{"kernel types", []string{"doctor"}, "Scaffold cannot run here"},
 	} {
 		t.Setenv(features.Pretend, c.without)

@@ -53,7 +53,7 @@ func (f *farewell) run(ctx context.Context, s os.Signal) {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, connect.CodeOf(err) == connect.CodeDeadlineExceeded: // the daemon may notice first
 		f.say("%s: %v are over, %s left", f.service, f.limit, count(left, "flow"))
 	case err != nil && connect.CodeOf(err) != connect.CodeNotFound: // the program serves nothing yet
 		f.say("%s is not drained: %v", f.service, explain(err, f.endpoint, ""))

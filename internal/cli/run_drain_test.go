@@ -95,11 +95,11 @@ func TestTheSecondSignalEndsAtOnce(t *testing.T) {
 
 func TestALimitEndsTheDrain(t *testing.T) {
 	p := part(t, "stuck", 2)
-	p.bye.limit = 50 * time.Millisecond
+	p.bye.limit = 500 * time.Millisecond
 	p.signals <- syscall.SIGTERM
 	<-p.got
 	p.end()
-	if !strings.Contains(p.said.String(), "web: 50ms are over, 2 flows left") {
+	if !strings.Contains(p.said.String(), "web: 500ms are over, 2 flows left") {
 		t.Errorf("printed %q", p.said)
 	}
 }

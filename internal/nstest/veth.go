@@ -1,6 +1,7 @@
 package nstest
 
 import (
+	"errors"
 	"net"
 	"testing"
 
@@ -74,18 +75,21 @@ func (n *NS) Addr(t testing.TB, dev, cidr string) {
 	n.must(t, "address "+cidr+" on "+dev, n.link.AddrAdd(n.Dev(t, dev), a))
 }
 
-// LinkLocal is the link-local address of an interface.
-func (n *NS) LinkLocal(t testing.TB, dev string) net.IP {
+// LinkLocal is the link-local address of an interface, which the kernel gives it once it has a carrier.
+func (n *NS) LinkLocal(t testing.TB, dev string) (ip net.IP) {
 	t.Helper()
-	addrs, err := n.link.AddrList(n.Dev(t, dev), unix.AF_INET6)
-	n.must(t, "addresses of "+dev, err)
-	for _, a := range addrs {
-		if a.IP.IsLinkLocalUnicast() {
-			return a.IP
+	link := n.Dev(t, dev)
+	Wait(t, "ip -6 addr show dev "+dev+" in "+n.Name, func() error {
+		addrs, err := n.link.AddrList(link, unix.AF_INET6)
+		for _, a := range addrs {
+			if a.IP.IsLinkLocalUnicast() {
+				ip = a.IP
+				return nil
+			}
 		}
-	}
-	t.Fatalf("%s: %s has no link-local address", n.Name, dev)
-	return nil
+		return errors.Join(err, errors.New("no link-local address"))
+	})
+	return ip
 }
 
 // Route adds a route to the prefix dst by the next hop via (empty: on link) on dev.

@@ -17,7 +17,7 @@ var ErrSaved = errors.New("not a saved flow of this version")
 // Load enters a flow that Save wrote down and goes on with it: what waited for an answer asks again. Its
 // address and its peer's come as changes once more, since nobody knows how far the data path had got.
 func (e *Engine) Load(now time.Time, b []byte) (Key, error) {
-	f, err := parseSaved(b)
+	f, err := parseSaved(b, now.Add(e.cfg.Times.Grace))
 	if err != nil {
 		return Key{}, err
 	}
@@ -91,7 +91,8 @@ func (r *reader) transport() (t wire.Transport) {
 	return t
 }
 
-func parseSaved(b []byte) (*flow, error) {
+// parseSaved reads a flow; what it was called before runs out at the given time.
+func parseSaved(b []byte, until time.Time) (*flow, error) {
 	if len(b) < savedLen || b[0] != saveVersion || len(b) != savedLen+8*int(b[5])+oldLen*int(b[6]) ||
 		b[5] > wire.MaxChain || b[6] > mostSaved {
 		return nil, fmt.Errorf("%d bytes: %w", len(b), ErrSaved)
@@ -114,8 +115,8 @@ func parseSaved(b []byte) (*flow, error) {
 	}
 	for range old {
 		a := retired{Addr: r.addr()}
-		if ns := r.u64(); ns != 0 {
-			a.until = time.Unix(0, int64(ns))
+		if r.u64() != 0 {
+			a.until = until
 		}
 		f.old = append(f.old, a)
 	}

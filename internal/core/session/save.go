@@ -64,7 +64,7 @@ func (e *Engine) Save(k Key) []byte {
 	}
 	for _, r := range old {
 		b = appendAddr(b, r.Addr)
-		b = binary.BigEndian.AppendUint64(b, unixNano(r.until))
+		b = binary.BigEndian.AppendUint64(b, runsOut(r.until))
 	}
 	return b
 }
@@ -79,11 +79,13 @@ func flags(set ...bool) (b byte) {
 	return b
 }
 
-func unixNano(t time.Time) uint64 {
+// runsOut is all that is saved of a time: what is left of a grace is granted anew, in full, to who loads it.
+// Between two processes only the calendar would tell how much that was, and it may jump.
+func runsOut(t time.Time) uint64 {
 	if t.IsZero() {
 		return 0
 	}
-	return uint64(t.UnixNano())
+	return 1
 }
 
 func appendAddr(b []byte, a Addr) []byte {
