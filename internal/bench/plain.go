@@ -46,7 +46,27 @@ func newPlainPath(ctx context.Context, b *moveBench) (p *plainPath, err error) {
 		}
 		p.clients = append(p.clients, c)
 	}
-	return p, nil
+	return p, p.run(ctx)
+}
+
+// run waits until both streams run.
+func (p *plainPath) run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, moveLimit)
+	defer cancel()
+	defer p.instead()()
+	for _, flow := range []int{flowUp, flowDown} {
+		if err := p.b.arrived(ctx, flow, 0); err != nil {
+			return fmt.Errorf("without Scaffold: %w", err)
+		}
+	}
+	return nil
+}
+
+// instead makes the bench look at these streams until the function that it returns is called.
+func (p *plainPath) instead() func() {
+	ours := p.b.ledger
+	p.b.ledger = p.ledger
+	return func() { p.b.ledger = ours }
 }
 
 func (p *plainPath) ip(ctx context.Context, node string, args ...string) error {
@@ -106,17 +126,16 @@ func (p *plainPath) stall(ctx context.Context, gone time.Duration, samples []flo
 	if err := p.follow(ctx); err != nil {
 		return samples, err
 	}
-	old := p.b.ledger
-	defer func() { p.b.ledger = old }()
-	p.b.ledger = p.ledger
+	back := p.instead()
 	for _, flow := range []int{flowUp, flowDown} {
 		ms, err := p.b.firstAfter(ctx, flow, at)
 		if err != nil {
+			back()
 			return samples, fmt.Errorf("without Scaffold, moved after %v: %w", gone, err)
 		}
 		samples = append(samples, ms)
 	}
-	p.b.ledger = old
+	back()
 	if err := p.b.warm(ctx); err != nil {
 		return samples, err
 	}
