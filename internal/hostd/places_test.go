@@ -50,6 +50,17 @@ func (l *link) has(t *testing.T, d *nstest.Proc, lines ...string) {
 	})
 }
 
+// saved waits until the daemon has written down so many places: it does so when it has settled at them.
+func (l *link) saved(t *testing.T, places int) {
+	t.Helper()
+	nstest.Wait(t, "places.json of the daemon", func() error {
+		if r := (store{l.dir + "/state"}).places(bootID(), l.host.Inode(t)); r == nil || len(r.Places) != places {
+			return fmt.Errorf("saved is %+v, want %d places", r, places)
+		}
+		return nil
+	})
+}
+
 // two runs the daemon with both uplinks and waits until it has both places.
 func (l *link) two(t *testing.T) *nstest.Proc {
 	t.Helper()
@@ -194,6 +205,7 @@ func TestARestartResumesAllPlaces(t *testing.T) {
 	l.second(t)
 	d := l.two(t)
 	running := l.running(t)
+	l.saved(t, 2)
 	d.Kill()
 	if after := l.kernelState(t); after != running {
 		t.Errorf("the data path did not outlive the daemon:\n%s", after)

@@ -10,6 +10,7 @@ func TestAHostThatMovesWhileItsDaemonIsDeadKeepsItsFlows(t *testing.T) {
 	l := newLink(t)
 	d := l.start(t, twoUplinks)
 	l.has(t, d, serviceBy("up0"))
+	l.saved(t, 1)
 	d.Kill()
 	l.host.Down(t, "up0")
 	l.forget()
