@@ -22,7 +22,7 @@ const movesFile = "moves.yaml"
 
 func benchChaos() *cobra.Command {
 	var opt chaos.Options
-	var dry bool
+	var dry, check bool
 	var logs string
 	cmd := &cobra.Command{
 		Use: "chaos", Short: "Break everything at random under checked streams; end with 7 if anything is wrong", Args: cobra.NoArgs,
@@ -30,6 +30,9 @@ func benchChaos() *cobra.Command {
 	}
 	out, name := addOutput(cmd.Flags()), addLabName(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if check {
+			opt.Seed, opt.Duration = 1, time.Minute
+		}
 		if err := opt.Check(); err != nil {
 			return fail(ExitUsage, "", err)
 		}
@@ -72,6 +75,7 @@ func benchChaos() *cobra.Command {
 	cmd.Flags().BoolVar(&opt.Moves, "moves", true, "let hosts move and servers shed")
 	cmd.Flags().StringSliceVar(&opt.Only, "only", nil, "kinds of trouble: "+strings.Join(chaos.Kinds(), ", "))
 	addLogs(cmd.Flags(), &logs)
+	cmd.Flags().BoolVar(&check, "check", false, "the minute that is part of the test suite, whatever seed and duration say")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the events and do nothing")
 	addLength(cmd.Flags(), &opt.Duration, time.Minute, time.Second, "how long")
 	return cmd
