@@ -45,6 +45,23 @@ func (d *daemon) reachController() {
 	d.control.dial(d.endpoint(first))
 }
 
+// tryAnother goes by the next uplink where the controller was not reached by one: a router may forward and be
+// without its daemon.
+func (d *daemon) tryAnother(endpoint string) {
+	if !d.control.goesBy(endpoint) {
+		return
+	}
+	var ways []string
+	for _, u := range d.uplinks {
+		if u.leads() {
+			ways = append(ways, d.endpoint(u))
+		}
+	}
+	if i := slices.Index(ways, endpoint); i >= 0 && len(ways) > 1 {
+		d.control.dial(ways[(i+1)%len(ways)])
+	}
+}
+
 // askFor asks for a place for the uplink, unless it has it or has asked already.
 func (d *daemon) askFor(u *uplink) {
 	a := u.attachment()

@@ -163,6 +163,9 @@ func (c *control) run(ctx context.Context) {
 		}
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
+			if !joined && !errors.Is(err, errRefused) && !errors.Is(err, errFinal) {
+				c.d.call(ctx, func() { c.d.tryAnother(endpoint) })
+			}
 		case <-changed:
 		case <-ctx.Done():
 		}
