@@ -67,15 +67,15 @@ static __always_inline int drained(struct __sk_buff *skb, __u32 seq)
 }
 
 /*
- * abandoned: an RST from no socket, or from one that no program holds: of a connection that nobody has ended yet.
- * The process died a moment ago on another CPU, or before it accepted the connection.
+ * abandoned: an RST from no socket or from the listener, or from a socket that no program holds: of a connection
+ * that nobody has ended yet. The process died a moment ago on another CPU, or before it accepted the connection.
  */
 static __noinline int abandoned(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct tcp_sock *tcp;
 
-	if (!sk)
+	if (!sk || sk->state == BPF_TCP_LISTEN)
 		return 1;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	return tcp && !tcp->inet_conn.icsk_inet.sk.sk_socket;

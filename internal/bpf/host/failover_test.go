@@ -24,7 +24,7 @@ import (
 
 // How much goes each way over a connection that changes servers.
 const (
-	downLen = 10 << 20
+	downLen = 20 << 20 // more than the first server can leave queued
 	upLen   = 6 << 20
 )
 
@@ -103,6 +103,11 @@ func (s *stage) serve(write, read int64) *nstest.Proc {
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%v %d %d", host.StreamerEnv, addr, write, read))
 	p := s.first.StartCmd(s.t, cmd)
 	p.WaitFor(s.t, "listening")
+	s.t.Cleanup(func() {
+		if s.t.Failed() {
+			s.t.Logf("the first server printed %q", p.Output())
+		}
+	})
 	return p
 }
 
@@ -267,8 +272,19 @@ type downfall struct {
 	name        string
 	write, read int64 // by the first server
 	read0       int64 // by the client before
-	upload0     int64 // by the client before, waited for; beyond, it sends what it can
+	upload0     int64 // by the client before, and waited for; 0: what it can
 	cut         bool  // the host is cut off, for good; otherwise the process is killed
+}
+
+// before is how much the client sends in one go. An end that the first server has acknowledged nobody could say again.
+func (d *downfall) before() int64 {
+	switch {
+	case d.upload0 > 0:
+		return d.upload0
+	case d.cut:
+		return upLen - 1
+	}
+	return upLen
 }
 
 var downfalls = []downfall{
@@ -313,11 +329,9 @@ func outlive(t *testing.T, s *stage, d downfall) time.Duration {
 	p := s.serve(d.write, d.read)
 	c := s.connect()
 	down := host.NewStream(host.Down, 0)
+	c.upload(0, d.before())
 	if d.upload0 > 0 {
-		c.upload(0, d.upload0)
 		must(t, <-c.wrote)
-	} else {
-		c.upload(0, upLen)
 	}
 	must(t, down.Check(c, d.read0))
 	s.settle(c, d)
@@ -325,6 +339,7 @@ func outlive(t *testing.T, s *stage, d downfall) time.Duration {
 	if d.cut {
 		s.network.Cut(t, s.first)
 	} else {
+		must(t, s.first.Heartbeat()) // its goroutine may wait for a processor
 		p.Signal(syscall.SIGKILL)
 	}
 	rest := receive(c, down, d.read0)
@@ -332,8 +347,11 @@ func outlive(t *testing.T, s *stage, d downfall) time.Duration {
 		s.await(c)
 	}
 	done, state := s.goOn(c, s.second)
-	if d.upload0 > 0 {
-		c.upload(d.upload0, upLen)
+	if d.cut {
+		must(t, <-c.wrote)
+	}
+	if d.before() < upLen {
+		c.upload(d.before(), upLen)
 	}
 	r := <-rest
 	if err := errors.Join(r.err, <-c.wrote, <-done); err != nil {

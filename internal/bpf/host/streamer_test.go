@@ -15,6 +15,9 @@ import (
 // bytes of each connection's streams, and then waits to be killed; with WRITE below zero it accepts none.
 const streamerEnv = "SCAFFOLD_EDGE_STREAMER"
 
+// streaming is what the server holds open: Go closes a socket that nothing refers to.
+var streaming []io.Closer
+
 func playStreamer() {
 	var addr string
 	var write, read int64
@@ -27,6 +30,7 @@ func playStreamer() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+	streaming = append(streaming, l)
 	fmt.Println("listening")
 	if write < 0 {
 		select {} // and accepts nothing
@@ -36,6 +40,7 @@ func playStreamer() {
 		if err != nil {
 			os.Exit(1)
 		}
+		streaming = append(streaming, c)
 		roomy(c.(*net.TCPConn))
 		go io.CopyN(c, NewStream(Down, 0), write)
 		go func() {
@@ -51,7 +56,7 @@ func playStreamer() {
 func roomy(c *net.TCPConn) {
 	raw, err := c.SyscallConn()
 	if err == nil {
-		raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 16<<20) })
+		raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 8<<20) })
 	}
 	if err != nil {
 		fmt.Println(err)
