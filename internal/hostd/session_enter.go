@@ -14,6 +14,7 @@ const endedFor = 10 * time.Second
 
 // enter gives the engine a flow of the edge, once.
 func (s *sessions) enter(f host.Flow) (session.Key, bool) {
+	s.dropReplaced(f)
 	if k, ok := s.byTuple[f.Tuple]; ok {
 		if _, there := s.engine.View(k); there {
 			return k, true
@@ -39,6 +40,21 @@ func (s *sessions) enter(f host.Flow) (session.Key, bool) {
 	s.hold(k, f.Tuple)
 	s.stories.begin(k, f)
 	return k, true
+}
+
+// dropReplaced gives up the engine's flow of the same tuple where the edge has another one now: a client's kernel
+// gives the port of a connection that has ended to the next one, and what moves the old one must not touch that.
+func (s *sessions) dropReplaced(f host.Flow) {
+	if k, ok := s.byTuple[f.Tuple]; ok && s.replaced(k, f) {
+		s.counters["replaced"]++
+		s.engine.Close(time.Now(), k)
+	}
+}
+
+func (s *sessions) replaced(k session.Key, f host.Flow) bool {
+	v, there := s.engine.View(k)
+	return there && f.Role == host.Client && v.State != session.Connecting &&
+		(f.State == host.Connecting || f.Stable != v.Stable)
 }
 
 func roleOf(f host.Flow) session.Role {
@@ -75,6 +91,7 @@ func (s *sessions) release(k session.Key) {
 func (s *sessions) enterAll(want func(host.Flow) bool) (keys []session.Key) {
 	var found []host.Flow
 	err := s.edge.Walk(func(f host.Flow) bool {
+		s.dropReplaced(f)
 		if want(f) && !stale(f) {
 			found = append(found, f)
 		}

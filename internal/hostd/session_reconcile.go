@@ -24,10 +24,11 @@ func (s *sessions) reconcile(now time.Time) {
 	}()
 }
 
-// vanished lists what the edge does not have.
+// vanished lists what the edge does not have, or has under another name.
 func vanished(edge dataPath, held map[session.Key]host.Tuple) (gone []session.Key) {
 	for k, t := range held {
-		if _, there, err := edge.Lookup(t); err == nil && !there {
+		f, there, err := edge.Lookup(t)
+		if err == nil && (!there || f.Role == host.Client && f.Stable != k.Stable) {
 			gone = append(gone, k)
 		}
 	}
@@ -40,7 +41,7 @@ func (s *sessions) forget(edge dataPath, gone []session.Key) {
 		return
 	}
 	for _, k := range gone {
-		if _, there, err := edge.Lookup(s.tuples[k]); err == nil && !there { // it may have come back
+		if f, there, err := edge.Lookup(s.tuples[k]); err == nil && (!there || s.replaced(k, f)) { // it may have come back
 			s.engine.Close(s.compared, k)
 		}
 	}
