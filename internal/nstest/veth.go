@@ -82,12 +82,12 @@ func (n *NS) LinkLocal(t testing.TB, dev string) (ip net.IP) {
 	Wait(t, "ip -6 addr show dev "+dev+" in "+n.Name, func() error {
 		addrs, err := n.link.AddrList(link, unix.AF_INET6)
 		for _, a := range addrs {
-			if a.IP.IsLinkLocalUnicast() {
+			if a.IP.IsLinkLocalUnicast() && a.Flags&unix.IFA_F_TENTATIVE == 0 {
 				ip = a.IP
 				return nil
 			}
 		}
-		return errors.Join(err, errors.New("no link-local address"))
+		return errors.Join(err, errors.New("no link-local address that may be used"))
 	})
 	return ip
 }
