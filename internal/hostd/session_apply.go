@@ -35,6 +35,7 @@ func (s *sessions) apply(now time.Time, changes []session.Change) (again bool) {
 	for _, c := range changes {
 		s.collect(now, &b, c)
 	}
+	s.dropOutdated(now, &b)
 	failed, err := s.edge.Steer(b.steps)
 	if err != nil {
 		s.d.log.Error("cannot steer flows", "steps", len(b.steps), "error", err)

@@ -22,3 +22,16 @@ func TestAPortThatComesBackIsAnotherConnection(t *testing.T) {
 		t.Error("the connection of before is still held")
 	}
 }
+
+// Nor does a move of the old connection's server touch the one that has its port now.
+func TestAnOldServerMovesWithoutTheNewConnection(t *testing.T) {
+	n := newFakeNet(t)
+	a, b, c := n.host(placeA), n.host(placeB), n.host(placeC)
+	n.connect(a, b, 1000, sid.TCP)
+	n.moveTo(a, placeA+1)
+	n.run()
+	ct, st := n.connect(a, c, 1000, sid.TCP)
+	n.moveTo(b, placeB+1)
+	n.run()
+	n.agree(a, c, ct, st)
+}
