@@ -41,7 +41,7 @@ model: ## check the models of the protocol with SPIN, in a minute or two
 	@scripts/as-root.sh scripts/packages.sh model
 	@model/check.sh
 
-generate: ## generate BPF objects and the API anew (clang-19, libbpf-dev, protobuf-compiler)
+generate: ## generate BPF objects and the API anew (clang-19, llvm-19, libbpf-dev, protobuf-compiler)
 	@scripts/as-root.sh scripts/packages.sh generate
 	@scripts/go.sh generate ./...
 

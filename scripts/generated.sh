@@ -1,6 +1,6 @@
 #!/bin/bash
 # Generates the BPF objects and the API from their sources, and fails where what is committed differs.
-# Needs clang-19, libbpf's headers and protoc: scripts/packages.sh generate.
+# Needs clang-19, llvm-strip-19, libbpf's headers and protoc: scripts/packages.sh generate.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin

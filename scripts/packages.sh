@@ -16,7 +16,7 @@ test="$demo iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached l
 	tcpdump:tcpdump iputils-ping:ping nftables:nft gcc:gcc libc6-dev:/usr/include/stdio.h"
 experiments='nginx-light:nginx wget:wget memcached:memcached tftpd-hpa:in.tftpd tftp-hpa:tftp busybox:busybox iproute2:ip'
 model='spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h'
-generate='clang-19:clang-19 libbpf-dev:/usr/include/bpf/bpf_helpers.h protobuf-compiler:protoc'
+generate='clang-19:clang-19 llvm-19:llvm-strip-19 libbpf-dev:/usr/include/bpf/bpf_helpers.h protobuf-compiler:protoc'
 
 have() {
 	case $1 in

@@ -22,7 +22,7 @@ func (l *local) travels(ctx context.Context) travels {
 		}
 		s.engine.Each(func(v session.View) bool {
 			if v.Epoch > 0 {
-				t.moves[s.tuples[v.Key]] = v.Epoch
+				t.moves[s.held[v.Key].tuple] = v.Epoch
 			}
 			return true
 		})

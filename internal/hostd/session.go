@@ -21,7 +21,7 @@ type sessions struct {
 	edge    dataPath
 	engine  *session.Engine
 	keys    *session.Keys // nil in an open network
-	tuples  map[session.Key]host.Tuple
+	held    map[session.Key]held
 	byTuple map[host.Tuple]session.Key
 
 	kernel   *transports
@@ -41,6 +41,13 @@ type sessions struct {
 	counters map[string]uint64
 	orphans  bool      // flows from before this daemon were not looked for yet
 	compared time.Time // with the edge; zero while that runs
+}
+
+// A held flow is the one of the edge that a flow of the engine is. A client's kernel gives the port of a connection
+// that has ended to the next one; a server's tuple, which names the stable identifier, never comes back.
+type held struct {
+	tuple host.Tuple
+	birth sid.SocketID // of a client's; 0: of a server's
 }
 
 // A dataPath is the edge as sessions use it; tests have another one.
@@ -78,7 +85,7 @@ func (s *sessions) open(now time.Time, e dataPath) {
 	cfg := session.Config{Space: e.Space(), NewID: newSocketID}
 	rand.Read(cfg.Secret[:])
 	s.engine = session.New(cfg)
-	s.tuples, s.byTuple = map[session.Key]host.Tuple{}, map[host.Tuple]session.Key{}
+	s.held, s.byTuple = map[session.Key]held{}, map[host.Tuple]session.Key{}
 	s.resumes, s.stories = resumes{}, newStories()
 	s.compared = now
 	s.dying, s.quiet, s.journeys = nil, map[host.Tuple]struct{}{}, nil

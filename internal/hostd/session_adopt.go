@@ -12,7 +12,7 @@ import (
 // adopt makes a connection of a flow that comes from another instance. Where this host served it before, its
 // old socket goes first.
 func (s *sessions) adopt(now time.Time, c session.Change) {
-	t := s.tuples[c.Key]
+	t := s.held[c.Key].tuple
 	if c.Proto != sid.TCP {
 		return // the flow's next datagram makes it
 	}
@@ -60,8 +60,9 @@ func (s *sessions) nudgeAll() {
 }
 
 func (s *sessions) nudge(k session.Key, r *resume, wait time.Duration, n int) {
-	t, held := s.tuples[k]
-	if !held || s.resumes[k] != r {
+	h, ok := s.held[k]
+	t := h.tuple
+	if !ok || s.resumes[k] != r {
 		return
 	}
 	if heard, err := s.edge.Heard(t); n > 0 && err == nil && heard != 0 {

@@ -13,17 +13,32 @@ import (
 // steering collects what one batch of changes asks of the edge and of the kernel.
 type steering struct {
 	steps  []host.Step
-	cause  []session.Change // of each step
-	kicks  []kick.Tuple
-	resets []kick.Tuple
+	cause  []cause // of each step
 	blocks []session.Key
 	adopts []session.Change
 }
 
-// add makes steps of a change.
-func (b *steering) add(v host.Verb, t host.Tuple, c session.Change) {
-	b.steps = append(b.steps, host.Step{Verb: v, Flow: t, Local: host.Addr(c.Local), Peer: host.Addr(c.Peer)})
-	b.cause = append(b.cause, c)
+// A cause is the change behind a step, and what the kernel does to its connection when the edge has done the step.
+type cause struct {
+	session.Change
+	then ending
+}
+
+type ending uint8
+
+const (
+	leave ending = iota
+	kicked
+	reset
+)
+
+// add makes a step of a change.
+func (b *steering) add(v host.Verb, h held, c session.Change, then ending) {
+	if h.tuple.Proto != sid.TCP {
+		then = leave
+	}
+	b.steps = append(b.steps, host.Step{Verb: v, Flow: h.tuple, Birth: h.birth, Local: host.Addr(c.Local), Peer: host.Addr(c.Peer)})
+	b.cause = append(b.cause, cause{c, then})
 }
 
 // apply does the changes; true when what the edge did not do gave the engine something new to decide.
@@ -35,74 +50,77 @@ func (s *sessions) apply(now time.Time, changes []session.Change) (again bool) {
 	for _, c := range changes {
 		s.collect(now, &b, c)
 	}
-	s.dropOutdated(now, &b)
 	failed, err := s.edge.Steer(b.steps)
 	if err != nil {
 		s.d.log.Error("cannot steer flows", "steps", len(b.steps), "error", err)
 	}
 	for _, i := range failed {
-		again = s.failed(now, b.cause[i]) || again
+		again = s.failed(now, &b.cause[i]) || again
 	}
 	for _, c := range b.adopts {
 		s.adopt(now, c)
 	}
-	s.kernel.reset(b.resets)
-	s.kernel.kick(b.kicks)
+	s.kernel.reset(b.connections(reset))
+	s.kernel.kick(b.connections(kicked))
 	s.block(b.blocks)
 	s.nudgeAll()
 	return again
 }
 
+// connections are those of the steps that the kernel has a part in.
+func (b *steering) connections(then ending) (list []kick.Tuple) {
+	for i := range b.steps {
+		if b.cause[i].then == then {
+			list = append(list, kickTuple(b.steps[i].Flow))
+		}
+	}
+	return list
+}
+
 // collect sorts one change.
 func (s *sessions) collect(now time.Time, b *steering, c session.Change) {
 	if c.Kind == session.Adopt {
-		s.hold(c.Key, adoptedTuple(s.edge.Space(), c))
+		s.hold(c.Key, held{tuple: adoptedTuple(s.edge.Space(), c)})
 		b.adopts = append(b.adopts, c)
 		return
 	}
-	t, ok := s.tuples[c.Key]
+	h, ok := s.held[c.Key]
 	if !ok {
 		return
 	}
 	switch c.Kind {
 	case session.Accept:
 		if c.Until.IsZero() {
-			b.add(host.Accept, t, c)
+			b.add(host.Accept, h, c, leave)
 		}
 	case session.Bind:
-		b.add(host.Bind, t, c)
-		if t.Proto == sid.TCP {
-			b.kicks = append(b.kicks, kickTuple(t))
-		}
+		b.add(host.Bind, h, c, kicked)
 		s.bound(c)
 	case session.Retry:
-		b.add(host.Retry, t, c)
+		b.add(host.Retry, h, c, leave)
 	case session.Drop:
-		b.add(host.Drop, t, c)
+		b.add(host.Drop, h, c, leave)
 	case session.Block:
-		b.add(host.Block, t, c)
+		b.add(host.Block, h, c, leave)
 		b.blocks = append(b.blocks, c.Key)
 		s.tell(now, c.Key, "failover", "its server is given up: "+c.Reason.String())
 	case session.Unbind:
-		b.add(host.Unbind, t, c)
+		b.add(host.Unbind, h, c, leave)
 		s.tell(now, c.Key, "failover", "resolves anew: "+c.Reason.String())
 		s.summarize("flow.failover", c)
 	case session.Reset:
-		s.reset(now, b, t, c)
+		s.reset(now, b, h, c)
 	}
 }
 
 // reset ends a flow. A server's end is silent first: an RST to a packet that is under way would end what the
 // client is about to take elsewhere.
-func (s *sessions) reset(now time.Time, b *steering, t host.Tuple, c session.Change) {
+func (s *sessions) reset(now time.Time, b *steering, h held, c session.Change) {
 	if c.Key.Role == session.Server {
-		b.add(host.Block, t, c)
-		s.dying, s.quiet[t] = append(s.dying, grave{t, now.Add(quietFor)}), struct{}{}
+		b.add(host.Block, h, c, reset)
+		s.dying, s.quiet[h.tuple] = append(s.dying, grave{h.tuple, now.Add(quietFor)}), struct{}{}
 	} else {
-		b.add(host.Forget, t, c)
-	}
-	if t.Proto == sid.TCP {
-		b.resets = append(b.resets, kickTuple(t))
+		b.add(host.Forget, h, c, reset)
 	}
 	s.tell(now, c.Key, "fail", "ended: "+c.Reason.String())
 	s.summarize("flow.reset", c)
@@ -143,32 +161,43 @@ func (s *sessions) alive(t host.Tuple) bool {
 }
 
 // failed hears of a step that the edge could not do: mostly the flow is gone, or a connecting one was
-// answered meanwhile.
-func (s *sessions) failed(now time.Time, c session.Change) (again bool) {
-	t := s.tuples[c.Key]
-	f, there, err := s.edge.Lookup(t)
+// answered meanwhile. Where another flow has its tuple by now, the kernel has no part in it either.
+func (s *sessions) failed(now time.Time, c *cause) (again bool) {
+	h := s.held[c.Key]
+	f, there, err := s.edge.Lookup(h.tuple)
+	if there && h.replacedBy(f) {
+		s.counters["replaced"]++
+		c.then = leave
+	}
 	switch {
 	case err != nil:
-		s.d.log.Warn("look up a flow", "flow", t, "error", err)
-	case !there:
+		s.d.log.Warn("look up a flow", "flow", h.tuple, "error", err)
+	case !there, h.replacedBy(f):
 		s.engine.Close(now, c.Key)
 		return true
 	case c.Kind == session.Retry && f.State == host.BoundFlow:
 		return s.established(now, f)
 	default:
 		s.counters["not_steered"]++
-		s.d.log.Debug("the edge did not do it", "change", c.Kind, "flow", t)
+		s.d.log.Debug("the edge did not do it", "change", c.Kind, "flow", h.tuple)
 	}
 	return false
 }
 
-// established tells the engine that an attempt of a connecting flow was answered.
+// established tells the engine that an attempt of a connecting flow was answered. One that the engine does not
+// know of makes the flow another one to it.
 func (s *sessions) established(now time.Time, f host.Flow) bool {
 	peer := session.AddrOf(f.WirePeer.Addr())
 	if !f.Stable.IsValid() || !peer.Socket.Valid() {
 		return false
 	}
-	s.hold(session.Key{Stable: f.Stable, Role: session.Client}, f.Tuple)
+	if _, known := s.engine.View(session.Key{Stable: f.Stable, Role: session.Client}); !known {
+		s.counters["unknown_attempt"]++
+		s.engine.Close(now, s.byTuple[f.Tuple])
+		_, ok := s.enter(f)
+		return ok
+	}
+	s.holdFlow(session.Key{Stable: f.Stable, Role: session.Client}, f)
 	s.engine.Established(now, f.Stable, peer)
 	return true
 }

@@ -16,7 +16,11 @@ const endedFor = 10 * time.Second
 func (s *sessions) enter(f host.Flow) (session.Key, bool) {
 	s.dropReplaced(f)
 	if k, ok := s.byTuple[f.Tuple]; ok {
-		if _, there := s.engine.View(k); there {
+		if v, there := s.engine.View(k); there {
+			if v.State == session.Connecting && f.State == host.BoundFlow {
+				s.established(time.Now(), f) // nobody told: events are lost where the daemon does not read
+				k = s.byTuple[f.Tuple]
+			}
 			return k, true
 		}
 	}
@@ -37,13 +41,12 @@ func (s *sessions) enter(f host.Flow) (session.Key, bool) {
 		s.d.log.Debug("flow", "stable", f.Stable, "error", err)
 		return k, false
 	}
-	s.hold(k, f.Tuple)
+	s.holdFlow(k, f)
 	s.stories.begin(k, f)
 	return k, true
 }
 
-// dropReplaced gives up the engine's flow of the same tuple where the edge has another one now: a client's kernel
-// gives the port of a connection that has ended to the next one, and what moves the old one must not touch that.
+// dropReplaced gives up the engine's flow of the same tuple where the edge has another one now.
 func (s *sessions) dropReplaced(f host.Flow) {
 	if k, ok := s.byTuple[f.Tuple]; ok && s.replaced(k, f) {
 		s.counters["replaced"]++
@@ -51,11 +54,10 @@ func (s *sessions) dropReplaced(f host.Flow) {
 	}
 }
 
-func (s *sessions) replaced(k session.Key, f host.Flow) bool {
-	v, there := s.engine.View(k)
-	return there && f.Role == host.Client && v.State != session.Connecting &&
-		(f.State == host.Connecting || f.Stable != v.Stable)
-}
+// replaced reports whether the edge's flow is another one than the engine's.
+func (s *sessions) replaced(k session.Key, f host.Flow) bool { return s.held[k].replacedBy(f) }
+
+func (h held) replacedBy(f host.Flow) bool { return h.birth != 0 && h.birth != f.Birth }
 
 func roleOf(f host.Flow) session.Role {
 	if f.Role == host.Server {
@@ -64,24 +66,32 @@ func roleOf(f host.Flow) session.Role {
 	return session.Client
 }
 
-// hold notes which flow of the edge a flow of the engine is.
-func (s *sessions) hold(k session.Key, t host.Tuple) {
-	if before, ok := s.byTuple[t]; ok {
+// holdFlow notes which flow of the edge a flow of the engine is.
+func (s *sessions) holdFlow(k session.Key, f host.Flow) {
+	h := held{tuple: f.Tuple}
+	if f.Role == host.Client {
+		h.birth = f.Birth
+	}
+	s.hold(k, h)
+}
+
+func (s *sessions) hold(k session.Key, h held) {
+	if before, ok := s.byTuple[h.tuple]; ok {
 		s.stories.rename(before, k)
 	}
-	s.tuples[k], s.byTuple[t] = t, k
+	s.held[k], s.byTuple[h.tuple] = h, k
 	s.stories.again(k)
 }
 
 // release forgets it.
 func (s *sessions) release(k session.Key) {
-	t, ok := s.tuples[k]
+	h, ok := s.held[k]
 	if !ok {
 		return
 	}
-	delete(s.tuples, k)
-	if s.byTuple[t] == k {
-		delete(s.byTuple, t)
+	delete(s.held, k)
+	if s.byTuple[h.tuple] == k {
+		delete(s.byTuple, h.tuple)
 	}
 	delete(s.resumes, k)
 	s.stories.end(k, time.Now())
@@ -115,7 +125,7 @@ func stale(f host.Flow) bool {
 
 // known finds the flow under one of our socketIDs, in the engine or at the edge.
 func (s *sessions) known(id sid.SocketID) (session.Key, bool) {
-	if k, ok := s.engine.Owner(id); ok || id == 0 {
+	if k, ok := s.owner(id); ok || id == 0 {
 		return k, ok
 	}
 	f, ok, err := s.edge.Flow(id)
@@ -123,6 +133,13 @@ func (s *sessions) known(id sid.SocketID) (session.Key, bool) {
 		return session.Key{}, false
 	}
 	return s.enter(f)
+}
+
+// owner is the engine's flow under one of our socketIDs, unless it is connecting: the edge may have bound it.
+func (s *sessions) owner(id sid.SocketID) (session.Key, bool) {
+	k, ok := s.engine.Owner(id)
+	v, _ := s.engine.View(k)
+	return k, ok && v.State != session.Connecting
 }
 
 // find finds the flow of a tuple.

@@ -61,7 +61,10 @@ const fewQuoted = 4
 // enterQuoted enters the flows that a message names.
 func (s *sessions) enterQuoted(m wire.Message, to netip.Addr) {
 	ids := quoted(m, to)
-	unknown := slices.DeleteFunc(slices.Clone(ids), func(id sid.SocketID) bool { _, ok := s.engine.Owner(id); return ok })
+	unknown := slices.DeleteFunc(slices.Clone(ids), func(id sid.SocketID) bool {
+		_, ok := s.owner(id)
+		return ok
+	})
 	if r, ok := m.(wire.Renegotiate); ok && len(unknown) > fewQuoted {
 		s.enterAll(func(f host.Flow) bool { return sid.LocatorOf(f.WirePeer.Addr()) == r.Old })
 	}

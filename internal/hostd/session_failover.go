@@ -42,7 +42,7 @@ func (s *sessions) gone(locators []sid.Locator) {
 // block reads the connections that the edge has just blocked: nothing arrives behind what is read.
 func (s *sessions) block(keys []session.Key) {
 	for _, k := range keys {
-		s.kernel.read(kickTuple(s.tuples[k]), func(c *kick.Socket) { s.resume(k, c) })
+		s.kernel.read(kickTuple(s.held[k].tuple), func(c *kick.Socket) { s.resume(k, c) })
 	}
 }
 

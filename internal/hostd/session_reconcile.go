@@ -13,22 +13,22 @@ const compareEvery = 5 * time.Second
 
 // reconcile lets the engine forget what has ended. It looks beside the loop.
 func (s *sessions) reconcile(now time.Time) {
-	if s.compared.IsZero() || now.Sub(s.compared) < compareEvery || len(s.tuples) == 0 {
+	if s.compared.IsZero() || now.Sub(s.compared) < compareEvery || len(s.held) == 0 {
 		return
 	}
 	s.compared = time.Time{}
-	edge, held := s.edge, maps.Clone(s.tuples)
+	edge, all := s.edge, maps.Clone(s.held)
 	go func() {
-		gone := vanished(edge, held)
+		gone := vanished(edge, all)
 		time.AfterFunc(silenceRest*time.Since(now), func() { s.d.post(func() { s.forget(edge, gone) }) })
 	}()
 }
 
 // vanished lists what the edge does not have, or has under another name.
-func vanished(edge dataPath, held map[session.Key]host.Tuple) (gone []session.Key) {
-	for k, t := range held {
-		f, there, err := edge.Lookup(t)
-		if err == nil && (!there || f.Role == host.Client && f.Stable != k.Stable) {
+func vanished(edge dataPath, all map[session.Key]held) (gone []session.Key) {
+	for k, h := range all {
+		f, there, err := edge.Lookup(h.tuple)
+		if err == nil && (!there || h.replacedBy(f)) {
 			gone = append(gone, k)
 		}
 	}
@@ -40,9 +40,26 @@ func (s *sessions) forget(edge dataPath, gone []session.Key) {
 	if s.edge != edge {
 		return
 	}
+	s.findAnswered(s.compared)
 	for _, k := range gone {
-		if f, there, err := edge.Lookup(s.tuples[k]); err == nil && (!there || s.replaced(k, f)) { // it may have come back
+		if f, there, err := edge.Lookup(s.held[k].tuple); err == nil && (!there || s.replaced(k, f)) { // it may have come back
 			s.engine.Close(s.compared, k)
+		}
+	}
+}
+
+// findAnswered looks for connecting flows that were answered while nobody read events.
+func (s *sessions) findAnswered(now time.Time) {
+	var waiting []session.Key
+	s.engine.Each(func(v session.View) bool {
+		if v.State == session.Connecting {
+			waiting = append(waiting, v.Key)
+		}
+		return true
+	})
+	for _, k := range waiting {
+		if f, there, err := s.edge.Lookup(s.held[k].tuple); err == nil && there && f.State == host.BoundFlow {
+			s.established(now, f)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 // Of what the engine holds the edge keeps a copy, in a pinned map: a daemon that is killed in the middle of
 // a move goes on with the next one.
 
-// tupleLen is what stands before a saved flow: the tuple under which the edge knows it.
-const tupleLen = 16 + 2 + 16 + 2 + 1
+// heldLen is what stands before a saved flow: the edge's flow that it is.
+const heldLen = 16 + 2 + 16 + 2 + 1 + 8
 
 // save writes down what changed, before anybody hears of it.
 func (s *sessions) save() {
@@ -23,8 +23,8 @@ func (s *sessions) save() {
 	var errs error
 	for _, k := range s.engine.Touched() {
 		b := s.engine.Save(k)
-		if t, held := s.tuples[k]; held && b != nil {
-			keep[sessionKey(k)] = append(appendTuple(make([]byte, 0, tupleLen+len(b)), t), b...)
+		if h, ok := s.held[k]; ok && b != nil {
+			keep[sessionKey(k)] = append(h.append(make([]byte, 0, heldLen+len(b))), b...)
 			continue
 		}
 		s.release(k)
@@ -46,25 +46,27 @@ func sessionKey(k session.Key) (b host.SessionKey) {
 	return b
 }
 
-func appendTuple(b []byte, t host.Tuple) []byte {
-	for _, ap := range [...]netip.AddrPort{t.Local, t.Remote} {
+func (h held) append(b []byte) []byte {
+	for _, ap := range [...]netip.AddrPort{h.tuple.Local, h.tuple.Remote} {
 		a := ap.Addr().As16()
 		b = append(b, a[:]...)
 		b = binary.BigEndian.AppendUint16(b, ap.Port())
 	}
-	return append(b, byte(t.Proto))
+	return binary.BigEndian.AppendUint64(append(b, byte(h.tuple.Proto)), uint64(h.birth))
 }
 
 var errSession = errors.New("not a flow that a daemon of this version saved")
 
-func parseTuple(b []byte) (t host.Tuple, rest []byte, err error) {
-	if len(b) < tupleLen {
-		return t, nil, errSession
+func parseHeld(b []byte) (h held, rest []byte, err error) {
+	if len(b) < heldLen {
+		return h, nil, errSession
 	}
 	at := func(b []byte) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(b)), binary.BigEndian.Uint16(b[16:]))
 	}
-	return host.Tuple{Local: at(b), Remote: at(b[18:]), Proto: sid.Proto(b[36])}, b[tupleLen:], nil
+	h.tuple = host.Tuple{Local: at(b), Remote: at(b[18:]), Proto: sid.Proto(b[36])}
+	h.birth = sid.SocketID(binary.BigEndian.Uint64(b[37:]))
+	return h, b[heldLen:], nil
 }
 
 // leastWindow is what a new instance may send before the client's socket has told it more.
@@ -94,19 +96,19 @@ func (s *sessions) load(now time.Time) {
 var errGone = errors.New("the flow is gone")
 
 func (s *sessions) loadFlow(now time.Time, b []byte) error {
-	t, rest, err := parseTuple(b)
+	h, rest, err := parseHeld(b)
 	if err != nil {
 		return err
 	}
-	f, there, err := s.edge.Lookup(t)
-	if err != nil || !there {
+	f, there, err := s.edge.Lookup(h.tuple)
+	if err != nil || !there || h.replacedBy(f) {
 		return errors.Join(err, errGone)
 	}
 	k, err := s.engine.Load(now, rest)
 	if err != nil {
 		return err
 	}
-	s.hold(k, t)
+	s.hold(k, h)
 	s.stories.begin(k, f)
 	v, _ := s.engine.View(k)
 	switch {

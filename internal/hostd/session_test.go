@@ -87,15 +87,15 @@ func TestAMovedFlowThatEndsIsForgotten(t *testing.T) {
 	n.moveTo(a, placeC)
 	n.run()
 	delete(a.edge.flows, ct)
-	for k, tuple := range a.tuples {
-		if gone := vanished(a.edge, a.tuples); len(gone) != 1 || gone[0] != k || tuple != ct {
+	for k, h := range a.held {
+		if gone := vanished(a.edge, a.held); len(gone) != 1 || gone[0] != k || h.tuple != ct {
 			t.Fatalf("vanished: %v", gone)
 		}
-		a.forget(a.edge, vanished(a.edge, a.tuples))
+		a.forget(a.edge, vanished(a.edge, a.held))
 	}
 	n.run()
-	if a.engine.Len() != 0 || len(a.tuples) != 0 || len(a.edge.sessions) != 0 {
-		t.Errorf("what is left: %d flows, %d tuples, %d saved", a.engine.Len(), len(a.tuples), len(a.edge.sessions))
+	if a.engine.Len() != 0 || len(a.held) != 0 || len(a.edge.sessions) != 0 {
+		t.Errorf("what is left: %d flows, %d held, %d saved", a.engine.Len(), len(a.held), len(a.edge.sessions))
 	}
 }
 

@@ -68,7 +68,7 @@ func (e *fakeEdge) Steer(steps []host.Step) (failed []int, err error) {
 	for i, s := range steps {
 		e.steps = append(e.steps, s)
 		f := e.flows[s.Flow]
-		if f == nil {
+		if f == nil || s.Birth != 0 && s.Birth != f.Birth {
 			failed = append(failed, i)
 			continue
 		}
@@ -163,7 +163,7 @@ func (n *fakeNet) connect(c, s *fakeHost, port uint16, p sid.Proto) (host.Tuple,
 	ct := host.Tuple{Local: netip.AddrPortFrom(space.Identity(1), port), Remote: netip.AddrPortFrom(webAddr, 80), Proto: p}
 	st := host.Tuple{Local: netip.AddrPortFrom(webAddr, 80), Remote: netip.AddrPortFrom(stable, port), Proto: p}
 	add := func(h *fakeHost, t host.Tuple, id sid.SocketID, role host.Role, peer netip.Addr) {
-		h.edge.flows[t] = &host.Flow{ID: id, Role: role, Proto: p, State: host.BoundFlow, Service: webID, Tuple: t, Stable: stable,
+		h.edge.flows[t] = &host.Flow{ID: id, Role: role, Proto: p, State: host.BoundFlow, Service: webID, Tuple: t, Birth: id, Stable: stable,
 			Local: t.Local, Peer: t.Remote, Locator: h.at, WirePeer: netip.AddrPortFrom(peer, t.Remote.Port())}
 		h.edge.byID[id] = t
 	}

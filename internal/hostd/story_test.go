@@ -81,13 +81,13 @@ func TestAStallThatLastsIsOneChapter(t *testing.T) {
 	}
 }
 
-func FuzzParseTuple(f *testing.F) {
+func FuzzParseHeld(f *testing.F) {
 	_, flow := storied(1)
-	f.Add(appendTuple(nil, flow.Tuple))
+	f.Add(held{flow.Tuple, flow.ID}.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		tuple, rest, err := parseTuple(b)
-		if err == nil && string(appendTuple(nil, tuple))+string(rest) != string(b) {
-			t.Errorf("%x is read as %v and %x", b, tuple, rest)
+		h, rest, err := parseHeld(b)
+		if err == nil && string(h.append(nil))+string(rest) != string(b) {
+			t.Errorf("%x is read as %v and %x", b, h, rest)
 		}
 	})
 }

@@ -203,6 +203,7 @@ type edgeStep struct {
 	Key    edgeFlowKey
 	Socket [8]uint8
 	Peer   [16]uint8
+	Birth  [8]uint8
 	Verb   uint8
 	Slot   uint8
 	Pad    [2]uint8

@@ -70,9 +70,10 @@ type Flow struct {
 	LastSeen  uint64 // CLOCK_MONOTONIC, ns
 
 	Tuple   Tuple
-	Stable  netip.Addr  // docs/protocol.md §3.3: at a client the address of the attempt that was answered
-	Locator sid.Locator // of ours, from which it sends
-	Uplink  int         // the interface of the locator; 0: retired, it leaves by the one at hand
+	Birth   sid.SocketID // its first one: what tells it from a later flow of the same tuple
+	Stable  netip.Addr   // docs/protocol.md §3.3: at a client the address of the attempt that was answered
+	Locator sid.Locator  // of ours, from which it sends
+	Uplink  int          // the interface of the locator; 0: retired, it leaves by the one at hand
 }
 
 // Flows calls f for each flow until it returns false. Half-open ones are not among them.
@@ -207,6 +208,7 @@ func (e *Edge) sender(key *edgeFlowKey, out *edgeEgressFlow, slots *[8]edgeSlot)
 		State:    State(out.State),
 		LastSeen: out.Seen,
 		Tuple:    t,
+		Birth:    sid.SocketID(binary.BigEndian.Uint64(out.Birth[:])),
 		Stable:   netip.AddrFrom16(out.Stable),
 	}
 	if f.Role == Server {

@@ -68,6 +68,7 @@ func (v Verb) String() string {
 type Step struct {
 	Verb        Verb
 	Flow        Tuple
+	Birth       sid.SocketID // of the flow that is meant: a later one of the same tuple is left alone; 0: any
 	Local, Peer Addr
 }
 
@@ -136,7 +137,8 @@ type steerContext struct {
 const noSlot = 0xff
 
 func (s *Step) raw(slots *[8]edgeSlot) edgeStep {
-	r := edgeStep{Key: s.Flow.key(), Verb: uint8(s.Verb), Slot: noSlot, Socket: half(uint64(s.Local.Socket)), Result: -int32(unix.EIO)}
+	r := edgeStep{Key: s.Flow.key(), Verb: uint8(s.Verb), Slot: noSlot, Socket: half(uint64(s.Local.Socket)),
+		Birth: half(uint64(s.Birth)), Result: -int32(unix.EIO)}
 	if s.Verb == Unbind && s.Local.Socket == 0 {
 		var random [8]byte
 		rand.Read(random[:]) // never fails

@@ -14,6 +14,7 @@
 #define EINVAL 22
 #define ENOSPC 28
 #define EALREADY 114
+#define ESTALE 116
 
 /* entry_of finds one of the flow's socketIDs. */
 static __always_inline struct ingress_flow *entry_of(const struct egress_flow *out, __u64 id)
@@ -250,6 +251,8 @@ static __always_inline int apply(struct step *s)
 
 	if (!out)
 		return s->verb == VERB_FORGET || s->verb == VERB_DROP ? 0 : -ENOENT;
+	if (*(__u64 *)s->birth && *(__u64 *)s->birth != *(__u64 *)out->birth)
+		return -ESTALE;
 	switch (s->verb) {
 	case VERB_ACCEPT:
 		return accept_as(out, s, out->state == STATE_BINDING ? STATE_BOUND : out->state);

@@ -124,12 +124,13 @@ struct step {
 	struct flow_key key;
 	__u8  socket[8];
 	__u8  peer[16];
+	__u8  birth[8];   /* of the flow that is meant; zero: of any */
 	__u8  verb;
 	__u8  slot;       /* of the local address; NO_SLOT: as before */
 	__u8  pad[2];
 	__s32 result;     /* 0 or a negative errno */
 };
-_Static_assert(sizeof(struct step) == 72, "ABI");
+_Static_assert(sizeof(struct step) == 80, "ABI");
 
 #define MAX_STEPS 256 /* of one run */
 
