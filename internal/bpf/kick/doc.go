@@ -7,4 +7,7 @@
 // is in flight because the host itself had no route: the kernel then waits in the timer of zero-window
 // probes, and a duplicate acknowledgement makes it send what is queued. Both packets are made here, go to
 // the local socket by the loopback and never leave the host.
+//
+// A few connections are looked at one by one, 20 µs each; of many, a pass over the kernel's table tells, which the
+// whole machine shares: milliseconds.
 package kick

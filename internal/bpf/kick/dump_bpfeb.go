@@ -64,6 +64,8 @@ type dumpRecord struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	dumpMapFound        = "found"
+	dumpProgOneSocket   = "one_socket"
 	dumpProgTcpSockets  = "tcp_sockets"
 	dumpVarUnusedRecord = "unused_record"
 )
@@ -110,6 +112,7 @@ type dumpSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type dumpProgramSpecs struct {
+	OneSocket  *ebpf.ProgramSpec `ebpf:"one_socket"`
 	TcpSockets *ebpf.ProgramSpec `ebpf:"tcp_sockets"`
 }
 
@@ -117,6 +120,7 @@ type dumpProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type dumpMapSpecs struct {
+	Found *ebpf.MapSpec `ebpf:"found"`
 }
 
 // dumpVariableSpecs contains global variables before they are loaded into the kernel.
@@ -146,10 +150,13 @@ func (o *dumpObjects) Close() error {
 //
 // It can be passed to loadDumpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type dumpMaps struct {
+	Found *ebpf.Map `ebpf:"found"`
 }
 
 func (m *dumpMaps) Close() error {
-	return _DumpClose()
+	return _DumpClose(
+		m.Found,
+	)
 }
 
 // dumpVariables contains all global variables after they have been loaded into the kernel.
@@ -163,11 +170,13 @@ type dumpVariables struct {
 //
 // It can be passed to loadDumpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type dumpPrograms struct {
+	OneSocket  *ebpf.Program `ebpf:"one_socket"`
 	TcpSockets *ebpf.Program `ebpf:"tcp_sockets"`
 }
 
 func (p *dumpPrograms) Close() error {
 	return _DumpClose(
+		p.OneSocket,
 		p.TcpSockets,
 	)
 }

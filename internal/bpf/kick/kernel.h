@@ -37,8 +37,30 @@ struct sock_common {
 struct timer_list {
 	unsigned long expires;
 };
+/* A spinlock where it is a word: kernels that debug their locks, or sleep in them, have another one. */
+typedef struct {
+	int counter;
+} atomic_t;
+struct qspinlock {
+	atomic_t val;
+};
+struct raw_spinlock {
+	struct qspinlock raw_lock;
+};
+struct spinlock {
+	struct raw_spinlock rlock;
+};
+typedef struct {
+	struct spinlock slock;
+	int owned;
+} socket_lock_t;
+struct sk_buff;
 struct sock {
 	struct sock_common __sk_common;
+	socket_lock_t sk_lock;
+	struct {
+		struct sk_buff *tail;
+	} sk_backlog;
 };
 struct sock___moved { /* where later kernels keep the timer */
 	struct timer_list tcp_retransmit_timer;
@@ -95,6 +117,7 @@ struct tcp_sock {
 	__u16 advmss;
 	struct rb_root out_of_order_queue;
 	__u32 write_seq;
+	__u32 segs_in;
 	__u32 rcv_nxt;
 	__u32 snd_nxt;
 	__u32 snd_una;

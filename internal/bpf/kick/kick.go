@@ -48,8 +48,6 @@ func (k *Kicker) Kick(want Set) (Result, error) { return k.KickSeen(want, func(*
 
 // KickSeen is Kick; it shows each connection as it was just before. The socket is seen's until it returns.
 func (k *Kicker) KickSeen(want Set, seen func(*Socket)) (Result, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	var r Result
 	if k.lost != nil {
 		return r, fmt.Errorf("kick: %w: %w", ErrBlind, k.lost)
@@ -71,8 +69,9 @@ func (k *Kicker) kick(s *Socket, r *Result) error {
 	default:
 		r.Waiting++
 	}
+	var packet [packetLen]byte
 	if n.refusals > 0 {
-		b := appendNoRoute(k.packet[:0], s)
+		b := appendNoRoute(packet[:0], s)
 		for range n.refusals {
 			if err := k.inject(b, s); err != nil {
 				return err
@@ -84,15 +83,13 @@ func (k *Kicker) kick(s *Socket, r *Result) error {
 		return nil
 	}
 	r.Acks++
-	return k.inject(appendAck(k.packet[:0], s), s)
+	return k.inject(appendAck(packet[:0], s), s)
 }
 
 // Reset ends the given connections (nil would be all: it is refused) as if the peer had: their programs
 // get ECONNRESET, which they know to retry on, within a millisecond. Nothing is sent to the network.
 // A connection that moves on while it is read survives; State shows it.
 func (k *Kicker) Reset(want Set) (Result, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	var r Result
 	if want == nil {
 		return r, fmt.Errorf("kick: reset: name the connections")
@@ -106,7 +103,8 @@ func (k *Kicker) Reset(want Set) (Result, error) {
 			return nil
 		}
 		r.Resets++
-		return k.inject(appendReset(k.packet[:0], s), s)
+		var packet [packetLen]byte
+		return k.inject(appendReset(packet[:0], s), s)
 	})
 	return r, err
 }

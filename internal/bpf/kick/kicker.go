@@ -15,16 +15,16 @@ import (
 )
 
 // A Kicker looks at the TCP connections of one network namespace and kicks them. It may be used from
-// several goroutines, one at a time.
+// several goroutines.
 type Kicker struct {
-	mu      sync.Mutex
+	one     sync.Mutex // of a look at one socket
+	mu      sync.Mutex // of a pass over all, which is long, and of records
 	netns   *os.File
 	objects dumpObjects
 	iter    *link.Iter // nil where the kernel has none
 	lost    error
 	raw     int // raw socket towards local sockets
 	records []dumpRecord
-	packet  [packetLen]byte
 }
 
 // Open makes a Kicker for the calling thread's network namespace. It needs root. Where the kernel cannot
@@ -83,6 +83,8 @@ var ErrBlind = errors.New("this kernel does not tell TCP sequence numbers")
 
 // Close ends the Kicker; connections are not touched.
 func (k *Kicker) Close() error {
+	k.one.Lock()
+	defer k.one.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var err error
@@ -94,7 +96,9 @@ func (k *Kicker) Close() error {
 		unix.Close(k.raw)
 		k.raw = -1
 	}
-	return errors.Join(err, k.objects.Close(), k.netns.Close())
+	err = errors.Join(err, k.objects.Close(), k.netns.Close())
+	k.objects = dumpObjects{}
+	return err
 }
 
 // inside runs f in the Kicker's namespace: an iterator shows that of the thread which opens it.

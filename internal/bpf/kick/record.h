@@ -62,4 +62,9 @@ struct record {
 };
 _Static_assert(sizeof(struct record) == 192, "ABI");
 
+/* What one_socket returns. */
+#define ONE_NONE  0 /* no connection of that name that is not bound to a device */
+#define ONE_FOUND 1 /* it stands in the map */
+#define ONE_BUSY  2 /* it is at work, or this kernel does not tell */
+
 #endif

@@ -32,20 +32,32 @@ func (s Set) has(t Tuple) bool {
 func (k *Kicker) State(tuples ...Tuple) ([]Socket, error) { return k.Snapshot(SetOf(tuples...)) }
 
 // Snapshot returns the namespace's IPv6 TCP sockets that want names: no listeners, half-open connections
-// or TIME_WAIT. One pass over all sockets of the namespace, each read under its lock.
+// or TIME_WAIT. A few are looked at one by one, each as it stands still; for many, and for what is not found like
+// that, one pass visits all sockets of the machine, and reads those of the namespace under their locks.
 func (k *Kicker) Snapshot(want Set) (all []Socket, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	err = k.each(want, func(s *Socket) error { all = append(all, *s); return nil })
 	return all, err
 }
 
-// each calls f with the wanted sockets, after the pass over all of them has ended. The socket is f's only
-// until it returns.
+// each calls f with the wanted sockets. The socket is f's only until it returns.
 func (k *Kicker) each(want Set, f func(*Socket) error) error {
 	if k.lost != nil {
 		return k.inside(func() error { return eachDiag(want, f) })
 	}
+	if want != nil && len(want) <= few {
+		rest, err := k.eachOne(want, f)
+		if err != nil || len(rest) == 0 {
+			return err
+		}
+		want = rest
+	}
+	return k.pass(want, f)
+}
+
+// pass is each by a pass over all sockets; f is called after it.
+func (k *Kicker) pass(want Set, f func(*Socket) error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	n, err := k.read()
 	if err != nil || n == 0 {
 		return err
@@ -69,7 +81,7 @@ const recordLen = int(unsafe.Sizeof(dumpRecord{}))
 // read fills k.records and tells how many there are.
 func (k *Kicker) read() (n int, err error) {
 	if k.iter == nil {
-		return 0, errors.New("kick: closed")
+		return 0, errClosed
 	}
 	var pass io.ReadCloser
 	err = k.inside(func() error { pass, err = k.iter.Open(); return err })

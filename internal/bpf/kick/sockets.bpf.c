@@ -1,8 +1,8 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Writes one record for each IPv6 TCP socket of the namespace in which the iterator was opened. The
- * kernel holds the socket's lock meanwhile, so that a record fits together. */
+/* tcp_sockets writes one record for each IPv6 TCP socket of the namespace in which the iterator was opened. The
+ * kernel holds the socket's lock meanwhile, so that a record fits together. one_socket writes that of one. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -114,6 +114,17 @@ static __always_inline void name(struct record *r, struct sock_common *skc)
 	r->cookie = skc->skc_cookie.counter;
 }
 
+/* fill writes all of an empty record. */
+static __always_inline void fill(struct record *r, struct sock_common *skc, struct tcp_sock *tp)
+{
+	name(r, skc);
+	timer(r, &tp->inet_conn);
+	sequence(r, tp);
+	options(r, tp);
+	path(r, tp);
+	flags(r, tp);
+}
+
 SEC("iter/tcp")
 int tcp_sockets(struct bpf_iter__tcp *ctx)
 {
@@ -126,14 +137,70 @@ int tcp_sockets(struct bpf_iter__tcp *ctx)
 	tp = (struct tcp_sock *)bpf_skc_to_tcp_sock(skc);
 	if (!tp) /* half open, or in TIME_WAIT */
 		return 0;
-	name(&r, skc);
-	timer(&r, &tp->inet_conn);
-	sequence(&r, tp);
-	options(&r, tp);
-	path(&r, tp);
-	flags(&r, tp);
+	fill(&r, skc, tp);
 	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
 	return 0;
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct record);
+} found SEC(".maps");
+
+/* at_rest: nobody has the socket's lock, and no packet waits for who has. */
+static __always_inline int at_rest(struct sock *sk)
+{
+	if (!bpf_core_field_exists(sk->sk_lock.slock.rlock.raw_lock.val.counter))
+		return 0;
+	return !sk->sk_lock.owned && !sk->sk_lock.slock.rlock.raw_lock.val.counter && !sk->sk_backlog.tail;
+}
+
+/*
+ * look fills the record of a socket whose lock a program of this kind cannot take: one that was at rest before and
+ * after, and that took and was given nothing meanwhile, fits together all the same.
+ */
+static __always_inline int look(struct record *r, struct tcp_sock *tp)
+{
+	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+	__u32 segments = tp->segs_in;
+
+	if (!at_rest(sk))
+		return ONE_BUSY;
+	barrier();
+	__builtin_memset(r, 0, sizeof(*r));
+	fill(r, &sk->__sk_common, tp);
+	barrier();
+	if (!at_rest(sk) || tp->segs_in != segments || tp->write_seq != r->write_seq || tp->snd_nxt != r->snd_nxt)
+		return ONE_BUSY;
+	return ONE_FOUND;
+}
+
+#define TUPLE_AT 14 /* behind an Ethernet header, which a run wants */
+
+/* one_socket is run with the tuple as the socket's peer would send: in the namespace of whoever runs it. */
+SEC("tc")
+int one_socket(struct __sk_buff *skb)
+{
+	struct bpf_sock_tuple t = {};
+	int verdict = ONE_NONE;
+	struct record *r;
+	struct tcp_sock *tp;
+	struct bpf_sock *sk;
+	__u32 zero = 0;
+
+	r = bpf_map_lookup_elem(&found, &zero);
+	if (!r || bpf_skb_load_bytes(skb, TUPLE_AT, &t.ipv6, sizeof(t.ipv6)))
+		return ONE_NONE;
+	sk = bpf_skc_lookup_tcp(skb, &t, sizeof(t.ipv6), BPF_F_CURRENT_NETNS, 0);
+	if (!sk)
+		return ONE_NONE;
+	tp = (struct tcp_sock *)bpf_skc_to_tcp_sock(sk);
+	if (tp && sk->state != TCP_LISTEN_ST)
+		verdict = look(r, tp);
+	bpf_sk_release(sk);
+	return verdict;
 }
 
 char __license[] SEC("license") = "Dual BSD/GPL";

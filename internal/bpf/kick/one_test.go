@@ -1,0 +1,107 @@
+package kick
+
+import (
+	"io"
+	"testing"
+)
+
+// A look at one socket and a pass over all tell the same of a connection that stands still.
+func TestALookTellsWhatAPassTells(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	exchange(t, c.mover, c.other, "hello")
+	exchange(t, c.other, c.mover, "hello you")
+	k := openIn(t, w.mover)
+	var passed Socket
+	err := k.pass(SetOf(tupleOf(c.mover)), func(s *Socket) error { passed = *s; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked, ok, err := k.Look(tupleOf(c.mover))
+	if err != nil || !ok {
+		t.Fatalf("look: %v %v", ok, err)
+	}
+	if passed.SndUna == 0 || passed.Tuple != tupleOf(c.mover) {
+		t.Fatalf("the pass told %+v", passed)
+	}
+	passed.At, passed.Due = looked.At, looked.Due // the clock goes on
+	if passed != looked {
+		t.Errorf("the pass told\n%+v\nthe look\n%+v", passed, looked)
+	}
+}
+
+func TestALookFindsNoListenerAndNoStranger(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	k := openIn(t, w.other)
+	there := tupleOf(c.other)
+	stranger := Tuple{Local: there.Local, Peer: tupleOf(w.connect().mover).Local}
+	nobody := Tuple{Local: there.Local, Peer: there.Local} // the listener answers for it
+	for what, want := range map[Tuple]bool{there: true, stranger: false, nobody: false} {
+		if s, ok, err := k.Look(what); ok != want || err != nil {
+			t.Errorf("look at %v: %+v %v %v, want %v", what, s, ok, err, want)
+		}
+	}
+	if all, err := k.State(there, stranger); len(all) != 1 || err != nil {
+		t.Errorf("state of two, one of which is there: %d sockets, %v", len(all), err)
+	}
+}
+
+// What a look may not tell, because the socket was at work, State tells all the same.
+func TestABusySocketIsReadByThePass(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	k := openIn(t, w.mover)
+	go io.Copy(io.Discard, c.other) //nolint:errcheck // ends with the connection
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for b := make([]byte, 1<<16); ; {
+			select {
+			case <-stop:
+				return
+			default:
+				c.mover.Write(b) //nolint:errcheck // it is for the lock
+			}
+		}
+	}()
+	for range 200 {
+		if all, err := k.State(tupleOf(c.mover)); len(all) != 1 || err != nil {
+			t.Fatalf("%d sockets, %v", len(all), err)
+		}
+	}
+	close(stop)
+	<-done
+}
+
+func TestALookAtAClosedKickerFails(t *testing.T) {
+	w := newWorld(t)
+	k := openIn(t, w.mover)
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := k.Look(Tuple{}); err == nil {
+		t.Error("a closed one looked")
+	}
+}
+
+// BenchmarkLook and BenchmarkPass are why a few are looked at one by one.
+func BenchmarkLook(b *testing.B) {
+	w := newWorld(b)
+	c, k := w.connect(), openIn(b, w.mover)
+	for b.Loop() {
+		if _, ok, err := k.Look(tupleOf(c.mover)); !ok || err != nil {
+			b.Fatal(ok, err)
+		}
+	}
+}
+
+func BenchmarkPass(b *testing.B) {
+	w := newWorld(b)
+	c, k := w.connect(), openIn(b, w.mover)
+	for b.Loop() {
+		if err := k.pass(SetOf(tupleOf(c.mover)), func(*Socket) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
