@@ -21,6 +21,7 @@ type Config struct {
 	Keep       bool     // leave the data path in place at the end, for an upgrade
 	ResolvConf string   // whose servers answer for other domains; empty: nobody does
 	DNS        []string // addresses to answer DNS on
+	Journal    string   // file for each decision about a flow that moves or fails over, a line of JSON each; empty: none
 }
 
 // Defaults for what a Config leaves empty.

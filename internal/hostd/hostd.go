@@ -18,6 +18,7 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
 	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/internal/bpf/sockets"
+	"scaffold.dev/scaffold/internal/core/session"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -56,6 +57,7 @@ type daemon struct {
 	names    *names
 	serving  *registry
 	sessions mobility
+	journal  func(session.Entry) // nil without one
 	refusals *host.Refusals
 	load     loadMeter
 	readers  chan struct{} // closed when the goroutine that reads the hooks has ended
@@ -92,6 +94,9 @@ func (d *daemon) start(ctx context.Context) (err error) {
 		return err
 	}
 	if d.netns, err = netnsInode(); err != nil {
+		return err
+	}
+	if err := d.openJournal(); err != nil {
 		return err
 	}
 	d.bootID = bootID()

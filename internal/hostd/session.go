@@ -82,7 +82,7 @@ func (s *sessions) edgeOpened(e *host.Edge) {
 
 func (s *sessions) open(now time.Time, e dataPath) {
 	s.edge = e
-	cfg := session.Config{Space: e.Space(), NewID: newSocketID}
+	cfg := session.Config{Space: e.Space(), NewID: newSocketID, Journal: s.d.journal}
 	rand.Read(cfg.Secret[:])
 	s.engine = session.New(cfg)
 	s.held, s.byTuple = map[session.Key]held{}, map[host.Tuple]session.Key{}

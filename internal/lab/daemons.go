@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,7 +38,15 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 	for _, p := range n.Ports {
 		argv = append(argv, "--uplink", p.Dev)
 	}
+	if l.File.Network.Journal {
+		argv = append(argv, "--journal", l.Journal(n.Name))
+	}
 	return argv
+}
+
+// Journal is the file of a host's decisions, where the lab file asks for them.
+func (l *Lab) Journal(host string) string {
+	return filepath.Join(l.ProgramDir(host, "state"), "journal.jsonl")
 }
 
 func (l *Lab) routerArgv(n *PlanNode) []string {

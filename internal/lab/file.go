@@ -39,6 +39,8 @@ type Network struct {
 	Domain string // DNS domain of the services
 	Space  sid.Space
 	Trust  string // "open", "keys": hosts prove who they are; "" as the controller has it
+	// Journal makes hosts write down each decision about a flow that moves or fails over.
+	Journal bool
 }
 
 // A Node is one namespace.

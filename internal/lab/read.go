@@ -97,6 +97,7 @@ func (r *reader) network(net *Network, n *yaml.Node) {
 	r.object(n, "network", fields{
 		"domain":     func(n *yaml.Node) { net.Domain = r.domain(n) },
 		"trust":      func(n *yaml.Node) { net.Trust = r.oneOf(n, "trust", "open", "keys") },
+		"journal":    func(n *yaml.Node) { net.Journal = r.boolean(n, "journal") },
 		"services":   func(n *yaml.Node) { net.Space.Services = r.prefix(n, "services") },
 		"as":         func(n *yaml.Node) { net.Space.AS = r.prefix(n, "as") },
 		"identities": func(n *yaml.Node) { net.Space.Identities = r.prefix(n, "identities") },

@@ -11,7 +11,7 @@ import (
 // layers lists the packages by level, the lowest first. A package imports only from levels below its
 // own, or from its own family (the same entry).
 var layers = [][]string{
-	{"sid", "examples"},
+	{"sid", "examples", "model"},
 	{"wire"},
 	{"internal/core", "internal/ofp", "internal/api", "internal/obs"},
 	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/ofconn", "internal/plot"},

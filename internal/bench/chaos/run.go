@@ -43,6 +43,9 @@ func Run(ctx context.Context, r *bench.Rig, w World, o Options, tell func(format
 	start := time.Now()
 	var done []Happening
 	for i, b := range Schedule(w, o) {
+		if time.Since(start) >= o.Duration {
+			break // looks took longer than planned
+		}
 		if ctx.Err() != nil {
 			return res, errors.Join(ctx.Err(), s.recall())
 		}

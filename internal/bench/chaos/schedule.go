@@ -34,9 +34,9 @@ type schedule struct {
 // Options say what may be drawn.
 type Options struct {
 	Seed     uint64
-	Duration time.Duration
-	Moves    bool     // hosts move, servers shed
-	Only     []string // kinds of trouble; nil: all
+	Duration time.Duration // nothing begins after it
+	Moves    bool          // hosts move, servers shed
+	Only     []string      // kinds of trouble; nil: all
 }
 
 // Kinds are the names of all kinds of trouble.

@@ -43,14 +43,14 @@ func (w *world) expectNothing(t fatal, what string, h *host, d datagram) {
 // seen is a world in which both ends have moved, with all that an eavesdropper on the path saw.
 func seen(t fatal) (w *world, k Key, log []datagram) {
 	w, k = newFailover(t)
-	w.log = func(e event) { log = append(log, e.out...) }
+	w.tap = func(d datagram) { log = append(log, d) }
 	for range 2 {
 		w.move(w.hosts[0])
 		w.heal()
 		w.move(w.hosts[1])
 		w.heal()
 	}
-	w.log = nil
+	w.tap = nil
 	return w, k, log
 }
 
@@ -187,7 +187,7 @@ func TestLocatorsThatWereNeverCertifiedMoveNothing(t *testing.T) {
 func TestAReplayedResumeMakesNothing(t *testing.T) {
 	w, k := newFailover(t)
 	var log []datagram
-	w.log = func(e event) { log = append(log, e.out...) }
+	w.tap = func(d datagram) { log = append(log, d) }
 	w.died(k)
 	w.heal2()
 	w.read(w.hosts[0])

@@ -16,23 +16,31 @@ func (e *Engine) renegotiate(now time.Time, m wire.Renegotiate) {
 		return
 	}
 	for i := range m.Claims {
-		c := &m.Claims[i]
-		k := Key{c.Stable, Server}
-		if c.Server {
-			k.Role = Client
-		}
-		f := e.flows[k]
-		e.touch(f)
-		switch {
-		case f == nil:
-			e.unknown(k, m, c)
-		case f.state == Asking:
-			e.answered(now, f, key, m, c)
-		case f.state == Connecting && f.owns(c.Quote) && c.Stable == e.attempt(f, c.Quote):
-			e.met(now, f, key, m, c)
-		case f.state != Blocked:
-			e.weigh(now, f, key, m, c)
-		}
+		e.consider(now, key, m, &m.Claims[i])
+	}
+}
+
+// consider takes one of them.
+func (e *Engine) consider(now time.Time, key wire.Key, m wire.Renegotiate, c *wire.Claim) {
+	k := Key{c.Stable, Server}
+	if c.Server {
+		k.Role = Client
+	}
+	f := e.flows[k]
+	if e.cfg.Journal != nil {
+		in := saidClaim(m.Kind, *c)
+		defer e.finish(f, e.begin(f, in.Kind, &in))
+	}
+	e.touch(f)
+	switch {
+	case f == nil:
+		e.unknown(k, m, c)
+	case f.state == Asking:
+		e.answered(now, f, key, m, c)
+	case f.state == Connecting && f.owns(c.Quote) && c.Stable == e.attempt(f, c.Quote):
+		e.met(now, f, key, m, c)
+	case f.state != Blocked:
+		e.weigh(now, f, key, m, c)
 	}
 }
 

@@ -19,6 +19,8 @@ type Config struct {
 	Secret [32]byte // random; what socketIDs of flows that we do not hold yet are made with
 	Trust  Trust    // nil: the network is open, and no flow continues at another instance
 	Times  Times    // the zero value means DefaultTimes
+	// Journal hears of each decision about a flow that has a peer; nil: nobody asks.
+	Journal func(Entry)
 }
 
 // Times are the protocol's durations and counts, docs/protocol.md §6.3.
@@ -46,6 +48,7 @@ type Engine struct {
 	open     int // flows that wait for an answer to a claim
 	out      outbox
 	here     netip.Addr // where the message at hand arrived
+	entry    *Entry     // of the journal, while it is made
 	counters map[string]uint64
 }
 

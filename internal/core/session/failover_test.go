@@ -46,12 +46,12 @@ func (w *world) read(h *host) {
 		h.Continue(w.now, k, wire.Transport{ClientPort: 1, ServerPort: 80, SndUna: 7, RcvNxt: 9})
 	}
 	h.blocked = nil
-	w.collect(h, event{host: h, what: "continue"})
+	w.collect(h)
 }
 
 func (w *world) died(k Key) {
 	w.hosts[1].Fail(w.now, wire.ProcessDied, Key{k.Stable, Server})
-	w.collect(w.hosts[1], event{host: w.hosts[1], what: "died"})
+	w.collect(w.hosts[1])
 }
 
 func TestAnotherInstanceGoesOn(t *testing.T) {
@@ -110,7 +110,7 @@ func settleFailover(w *world) {
 			for k := range h.flows {
 				h.Suspect(w.now, k)
 			}
-			w.collect(h, event{host: h, what: "suspect"})
+			w.collect(h)
 		}
 	}
 	w.heal()
@@ -197,7 +197,7 @@ func TestARoutersFailIsConfirmedByProbes(t *testing.T) {
 			copy(quote[24:], dst[:])
 			w.hosts[0].Handle(w.now, k.Stable, f.Local.IP(), wire.Fail{Reason: wire.HostGone, Quote: quote})
 		}
-		w.collect(w.hosts[0], event{host: w.hosts[0], what: "hint"})
+		w.collect(w.hosts[0])
 		start := w.now
 		if !there {
 			w.owner[w.hosts[1].at] = nil

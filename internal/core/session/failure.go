@@ -9,6 +9,7 @@ import (
 
 // fire does what the state's timer is for.
 func (e *Engine) fire(now time.Time, f *flow) {
+	defer e.finish(f, e.begin(f, "timer", nil))
 	t := &e.cfg.Times
 	switch {
 	case f.state == Blocked:
@@ -87,30 +88,39 @@ func (e *Engine) flowFail(now time.Time, m wire.FlowFail) {
 		return
 	}
 	for _, x := range m.Flows {
-		k := Key{x.Stable, Server}
-		if x.Server {
-			k.Role = Client
+		e.failed(now, key, m, x)
+	}
+}
+
+// failed takes it for one flow.
+func (e *Engine) failed(now time.Time, key wire.Key, m wire.FlowFail, x wire.Failed) {
+	k := Key{x.Stable, Server}
+	if x.Server {
+		k.Role = Client
+	}
+	f := e.flows[k]
+	if f == nil {
+		f = e.bySocket[x.Socket]
+	}
+	if e.cfg.Journal != nil {
+		in := saidFailed(x)
+		defer e.finish(f, e.begin(f, in.Kind, &in))
+	}
+	switch {
+	case f == nil || f.Local.Socket != x.Socket:
+		e.count("late_fail")
+	case f.state == Asking:
+		if f.asked%retries != 0 {
+			e.ask(now, f) // an instance that cannot: try another one at once, all again in a while
 		}
-		f := e.flows[k]
-		if f == nil {
-			f = e.bySocket[x.Socket]
-		}
-		switch {
-		case f == nil || f.Local.Socket != x.Socket:
-			e.count("late_fail")
-		case f.state == Asking:
-			if f.asked%retries != 0 {
-				e.ask(now, f) // an instance that cannot: try another one at once, all again in a while
-			}
-		case f.Peer.Socket != x.Quote || f.state == Blocked || f.state == Connecting:
-			e.count("late_fail")
-		case !e.trusts(f, key, m.Locator):
-			e.count("other_key")
-		case f.state == Confirming:
-			e.askAnew(now, f)
-		default:
-			e.lost(now, f, m.Reason)
-		}
+	case f.Peer.Socket != x.Quote || f.state == Blocked || f.state == Connecting:
+		e.count("late_fail")
+	case !e.trusts(f, key, m.Locator):
+		e.count("other_key")
+	case f.state == Confirming:
+		e.askAnew(now, f)
+	default:
+		e.lost(now, f, m.Reason)
 	}
 }
 

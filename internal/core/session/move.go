@@ -36,6 +36,7 @@ func (e *Engine) MoveFlow(now time.Time, k Key, to sid.Locator) {
 }
 
 func (e *Engine) move(now time.Time, f *flow, to sid.Locator) {
+	defer e.finish(f, e.begin(f, "move", nil))
 	e.touch(f)
 	was := f.state
 	if was == Connecting {

@@ -70,7 +70,7 @@ func TestOneCopyKeepsTheFlow(t *testing.T) {
 		var left []*host
 		for _, h := range w.hosts {
 			h.Suspect(w.now, k) // who did not move since asks when its data meets silence
-			w.collect(h, event{host: h, what: "suspect"})
+			w.collect(h)
 		}
 		w.heal()
 		for _, h := range w.hosts {
@@ -102,7 +102,7 @@ func TestCloseRacesMoves(t *testing.T) {
 		w.hosts[0].Close(w.now, k)
 		w.heal()
 		w.hosts[1].Suspect(w.now, Key{k.Stable, Server})
-		w.collect(w.hosts[1], event{host: w.hosts[1], what: "suspect"})
+		w.collect(w.hosts[1])
 		w.heal()
 		if v, ok := w.hosts[1].View(Key{k.Stable, Server}); ok {
 			t.Fatalf("the server's end is %v after the client's closed: %s", v.State, w.describe())
@@ -162,7 +162,7 @@ func TestAMoveWhileConnecting(t *testing.T) {
 			w.heal2()
 		}
 		c.Established(w.now, first.IP(), r)
-		w.collect(c, event{host: c, what: "established"})
+		w.collect(c)
 		w.heal()
 		w.believe(Key{first.IP(), Client}, c, s)
 	})

@@ -110,6 +110,9 @@ func (e *Engine) batch(kind wire.Type, why wire.Reason, local, old, peer sid.Loc
 func (e *Engine) claim(kind wire.Type, f *flow) {
 	b := e.batch(kind, 0, f.Local.Locator, f.confirmed, f.Peer.Locator)
 	a := addressed[wire.Claim]{f.Local.IP(), f.Peer.IP(), f.claimed(f.Peer.Socket)}
+	if e.entry != nil {
+		e.said(saidClaim(kind, a.what))
+	}
 	if i, ok := b.touched[f.Key]; ok {
 		b.claims[i] = a
 		return
@@ -128,6 +131,9 @@ func (f *flow) claimed(quote sid.SocketID) wire.Claim {
 func (e *Engine) fail(why wire.Reason, from, to Addr, x wire.Failed) {
 	b := e.batch(wire.TypeFlowFail, why, from.Locator, 0, to.Locator)
 	b.failed = append(b.failed, addressed[wire.Failed]{from.IP(), to.IP(), x})
+	if e.entry != nil {
+		e.said(saidFailed(x))
+	}
 }
 
 // Drain returns the messages to send and the changes for the data path since the last call, in order.

@@ -36,7 +36,7 @@ func (w *world) restart(h *host, n notebook) {
 		}
 	}
 	maps.Copy(h.capable, old.capable)
-	w.collect(h, event{host: h, what: "restart"})
+	w.collect(h)
 }
 
 func TestADaemonThatIsKilledGoesOn(t *testing.T) {
@@ -127,7 +127,7 @@ func TestGoneHostsEndTheFlowsOfTheirClients(t *testing.T) {
 	other := w.connect(w.hosts[0], w.hosts[2], Flow{})
 	server := Key{w.connect(w.hosts[1], w.hosts[0], Flow{}).Stable, Server}
 	w.hosts[0].Lost(w.now, wire.HostGone, w.hosts[1].at)
-	w.collect(w.hosts[0], event{host: w.hosts[0], what: "gone"})
+	w.collect(w.hosts[0])
 	if r := w.hosts[0].resets; len(r) != 2 || r[tcp] != wire.HostGone || r[udp] != wire.HostGone {
 		t.Errorf("resets: %v", r)
 	}

@@ -24,7 +24,7 @@ type world struct {
 	pool    []datagram
 	sent    int
 	changed []string
-	log     func(event) // of engine calls, for the model
+	tap     func(datagram) // on the path: sees all that is sent
 }
 
 type fatal interface {
@@ -48,14 +48,6 @@ type datagram struct {
 	from, to netip.Addr
 	retry    uint8
 	bytes    []byte
-}
-
-// event is one engine call, as the model replays it.
-type event struct {
-	host *host
-	what string // move, timer or the message's type
-	in   *datagram
-	out  []datagram
 }
 
 var testTimes = Times{First: 20 * time.Millisecond, Most: time.Second, Tries: 1000, Grace: time.Hour, Probes: 3}
@@ -117,11 +109,11 @@ func (w *world) move(h *host) {
 	from := h.at
 	h.at = w.place(h)
 	h.Move(w.now, from, h.at)
-	w.collect(h, event{host: h, what: "move"})
+	w.collect(h)
 }
 
 // collect takes what an engine wants done.
-func (w *world) collect(h *host, ev event) {
+func (w *world) collect(h *host) {
 	changes, messages := h.Drain()
 	for _, c := range changes {
 		switch c.Kind {
@@ -137,11 +129,11 @@ func (w *world) collect(h *host, ev event) {
 	}
 	for _, m := range messages {
 		d := datagram{m.From, m.To, m.Retry, m.Message.Append(nil)}
-		w.pool, ev.out = append(w.pool, d), append(ev.out, d)
+		w.pool = append(w.pool, d)
 		w.sent++
-	}
-	if w.log != nil {
-		w.log(ev)
+		if w.tap != nil {
+			w.tap(d)
+		}
 	}
 }
 
@@ -152,7 +144,7 @@ func (w *world) deliver(d datagram) {
 	}
 	if h := w.route(&d); h != nil {
 		h.Handle(w.now, d.from, d.to, m)
-		w.collect(h, event{host: h, what: m.Type().String(), in: &d})
+		w.collect(h)
 	}
 }
 
@@ -213,7 +205,7 @@ func (w *world) tick() {
 		w.now = d
 	}
 	first.Expire(w.now)
-	w.collect(first, event{host: first, what: "timer"})
+	w.collect(first)
 }
 
 // heal delivers all that is under way in order until nobody sends any more.
@@ -294,7 +286,7 @@ func (w *world) copyOf(h *host) *host {
 		}
 	}
 	c.Move(w.now, h.at, c.at)
-	w.collect(c, event{host: c, what: "copy"})
+	w.collect(c)
 	return c
 }
 
