@@ -52,7 +52,11 @@ func (s *sessions) message(now time.Time, packet []byte) {
 	}
 	from, to := addresses(packet)
 	s.enterQuoted(m, to)
-	s.whenPoliciesKnown(s.asked(m), func() { s.handle(from, to, m) })
+	services := s.asked(m)
+	if len(services) > 0 && !s.engine.Authentic(now, m) {
+		return // the controller is not asked on a stranger's word
+	}
+	s.whenPoliciesKnown(services, func() { s.handle(from, to, m) })
 }
 
 // fewQuoted is how many flows are looked up one by one; of more, a walk finds all that go to the same peer.

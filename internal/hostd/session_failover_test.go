@@ -8,6 +8,7 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/kick"
 	"scaffold.dev/scaffold/internal/core/session"
 	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
 )
 
 // last is the last thing that the edge was told to do to a flow.
@@ -71,5 +72,24 @@ func TestAConnectionThatCannotBeCarriedOnIsReset(t *testing.T) {
 		if got := a.edge.last(tcp); got != host.Forget {
 			t.Errorf("%s: the edge was told to %v", what, got)
 		}
+	}
+}
+
+// TestTheControllerIsNotAskedOnAStrangersWord: a forged FLOW-FAIL is dropped and counted before anything is done for it.
+func TestTheControllerIsNotAskedOnAStrangersWord(t *testing.T) {
+	n := newFakeNet(t)
+	a, b := n.host(placeA), n.host(placeB)
+	n.signs(map[*fakeHost][]sid.Locator{a: {placeA}, b: {placeB}})
+	tcp, served := n.connect(a, b, 1000, sid.TCP)
+	c, s := a.edge.flows[tcp], b.edge.flows[served]
+	forged := wire.FlowFail{Locator: placeB, Reason: wire.ProcessDied,
+		Flows: []wire.Failed{{Stable: c.Stable, Server: true, Socket: c.ID, Quote: s.ID}}}
+	n.queue = append(n.queue, fakePacket{placeB.Addr(uint64(s.ID)), placeA.Addr(uint64(c.ID)), forged.Append(nil)})
+	n.run()
+	if got := a.engine.Counters()["not_authentic"]; got != 1 {
+		t.Errorf("counted %d times", got)
+	}
+	if got := a.edge.last(tcp); got != 0 {
+		t.Errorf("the edge was told to %v", got)
 	}
 }

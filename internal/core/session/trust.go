@@ -85,6 +85,15 @@ func (e *Engine) sign(m wire.Message, locators ...sid.Locator) wire.Message {
 	return e.cfg.Trust.Sign(m, locators...)
 }
 
+// Authentic reports whether a FLOW-FAIL is its sender's own, and counts one that is not.
+func (e *Engine) Authentic(now time.Time, m wire.Message) bool {
+	f, ok := m.(wire.FlowFail)
+	if ok {
+		_, ok = e.verify(now, f, f.Locator)
+	}
+	return ok
+}
+
 func (e *Engine) verify(now time.Time, m wire.Message, locators ...sid.Locator) (wire.Key, bool) {
 	if e.cfg.Trust == nil {
 		return wire.Key{}, true
