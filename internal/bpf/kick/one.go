@@ -4,13 +4,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
 
 // few is how many connections are looked at one by one: a pass visits every bucket of a table that the whole
-// machine shares, milliseconds even where there are ten connections.
+// machine shares, milliseconds even where there are ten connections. It is also how many devices are tried.
 const few = 64
 
 // What one_socket returns, as in record.h.
@@ -20,31 +22,33 @@ const (
 	oneBusy
 )
 
-// Look returns the socket of one connection, in microseconds. ok is false where only Snapshot can tell: there is
-// none, it is bound to a device, or it was at work at that moment.
-func (k *Kicker) Look(t Tuple) (s Socket, ok bool, err error) {
+// Look returns the socket of one connection, nil where there is none, in microseconds. sure is false where only
+// Snapshot can tell: the socket was at work at that moment, or this kernel does not let look.
+func (k *Kicker) Look(t Tuple) (s *Socket, sure bool, err error) {
 	if k.lost != nil {
-		return s, false, nil
+		return nil, false, nil
 	}
-	err = k.inside(func() error { s, ok, err = k.look(t); return err })
-	return s, ok, err
+	var d devices
+	err = k.inside(func() error { s, sure, err = k.look(t, &d); return err })
+	return s, sure, err
 }
 
-// eachOne calls f with those of the wanted sockets that Look finds, and returns the others.
+// eachOne calls f with those of the wanted sockets that Look finds, and returns those of which it is not sure.
 func (k *Kicker) eachOne(want Set, f func(*Socket) error) (rest Set, err error) {
 	rest = Set{}
+	var d devices
 	err = k.inside(func() error {
 		for t := range want {
-			s, ok, err := k.look(t)
-			if err != nil {
+			s, sure, err := k.look(t, &d)
+			switch {
+			case err != nil:
 				return err
-			}
-			if !ok {
+			case !sure:
 				rest[t] = struct{}{}
-				continue
-			}
-			if err := f(&s); err != nil {
-				return err
+			case s != nil:
+				if err := f(s); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -52,31 +56,91 @@ func (k *Kicker) eachOne(want Set, f func(*Socket) error) (rest Set, err error) 
 	return rest, err
 }
 
+// look runs in the Kicker's namespace. A socket that is bound to a device is found only by a packet from there.
+func (k *Kicker) look(t Tuple, d *devices) (*Socket, bool, error) {
+	s, verdict, err := k.lookFrom(t, 0)
+	if verdict != oneNone || err != nil {
+		return s, verdict == oneFound, err
+	}
+	if err := d.read(); err != nil {
+		return nil, false, err
+	}
+	for _, index := range d.all {
+		s, verdict, err := k.lookFrom(t, index)
+		if errors.Is(err, errNoDevice) {
+			continue
+		}
+		if verdict != oneNone || err != nil {
+			return s, verdict == oneFound, err
+		}
+	}
+	return nil, len(d.all) <= few, nil
+}
+
+// devices are those of the namespace, once they are asked for.
+type devices struct {
+	all   []int
+	known bool
+}
+
+func (d *devices) read() error {
+	if d.known {
+		return nil
+	}
+	links, err := net.Interfaces()
+	if err != nil {
+		return fmt.Errorf("kick: list the devices that a connection may be bound to: %w", err)
+	}
+	for _, l := range links {
+		if l.Index > loopback {
+			d.all = append(d.all, l.Index)
+		}
+	}
+	d.known = true
+	return nil
+}
+
+const loopback = 1
+
 // oneLen is an Ethernet header, the tuple, and what else a run wants of a packet.
 const oneLen = 64
 
-// look runs in the Kicker's namespace.
-func (k *Kicker) look(t Tuple) (s Socket, ok bool, err error) {
+// runContext is struct __sk_buff of linux/bpf.h as far as it is used.
+type runContext struct {
+	_       [10]uint32
+	Ifindex uint32
+	_       [37]uint32
+}
+
+var (
+	errClosed   = errors.New("kick: closed")
+	errNoDevice = errors.New("kick: the device is gone")
+)
+
+// lookFrom looks for the socket that a packet from the device would reach; 0 is the loopback.
+func (k *Kicker) lookFrom(t Tuple, index int) (*Socket, int, error) {
 	k.one.Lock()
 	defer k.one.Unlock()
 	if k.objects.OneSocket == nil {
-		return s, false, errClosed
+		return nil, oneNone, errClosed
 	}
-	verdict, err := k.objects.OneSocket.Run(&ebpf.RunOptions{Data: asked(t), Repeat: 1})
-	if err != nil {
-		return s, false, fmt.Errorf("kick: look at %v: %w", t, err)
-	}
-	if verdict != oneFound {
-		return s, false, nil
+	verdict, err := k.objects.OneSocket.Run(&ebpf.RunOptions{Data: asked(t), Context: runContext{Ifindex: uint32(index)}, Repeat: 1})
+	if errors.Is(err, unix.ENODEV) {
+		return nil, oneNone, errNoDevice
 	}
 	var r dumpRecord
-	if err := k.objects.Found.Lookup(uint32(0), &r); err != nil {
-		return s, false, fmt.Errorf("kick: look at %v: %w", t, err)
+	if err == nil && verdict == oneFound {
+		err = k.objects.Found.Lookup(uint32(0), &r)
 	}
-	return r.socket(r.tuple(), jiffyOf(time.Duration(r.Now), r.Jiffies)), r.tuple() == t, nil
+	if err != nil {
+		return nil, oneNone, fmt.Errorf("kick: look at %v: %w", t, err)
+	}
+	if verdict != oneFound {
+		return nil, int(verdict), nil
+	}
+	s := r.socket(t, jiffyOf(time.Duration(r.Now), r.Jiffies))
+	return &s, oneFound, nil
 }
-
-var errClosed = errors.New("kick: closed")
 
 // asked is the packet that names a connection: its addresses and ports as in one from its peer.
 func asked(t Tuple) []byte {

@@ -63,7 +63,7 @@ struct record {
 _Static_assert(sizeof(struct record) == 192, "ABI");
 
 /* What one_socket returns. */
-#define ONE_NONE  0 /* no connection of that name that is not bound to a device */
+#define ONE_NONE  0 /* no connection of that name, or one that is bound to another device */
 #define ONE_FOUND 1 /* it stands in the map */
 #define ONE_BUSY  2 /* it is at work, or this kernel does not tell */
 
