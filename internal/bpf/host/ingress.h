@@ -200,7 +200,8 @@ static __always_inline int to_service_here(struct __sk_buff *skb, struct packet 
 		return drop(HOST_NOT_ADMITTED);
 	if (!is_peer(&src) && (p->proto != PROTO_UDP || restore_source(&src)))
 		return drop(HOST_BAD_SOURCE);
-	if (s && s->live && p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT))
+	/* Where all retries led here, to a service that is here no more, the client hears that from the daemon. */
+	if (s && (s->live || retry_of(p) >= 3) && p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT))
 		return summoned(skb, p);
 	if (!s || !may_enter(p, s)) {
 		if (p->fragment == LATER_FRAGMENT)

@@ -221,6 +221,8 @@ func TestMessagesNeverReachASocket(t *testing.T) {
 	again := udp(peerP, here.Addr(uint64(web.Suffix)), sid.Port, sid.Port, "\x01\x0a")
 	again.FlowLabel = 1
 	want(t, w.arrive(again.Bytes()), flow.SendBack, "bounced")
+	again.FlowLabel = 3 // every choice of the routers led here: the client is to hear that
+	want(t, w.arrive(again.Bytes()), flow.Tell, "message")
 }
 
 func TestTheDaemonsMessagesLeaveAsTheyAre(t *testing.T) {

@@ -185,7 +185,7 @@ func (m *Machine) toService(p *packet) {
 		m.drop("drop_not_admitted")
 	case !ok:
 		m.drop("drop_bad_source")
-	case s != nil && s.live > 0 && p.proto == sid.UDP && p.dport == sid.Port:
+	case s != nil && (s.live > 0 || p.retry() >= 3) && p.proto == sid.UDP && p.dport == sid.Port:
 		m.message(p) // an unresolved RSYN
 	case s != nil && m.mayEnter(p, s):
 		p.rewrite(src, s.upper.Addr(sid.Low(p.dst)))

@@ -12,7 +12,8 @@ const (
 	confirmTries = 6               // RACKs to one instance
 	mostAsked    = 24              // messages of one failover, then no instance can
 	askMost      = 200 * time.Millisecond
-	retries      = 4 // values of the retry count, by which routers choose
+	refusedPause = 3 * time.Millisecond // after all have refused: routers need so long to hear which instance is gone
+	retries      = 4                    // values of the retry count, by which routers choose
 )
 
 // block stops the flow: nothing that the old peer sends may arrive behind the snapshot.
@@ -62,16 +63,29 @@ func (e *Engine) ask(now time.Time, f *flow) {
 		e.reset(now, f, wire.NoInstance)
 		return
 	}
-	if f.asked == 0 {
-		f.tries, f.wait = 0, e.cfg.Times.First/2
-	}
 	m := e.resumption(f)
 	e.out.single = append(e.out.single, Outgoing{From: f.Local.IP(), To: e.cfg.Space.ServiceAddr(f.Service),
 		Retry: uint8(f.asked % retries), Message: m})
+	e.askAgain(f, now.Add(min(e.cfg.Times.First<<(f.asked/retries), askMost)))
 	f.asked++
 	e.touch(f)
-	f.wait = min(f.wait, askMost/2)
-	e.again(now, f)
+}
+
+func (e *Engine) askAgain(f *flow, at time.Time) {
+	f.timer = at
+	e.timers.add(at, f)
+}
+
+// refused: an instance that cannot. Another one is asked at once. After each has refused all are asked again in a
+// while: soon at first, since the one that is gone may have been among them more than once.
+func (e *Engine) refused(now time.Time, f *flow) {
+	if f.asked%retries != 0 {
+		e.ask(now, f)
+		return
+	}
+	if at := now.Add(refusedPause << (2 * (f.asked/retries - 1))); at.Before(f.timer) {
+		e.askAgain(f, at)
+	}
 }
 
 func (e *Engine) resumption(f *flow) wire.Message {

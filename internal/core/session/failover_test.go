@@ -3,6 +3,7 @@ package session
 import (
 	"crypto/ed25519"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -146,6 +147,51 @@ func TestNoContinueWithoutKeysOrCapableInstances(t *testing.T) {
 	settleFailover(w)
 	if w.hosts[0].resets[k] != wire.NoInstance {
 		t.Errorf("resets: %v", w.hosts[0].resets)
+	}
+}
+
+// Who refuses is asked again after a pause that grows from milliseconds: routers hear of a death at the same time as
+// the client, and choose the dead instance until then. A lost message is repeated later.
+func TestThePauseBetweenRoundsOfRefusals(t *testing.T) {
+	w, k := newFailover(t)
+	for _, h := range w.hosts {
+		h.SetCapable(web, false)
+	}
+	w.died(k)
+	w.heal2()
+	w.read(w.hosts[0])
+	f := w.hosts[0].flows[k]
+	start := w.now
+	var rounds []time.Duration
+	for f.state == Asking {
+		i := slices.IndexFunc(w.pool, func(d datagram) bool { return sid.DefaultSpace().Services.Contains(d.to) })
+		if i < 0 {
+			w.tick()
+			continue
+		}
+		d := w.pool[i]
+		if d.retry == 0 {
+			rounds = append(rounds, w.now.Sub(start))
+		}
+		w.pool = nil
+		m, err := wire.Parse(d.bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.hosts[2].Handle(w.now, d.from, w.hosts[2].at.Addr(sid.Low(d.to)), m)
+		w.collect(w.hosts[2])
+		refusal := w.pool[0]
+		w.deliver(refusal)
+		if f.asked%retries == 0 && d.retry == retries-1 {
+			w.deliver(refusal) // a copy of it does not push the next round off
+		}
+	}
+	want := []time.Duration{0, 3, 15, 63, 223, 423}
+	for i := range want {
+		want[i] *= time.Millisecond
+	}
+	if !slices.Equal(rounds, want) || w.hosts[0].resets[k] != wire.NoInstance {
+		t.Errorf("rounds at %v, want %v; resets %v", rounds, want, w.hosts[0].resets)
 	}
 }
 

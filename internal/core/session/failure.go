@@ -110,9 +110,7 @@ func (e *Engine) failed(now time.Time, key wire.Key, m wire.FlowFail, x wire.Fai
 	case f == nil || f.Local.Socket != x.Socket:
 		e.count("late_fail")
 	case f.state == Asking:
-		if f.asked%retries != 0 {
-			e.ask(now, f) // an instance that cannot: try another one at once, all again in a while
-		}
+		e.refused(now, f)
 	case f.Peer.Socket != x.Quote || f.state == Blocked || f.state == Connecting:
 		e.count("late_fail")
 	case !e.trusts(f, key, m.Locator):
