@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync"
 
 	"connectrpc.com/connect"
 
@@ -30,27 +31,52 @@ var (
 	ErrRefused = errors.New("refused")
 )
 
-// daemon is a host's daemon during one call.
+// daemon is a host's daemon as long as somebody calls it. All who do meanwhile share its connection: a program that
+// serves has one open, and need not wait for another with each Identify.
 type daemon struct {
 	http     *http.Client
 	endpoint string
 	admin    apiv1connect.AdminClient
 	local    apiv1connect.LocalClient
+	users    int // under called.mu
 }
+
+// called are the daemons that are called now, by endpoint.
+var called = struct {
+	mu  sync.Mutex
+	all map[string]*daemon
+}{all: map[string]*daemon{}}
 
 func (h *Host) endpoint() string {
 	return cmp.Or(h.Daemon, os.Getenv("SCAFFOLD_API"), DefaultDaemon)
 }
 
 func (h *Host) dial() (*daemon, error) {
-	client, base, err := api.Dial(h.endpoint())
-	if err != nil {
-		return nil, err
+	called.mu.Lock()
+	defer called.mu.Unlock()
+	at := h.endpoint()
+	d := called.all[at]
+	if d == nil {
+		client, base, err := api.Dial(at)
+		if err != nil {
+			return nil, err
+		}
+		d = &daemon{http: client, endpoint: at, admin: apiv1connect.NewAdminClient(client, base), local: apiv1connect.NewLocalClient(client, base)}
+		called.all[at] = d
 	}
-	return &daemon{client, h.endpoint(), apiv1connect.NewAdminClient(client, base), apiv1connect.NewLocalClient(client, base)}, nil
+	d.users++
+	return d, nil
 }
 
-func (d *daemon) Close() { d.http.CloseIdleConnections() }
+// Close is called once by each who dialed. The last one ends the connection.
+func (d *daemon) Close() {
+	called.mu.Lock()
+	defer called.mu.Unlock()
+	if d.users--; d.users == 0 {
+		delete(called.all, d.endpoint)
+		d.http.CloseIdleConnections()
+	}
+}
 
 // explain says what an error of a call means to a program; what is missing in a daemon that does not
 // know the call.
