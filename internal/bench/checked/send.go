@@ -24,7 +24,12 @@ func (e *end) send(stop context.Context) error {
 	buf := make([]byte, int(behind*perStep)+1)
 	tick := time.NewTicker(e.step)
 	defer tick.Stop()
-	for last, owed := agent.Now(), 0.0; ; {
+	for last, owed := agent.Now(), perStep; ; { // the first step is due now: who looks for the first byte waits for none of ours
+		n, err := e.write(buf[:int(owed)])
+		owed -= float64(n)
+		if err != nil {
+			return err
+		}
 		select {
 		case <-stop.Done():
 			return nil
@@ -32,11 +37,6 @@ func (e *end) send(stop context.Context) error {
 		}
 		now := agent.Now()
 		owed, last = min(owed+float64(now-last)/1e9*float64(e.rate), behind*perStep), now
-		n, err := e.write(buf[:int(owed)])
-		owed -= float64(n)
-		if err != nil {
-			return err
-		}
 	}
 }
 
