@@ -25,8 +25,8 @@ type sessions struct {
 	byTuple map[host.Tuple]session.Key
 
 	kernel   *transports
-	dying    []grave
-	quiet    map[host.Tuple]struct{} // of dying
+	dying    []*grave
+	quiet    map[host.Tuple]*grave // the last of dying
 	resumes  resumes
 	nudging  []session.Key
 	policies policies
@@ -88,7 +88,7 @@ func (s *sessions) open(now time.Time, e dataPath) {
 	s.held, s.byTuple = map[session.Key]held{}, map[host.Tuple]session.Key{}
 	s.resumes, s.stories = resumes{}, newStories()
 	s.compared = now
-	s.dying, s.quiet, s.journeys = nil, map[host.Tuple]struct{}{}, nil
+	s.dying, s.quiet, s.journeys = nil, map[host.Tuple]*grave{}, nil
 	s.load(now)
 	s.orphans = true
 	s.kernel.start()

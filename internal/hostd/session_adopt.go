@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/kick"
 	"scaffold.dev/scaffold/internal/core/session"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
@@ -17,8 +18,8 @@ func (s *sessions) adopt(now time.Time, c session.Change) {
 		return // the flow's next datagram makes it
 	}
 	a := host.Adoption{Flow: t, Local: host.Addr(c.Local), Peer: host.Addr(c.Peer), Transport: c.Transport}
-	if _, before := s.quiet[t]; before {
-		s.kernel.resetThen(kickTuple(t), func() { s.enterAdopted(c.Key, a) })
+	if g := s.quiet[t]; g != nil && !g.empty {
+		s.kernel.resetThen([]kick.Tuple{kickTuple(t)}, func() { s.enterAdopted(c.Key, a) })
 		return
 	}
 	s.enterAdopted(c.Key, a)

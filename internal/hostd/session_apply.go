@@ -60,10 +60,10 @@ func (s *sessions) apply(now time.Time, changes []session.Change) (again bool) {
 	for _, c := range b.adopts {
 		s.adopt(now, c)
 	}
-	s.kernel.reset(b.connections(reset))
-	s.kernel.kick(b.connections(kicked))
-	s.block(b.blocks)
+	s.end(b.connections(reset))
+	again = s.block(b.blocks) || again
 	s.nudgeAll()
+	s.kernel.kick(b.connections(kicked))
 	return again
 }
 
@@ -118,7 +118,8 @@ func (s *sessions) collect(now time.Time, b *steering, c session.Change) {
 func (s *sessions) reset(now time.Time, b *steering, h held, c session.Change) {
 	if c.Key.Role == session.Server {
 		b.add(host.Block, h, c, reset)
-		s.dying, s.quiet[h.tuple] = append(s.dying, grave{h.tuple, now.Add(quietFor)}), struct{}{}
+		g := &grave{tuple: h.tuple, until: now.Add(quietFor)}
+		s.dying, s.quiet[h.tuple] = append(s.dying, g), g
 	} else {
 		b.add(host.Forget, h, c, reset)
 	}
@@ -133,18 +134,40 @@ const quietFor = 2 * time.Second
 type grave struct {
 	tuple host.Tuple
 	until time.Time
+	empty bool // the kernel was told to end its connection
 }
 
-// bury forgets the flows whose silence is over.
+// end ends connections.
+func (s *sessions) end(list []kick.Tuple) {
+	if len(list) == 0 {
+		return
+	}
+	var graves []*grave
+	for _, t := range list {
+		if g := s.quiet[host.Tuple{Local: t.Local, Remote: t.Peer, Proto: sid.TCP}]; g != nil {
+			graves = append(graves, g)
+		}
+	}
+	s.kernel.resetThen(list, func() {
+		for _, g := range graves {
+			g.empty = true
+		}
+	})
+}
+
+// bury forgets the flows whose silence is over. One that came back and went again has a new silence.
 func (s *sessions) bury(now time.Time) {
 	var steps []host.Step
 	for len(s.dying) > 0 && !now.Before(s.dying[0].until) {
-		t := s.dying[0].tuple
-		delete(s.quiet, t)
-		if !s.alive(t) {
-			steps = append(steps, host.Step{Verb: host.Forget, Flow: t})
-		}
+		g := s.dying[0]
 		s.dying = s.dying[1:]
+		if s.quiet[g.tuple] != g {
+			continue
+		}
+		delete(s.quiet, g.tuple)
+		if !s.alive(g.tuple) {
+			steps = append(steps, host.Step{Verb: host.Forget, Flow: g.tuple})
+		}
 	}
 	if len(steps) > 0 {
 		s.edge.Steer(steps) //nolint:errcheck // what is gone is forgotten

@@ -39,11 +39,24 @@ func (s *sessions) gone(locators []sid.Locator) {
 	s.whenPoliciesKnown(unsure, func() { s.engine.Lost(time.Now(), wire.HostGone, locators...) })
 }
 
-// block reads the connections that the edge has just blocked: nothing arrives behind what is read.
-func (s *sessions) block(keys []session.Key) {
+// fewBlocked is how many connections are read at once, in the loop; of more, the kernel's whole table tells.
+const fewBlocked = 64
+
+// block reads the connections that the edge has just blocked: nothing arrives behind what is read. True: some are
+// read, and the engine has something to say.
+func (s *sessions) block(keys []session.Key) (again bool) {
 	for _, k := range keys {
-		s.kernel.read(kickTuple(s.held[k].tuple), func(c *kick.Socket) { s.resume(k, c) })
+		t := kickTuple(s.held[k].tuple)
+		if len(keys) <= fewBlocked {
+			if c, sure := s.kernel.look(t); sure {
+				s.resume(k, c)
+				again = true
+				continue
+			}
+		}
+		s.kernel.read(t, func(c *kick.Socket) { s.resume(k, c) })
 	}
+	return again
 }
 
 // resume looks for another instance for a blocked flow, if its connection can be carried on.

@@ -2,6 +2,7 @@ package hostd
 
 import (
 	"testing"
+	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/host"
@@ -91,5 +92,25 @@ func TestTheControllerIsNotAskedOnAStrangersWord(t *testing.T) {
 	}
 	if got := a.edge.last(tcp); got != 0 {
 		t.Errorf("the edge was told to %v", got)
+	}
+}
+
+// A flow that comes back while its first silence lasts and goes again is silent for the full time again.
+func TestASecondSilenceIsNotCutShortByTheFirst(t *testing.T) {
+	n := newFakeNet(t)
+	a, b := n.host(placeA), n.host(placeB)
+	_, tuple := n.connect(a, b, 1000, sid.TCP)
+	change := session.Change{Key: session.Key{Stable: tuple.Remote.Addr(), Role: session.Server}}
+	start := time.Now()
+	for i := range 2 {
+		b.reset(start.Add(time.Duration(i)*quietFor/2), &steering{}, held{tuple: tuple}, change)
+	}
+	b.bury(start.Add(quietFor))
+	if b.quiet[tuple] == nil || b.edge.last(tuple) == host.Forget {
+		t.Error("the end of the first silence ended the second")
+	}
+	b.bury(start.Add(2 * quietFor))
+	if b.quiet[tuple] != nil || b.edge.last(tuple) != host.Forget || len(b.dying) != 0 {
+		t.Errorf("the second silence did not end: %d dying", len(b.dying))
 	}
 }

@@ -10,11 +10,13 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/kick"
 )
 
-// transports is the kernel's TCP as sessions use it. A look at it passes over all sockets of the host, so
-// it happens beside the loop, in one goroutine; what is asked for while it runs makes one more look.
+// transports is the kernel's TCP as sessions use it. A look at many connections passes over all sockets of the
+// machine, so it happens beside the loop, in one goroutine; what is asked for while it runs makes one more look.
+// Silent connections are looked for in another one: nobody waits for that.
 type transports struct {
 	d    *daemon
-	busy atomic.Bool // there are flows: silent ones are looked for
+	k    *kick.Kicker // nil where there is none
+	busy atomic.Bool  // there are flows: silent ones are looked for
 	seen func(time.Time, []kick.Socket)
 	slow func([]kick.Socket)
 
@@ -24,9 +26,9 @@ type transports struct {
 	todo wanted
 }
 
-// resetThen ends a connection and then calls then in the loop.
-func (t *transports) resetThen(which kick.Tuple, then func()) {
-	t.want(func(w *wanted) { w.resets, w.after = join(w.resets, []kick.Tuple{which}), append(w.after, then) })
+// resetThen ends connections with an error and then calls then in the loop.
+func (t *transports) resetThen(list []kick.Tuple, then func()) {
+	t.want(func(w *wanted) { w.resets, w.after = join(w.resets, list), append(w.after, then) })
 }
 
 // wanted is what the next look does, in this order.
@@ -64,8 +66,22 @@ func (t *transports) start() {
 		if k.Lost() != nil {
 			t.d.log.Warn("connections will wait for their own timers after a move", "error", k.Lost())
 		}
+		t.k = k
 		go t.run(t.d.ctx, k)
+		go t.listen(t.d.ctx, k)
 	})
+}
+
+// look reads one connection at once, nil where there is none; not sure where only read can tell.
+func (t *transports) look(of kick.Tuple) (c *kick.Socket, sure bool) {
+	if t.k == nil {
+		return nil, false
+	}
+	c, sure, err := t.k.Look(of)
+	if err != nil {
+		t.d.log.Warn("cannot read a connection", "connection", of, "error", err)
+	}
+	return c, sure
 }
 
 func (t *transports) want(f func(*wanted)) {
@@ -85,13 +101,6 @@ func (t *transports) kick(list []kick.Tuple) {
 	}
 }
 
-// reset ends connections with an error.
-func (t *transports) reset(list []kick.Tuple) {
-	if len(list) > 0 {
-		t.want(func(w *wanted) { w.resets = join(w.resets, list) })
-	}
-}
-
 // read looks at one connection.
 func (t *transports) read(of kick.Tuple, then func(*kick.Socket)) {
 	t.want(func(w *wanted) { w.reads = append(w.reads, reading{of, then}) })
@@ -107,16 +116,26 @@ func join(s kick.Set, list []kick.Tuple) kick.Set {
 
 func (t *transports) run(ctx context.Context, k *kick.Kicker) {
 	defer k.Close()
-	silence := time.NewTimer(silenceEvery)
-	defer silence.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.wake:
 			t.do(k)
+		}
+	}
+}
+
+// listen looks for connections whose peer is silent.
+func (t *transports) listen(ctx context.Context, k *kick.Kicker) {
+	silence := time.NewTimer(silenceEvery)
+	defer silence.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
 		case <-silence.C:
-			silence.Reset(t.listen(k))
+			silence.Reset(t.silent(k))
 		}
 	}
 }
@@ -178,8 +197,8 @@ func (t *transports) readAll(k *kick.Kicker, reads []reading) {
 	})
 }
 
-// listen looks for connections whose peer is silent, and returns when to look again.
-func (t *transports) listen(k *kick.Kicker) time.Duration {
+// silent tells of the connections that get no acknowledgement, and returns when to look again.
+func (t *transports) silent(k *kick.Kicker) time.Duration {
 	if !t.busy.Load() || t.slow == nil {
 		return silenceEvery
 	}
