@@ -25,14 +25,15 @@ type Config struct {
 
 // Times are the protocol's durations and counts, docs/protocol.md §6.3.
 type Times struct {
-	First, Most time.Duration // until the first retransmission; what the doubling stops at
+	Claim       time.Duration // until an RSYN is repeated first: the way back to a new place is often a moment late
+	First, Most time.Duration // until other first retransmissions; what the doubling stops at
 	Tries       int           // messages without an answer, then the peer is unreachable
 	Grace       time.Duration // for what we were called before, and for the memory of ended flows
 	Probes      int           // unanswered probes in a row, then the peer is unreachable: longer than a change of networks takes
 }
 
 // DefaultTimes are those of docs/protocol.md §6.3.
-var DefaultTimes = Times{First: 20 * time.Millisecond, Most: time.Second, Tries: 30, Grace: 15 * time.Second, Probes: 15}
+var DefaultTimes = Times{Claim: 5 * time.Millisecond, First: 20 * time.Millisecond, Most: time.Second, Tries: 30, Grace: 15 * time.Second, Probes: 15}
 
 // An Engine is one host's ends of flows. It belongs to one goroutine.
 type Engine struct {
@@ -46,6 +47,7 @@ type Engine struct {
 	timers   timers
 	serial   uint64
 	open     int // flows that wait for an answer to a claim
+	leaving  int // flows that move one after the other: the peer is about to hear of all
 	out      outbox
 	here     netip.Addr // where the message at hand arrived
 	entry    *Entry     // of the journal, while it is made

@@ -12,7 +12,10 @@ import (
 
 // Move renegotiates all flows that stand at one locator of this host for another one.
 func (e *Engine) Move(now time.Time, from, to sid.Locator) {
-	for _, f := range e.sorted(func(f *flow) bool { return f.Local.Locator == from }) {
+	all := e.sorted(func(f *flow) bool { return f.Local.Locator == from })
+	e.leaving = len(all)
+	defer func() { e.leaving = 0 }()
+	for _, f := range all {
 		e.move(now, f, to)
 	}
 }

@@ -37,7 +37,11 @@ const perFlow = 40 * time.Microsecond
 
 // arm begins the retransmissions of a state.
 func (e *Engine) arm(now time.Time, f *flow) {
-	f.tries, f.wait = 0, min(e.cfg.Times.First+time.Duration(e.open)*perFlow, e.cfg.Times.Most)
+	first := e.cfg.Times.First
+	if f.state == Moving {
+		first = e.cfg.Times.Claim
+	}
+	f.tries, f.wait = 0, min(first+time.Duration(max(e.open, e.leaving))*perFlow, e.cfg.Times.Most)
 	f.timer = now.Add(f.wait)
 	e.timers.add(f.timer, f)
 }

@@ -50,7 +50,7 @@ type datagram struct {
 	bytes    []byte
 }
 
-var testTimes = Times{First: 20 * time.Millisecond, Most: time.Second, Tries: 1000, Grace: time.Hour, Probes: 3}
+var testTimes = Times{Claim: 5 * time.Millisecond, First: 20 * time.Millisecond, Most: time.Second, Tries: 1000, Grace: time.Hour, Probes: 3}
 
 func newWorld(t fatal, hosts int) *world {
 	w := &world{t: t, now: time.Unix(1e9, 0), owner: map[sid.Locator]*host{}}
@@ -115,12 +115,8 @@ func (w *world) move(h *host) {
 // collect takes what an engine wants done.
 func (w *world) collect(h *host) {
 	changes, messages := h.Drain()
-	for i := 0; i < len(changes); i++ {
-		switch c := changes[i]; c.Kind {
-		case Unanswered: // there is always somebody else
-			h.Lost(w.now, wire.Unreachable, func(f Flow) bool { return f.Key == c.Key })
-			more, sent := h.Drain()
-			changes, messages = append(changes, more...), append(messages, sent...)
+	for _, c := range changes {
+		switch c.Kind {
 		case Bind:
 			h.bound[c.Key] = c
 		case Reset, Unbind:
