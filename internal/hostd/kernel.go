@@ -31,7 +31,7 @@ const (
 type item struct {
 	name    string // for people; two of the same name are the same
 	key     string // what adding it replaces
-	present func() (bool, error)
+	present func(*kernelView) (bool, error)
 	add     func() error
 	remove  func() error
 }
@@ -58,8 +58,9 @@ func (k *kernel) want(items []item) error {
 
 // restore puts back what is missing and names it.
 func (k *kernel) restore() (missing []string, err error) {
+	var now kernelView
 	for _, i := range k.items {
-		ok, e := i.present()
+		ok, e := i.present(&now)
 		if e == nil && !ok {
 			missing = append(missing, i.name)
 			e = i.add()
@@ -87,9 +88,8 @@ func (d *daemon) items(h *home, places []place) []item {
 		localRoute(h.Space.Services),
 		localRoute(whole(identity)),
 		rule(netlink.Rule{Mark: LocalMark, Priority: table - 1}, fmt.Sprintf("rule fwmark %#x lookup %d", LocalMark, table)),
-		nowhere(h.Space.AS, identity),
-		nowhere(h.Space.Services, identity),
 	}
+	all = append(all, nowhere(h.Space, identity)...)
 	for i := range places {
 		if p := &places[i]; p.live() {
 			all = append(all,
@@ -106,8 +106,6 @@ const (
 	// metric is that of the kernel's own choice. The routes of the uplinks to the locators follow it, the
 	// preferred uplink's first: what is bound to an uplink finds its own.
 	metric = 1024
-	// last is a metric behind all others.
-	last = 1 << 20
 )
 
 func whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, 128) }
@@ -117,13 +115,6 @@ func via(p *place, dst netip.Prefix, src netip.Addr, metric int) item {
 		LinkIndex: p.Index, Dst: ipNet(dst), Gw: p.Router.AsSlice(), Src: src.AsSlice(), Priority: metric,
 		RtoMin: rtoMin, RtoMinLock: true, QuickACK: 1, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST,
 	}, fmt.Sprintf("route %v via %v dev %s src %v", dst, p.Router, p.Uplink, src))
-}
-
-// nowhere takes packets while no uplink is there: they are lost like others on their way. A program that
-// sends a datagram then would be told that the network is unreachable, and most end at that.
-func nowhere(dst netip.Prefix, src netip.Addr) item {
-	return route(netlink.Route{LinkIndex: lo, Dst: ipNet(dst), Src: src.AsSlice(), Priority: last, MTU: 1280, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_UNICAST},
-		fmt.Sprintf("route %v dev lo metric %d", dst, last))
 }
 
 func localRoute(dst netip.Prefix) item {
@@ -143,9 +134,9 @@ func address(link int, a netip.Addr, dev string) item {
 	return item{
 		name: name,
 		key:  fmt.Sprint(name, link),
-		present: func() (bool, error) {
-			all, err := netlink.AddrList(dummy, netlink.FAMILY_V6)
-			return slices.ContainsFunc(all, func(o netlink.Addr) bool { return o.IP.Equal(addr.IP) }), err
+		present: func(v *kernelView) (bool, error) {
+			all, err := v.addresses()
+			return slices.ContainsFunc(all, func(o netlink.Addr) bool { return o.LinkIndex == link && o.IP.Equal(addr.IP) }), err
 		},
 		add:    func() error { return netlink.AddrReplace(dummy, addr) },
 		remove: func() error { return netlink.AddrDel(dummy, addr) },
@@ -158,9 +149,8 @@ func route(r netlink.Route, name string) item {
 	return item{
 		name: name,
 		key:  fmt.Sprint("route ", r.Dst, r.Table, r.Priority),
-		present: func() (bool, error) {
-			filter := &netlink.Route{Table: r.Table, Dst: r.Dst}
-			all, err := netlink.RouteListFiltered(netlink.FAMILY_V6, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_DST)
+		present: func(v *kernelView) (bool, error) {
+			all, err := v.routes()
 			return slices.ContainsFunc(all, func(o netlink.Route) bool { return sameRoute(o, r) }), err
 		},
 		add:    func() error { return netlink.RouteReplace(&r) },
@@ -169,7 +159,7 @@ func route(r netlink.Route, name string) item {
 }
 
 func sameRoute(a, b netlink.Route) bool {
-	return a.LinkIndex == b.LinkIndex && a.Priority == b.Priority && a.Gw.Equal(b.Gw) && (b.Src == nil || a.Src.Equal(b.Src)) &&
+	return a.Table == b.Table && a.Dst != nil && a.Dst.String() == b.Dst.String() && a.LinkIndex == b.LinkIndex && a.Priority == b.Priority && a.Gw.Equal(b.Gw) && (b.Src == nil || a.Src.Equal(b.Src)) &&
 		a.RtoMin == b.RtoMin && a.RtoMinLock == b.RtoMinLock && a.QuickACK == b.QuickACK && a.Type == b.Type
 }
 
@@ -179,8 +169,8 @@ func rule(want netlink.Rule, name string) item {
 	return item{
 		name: name,
 		key:  name,
-		present: func() (bool, error) {
-			all, err := netlink.RuleList(netlink.FAMILY_V6)
+		present: func(v *kernelView) (bool, error) {
+			all, err := v.rules()
 			return slices.ContainsFunc(all, func(o netlink.Rule) bool {
 				return o.Table == table && o.Mark == r.Mark && o.IifName == r.IifName
 			}), err

@@ -1,6 +1,10 @@
 package hostd
 
-import "testing"
+import (
+	"errors"
+	"syscall"
+	"testing"
+)
 
 // A program that sends while the host is unplugged is not told: its datagram is lost, and it asks again.
 func TestDatagramsAreLostQuietlyWithoutAnUplink(t *testing.T) {
@@ -21,4 +25,20 @@ func TestDatagramsAreLostQuietlyWithoutAnUplink(t *testing.T) {
 		l.host.Up(t, "up0")
 		l.has(t, d, serviceBy("up0"))
 	}
+}
+
+// The kernel's TCP is told, so that it keeps what it cannot send.
+func TestConnectionsAreToldThatThereIsNoUplink(t *testing.T) {
+	l := newLink(t)
+	d := l.start(t, nil)
+	l.controller.until(t, d, "join", joins)
+	l.has(t, d, serviceBy("up0"), "iif lo ipproto udp lookup 23728", "throw fd5c::/32")
+	l.host.Down(t, "up0")
+	if c, err := l.host.Dial("tcp6", "[fd5c::1:1:2:3]:69"); !errors.Is(err, syscall.ENETUNREACH) {
+		t.Errorf("connect, unplugged: %v, %v; want ENETUNREACH", c, err)
+	}
+	l.host.Run(t, "ip", "-6", "rule", "del", "pref", "56495")
+	l.host.Run(t, "ip", "-6", "rule", "del", "pref", "56495")
+	l.host.Up(t, "up0")
+	l.has(t, d, serviceBy("up0"), "iif lo ipproto udp lookup 23728", "iif lo ipproto ipv6-icmp lookup 23728")
 }
