@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/lab"
 	"scaffold.dev/scaffold/internal/nstest"
@@ -27,8 +26,7 @@ var moving struct {
 // A mobile is that lab, as one test sees it.
 type mobile struct {
 	*network
-	name string     // of the service that talks go to
-	addr netip.Addr // of it
+	addr netip.Addr // of the service
 }
 
 // others is where each host is when it is not at the first one.
@@ -44,15 +42,14 @@ func theMobile(t *testing.T) *mobile {
 	if moving.err != nil {
 		t.Fatalf("no lab to run in: %v", moving.err)
 	}
-	n := &network{t, moving.lab, moving.admin, map[string]*nstest.NS{}}
-	t.Cleanup(n.explain)
-	return n.talkingTo("move")
-}
-
-// talkingTo is the lab with a service of its own.
-func (n *network) talkingTo(name string, policy ...*apiv1.Policy) *mobile {
-	n.t.Helper()
-	return &mobile{network: n, name: name, addr: n.create(name, policy...)}
+	m := &mobile{network: &network{t, moving.lab, moving.admin, map[string]*nstest.NS{}}}
+	t.Cleanup(m.explain)
+	s, err := m.service("move")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.addr = netip.MustParseAddr(s.Address)
+	return m
 }
 
 func bringUpFile(file, suffix string) (*lab.Lab, apiv1connect.AdminClient, error) {

@@ -18,7 +18,7 @@ func (d *daemon) order(o *apiv1.HostOrder) {
 	case *apiv1.HostOrder_RegistrationRefused:
 		d.serving.refuse(o.RegistrationRefused)
 	case *apiv1.HostOrder_Gone:
-		d.sessions.accused(accusationOf(o.Gone))
+		d.sessions.gone(locators(o.Gone))
 	case *apiv1.HostOrder_Drain:
 		d.sessions.order(o.Drain)
 	case *apiv1.HostOrder_Attached:
@@ -26,14 +26,11 @@ func (d *daemon) order(o *apiv1.HostOrder) {
 	}
 }
 
-func accusationOf(g *apiv1.LocatorsGone) (a accusation) {
+func locators(g *apiv1.LocatorsGone) (all []sid.Locator) {
 	for _, l := range g.Locators {
-		a.locators = append(a.locators, sid.Locator(l))
+		all = append(all, sid.Locator(l))
 	}
-	for _, s := range g.Services {
-		a.services = append(a.services, sid.ServiceID{SS: s.Ss, Suffix: sid.Suffix(s.Suffix)})
-	}
-	return a
+	return all
 }
 
 // policy takes the policy of a service that this host registered.

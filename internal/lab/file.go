@@ -72,7 +72,6 @@ type Service struct {
 	Datagrams string
 	DSCP      uint32
 	Failover  string
-	Patience  time.Duration
 	Drain     string
 }
 

@@ -41,6 +41,7 @@ var reasons = [...]string{
 	edgeHostReasonHOST_ELSEWHERE:      "elsewhere",
 	edgeHostReasonHOST_ADOPTED:        "adopted",
 	edgeHostReasonHOST_DIED:           "died",
+	edgeHostReasonHOST_EARLY_ERROR:    "drop_early_error",
 }
 
 // Counters is how often each thing happened since the maps were made. Names that begin with drop_ are packets

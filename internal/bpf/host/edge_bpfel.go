@@ -121,7 +121,8 @@ const (
 	edgeHostReasonHOST_ELSEWHERE      edgeHostReason = 32
 	edgeHostReasonHOST_ADOPTED        edgeHostReason = 33
 	edgeHostReasonHOST_DIED           edgeHostReason = 34
-	edgeHostReasonHOST_REASONS        edgeHostReason = 35
+	edgeHostReasonHOST_EARLY_ERROR    edgeHostReason = 35
+	edgeHostReasonHOST_REASONS        edgeHostReason = 36
 )
 
 type edgeIngressFlow struct {

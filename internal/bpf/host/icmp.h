@@ -54,6 +54,24 @@ static __noinline int rewrite_error(struct __sk_buff *skb, struct packet *p, str
 	return rewrite(skb, l2_len, p, &outer[0], &outer[1]);
 }
 
+#define EARLY_NS 1000000000ULL
+
+/*
+ * early: a router has no route to a connection's peer, which was heard within the last second. Each such error takes
+ * back one doubling of the kernel's timer (RFC 6069), so that it sends into nothing again and again, and it sends
+ * nothing within a timeout of that: not even when the peer has come elsewhere and the daemon kicks. Later the errors
+ * keep the timer from growing further. Without a daemon nobody kicks.
+ */
+static __always_inline int early(const struct packet *p, const struct ingress_flow *f)
+{
+	__u64 now;
+
+	if (p->type != ICMP6_UNREACHABLE || p->code != 0 || f->key.proto != PROTO_TCP || f->state != STATE_BOUND)
+		return 0;
+	now = bpf_ktime_get_ns();
+	return now - f->seen < EARLY_NS && daemon_reads(now);
+}
+
 /* error_in: the network or the peer says that what this flow sent did not arrive. */
 static __noinline int error_in(struct __sk_buff *skb, struct packet *p, struct ingress_flow *f)
 {
@@ -65,6 +83,8 @@ static __noinline int error_in(struct __sk_buff *skb, struct packet *p, struct i
 		return drop(HOST_UNUSABLE_ERROR);
 	if (f->state == STATE_BLOCKED)
 		return drop(HOST_BLOCKED);
+	if (early(p, f))
+		return drop(HOST_EARLY_ERROR);
 	inner[0] = outer[1] = ADDR(f->key.local);
 	inner[1] = ADDR(f->key.remote);
 	/* The peer itself goes by the name under which the socket knows it, a router by its own. */

@@ -286,6 +286,25 @@ func TestRefusalOfConnectingFlow(t *testing.T) {
 	want(t, w.arrive(quote(router, p, 1, 3, tcp(peerQ, webAddr, 1, 2, 2, 3, 4).Bytes()).Bytes()), flow.Drop, "drop_unusable_error")
 }
 
+// What makes the kernel send into nothing is kept from it, while somebody is there to kick it.
+func TestNoRouteToAPeerIsTooEarlyAtFirst(t *testing.T) {
+	w := newWorld(t)
+	p := connect(t, w, 4000, 100)
+	bind(t, w, p, peerP, 4000, 100)
+	data := w.send(tcp(vid, webAddr, 4000, 80, bpftest.ACK, 101, 901).Bytes()).Data
+	router := space.Locator(0x100).Host()
+	want(t, w.arrive(quote(router, p, 1, 0, data).Bytes()), flow.Pass, "")
+	w.tell(true)
+	want(t, w.arrive(quote(router, p, 1, 0, data).Bytes()), flow.Drop, "drop_early_error")
+	want(t, w.arrive(quote(router, p, 1, 1, data).Bytes()), flow.Pass, "")
+	want(t, w.arrive(quote(router, p, 2, 0, data).Bytes()), flow.Pass, "")
+	older(t, w.edge, flow.EarlyErrors)
+	w.idled = flow.EarlyErrors
+	want(t, w.arrive(quote(router, p, 1, 0, data).Bytes()), flow.Pass, "")
+	wantAddrs(t, w.arrive(tcp(peerP, p, 80, 4000, bpftest.ACK, 901, 101).Bytes()), webAddr, vid)
+	want(t, w.arrive(quote(router, p, 1, 0, data).Bytes()), flow.Drop, "drop_early_error")
+}
+
 func TestPacketTooBigReachesTheSocket(t *testing.T) {
 	w := newWorld(t)
 	p := connect(t, w, 4000, 100)

@@ -58,6 +58,7 @@ type entry struct {
 	peer  netip.Addr // the only source that is accepted once bound; invalid: any peer
 	state State
 	slot  int // from which an attempt to connect left
+	heard time.Time
 }
 
 // A Conn is one flow.
@@ -117,7 +118,7 @@ func (m *Machine) begin(now time.Time, p *packet, t tuple, c Conn) *Conn {
 		c.owner = p.socket
 	}
 	m.byTuple[t] = &c
-	m.enter(&c, &entry{id: c.ID, state: c.state, slot: c.slot})
+	m.enter(&c, &entry{id: c.ID, state: c.state, slot: c.slot, heard: now})
 	if c.state != Connecting {
 		c.entries[0].peer = c.peer
 	}

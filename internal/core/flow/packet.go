@@ -18,6 +18,7 @@ const (
 	fin, syn, rst, psh, ack = 0x01, 0x02, 0x04, 0x08, 0x10
 
 	unreachable, parameterProblem = 1, 4
+	noRoute                       = 0
 	noSuchPort                    = 4
 	echoRequest, echoReply        = 128, 129
 )

@@ -102,7 +102,7 @@ func (m *Machine) accept(now time.Time, c *Conn, s Step, state State) error {
 	if state == Blocked {
 		peer = netip.Addr{}
 	}
-	m.enter(c, &entry{id: socket(s.From), peer: peer, state: state, slot: m.of(sid.LocatorOf(s.From))})
+	m.enter(c, &entry{id: socket(s.From), peer: peer, state: state, slot: m.of(sid.LocatorOf(s.From)), heard: now})
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (m *Machine) unbind(now time.Time, c *Conn, s Step) error {
 	for len(c.entries) > 0 {
 		m.giveUp(now, c, 0)
 	}
-	m.enter(c, &entry{id: socket(s.From), state: Connecting, slot: m.of(sid.LocatorOf(s.From))})
+	m.enter(c, &entry{id: socket(s.From), state: Connecting, slot: m.of(sid.LocatorOf(s.From)), heard: now})
 	m.leaveAs(c, s)
 	c.peer, c.retried = c.remote, true
 	c.become(Connecting)

@@ -41,7 +41,7 @@ func (m *Machine) toFlow(now time.Time, p *packet) {
 	case e == nil:
 		m.unknown(now, p)
 	case p.isError():
-		m.errorIn(p, e)
+		m.errorIn(now, p, e)
 	case p.proto == sid.UDP && p.dport == sid.Port:
 		m.message(p)
 	case p.proto != e.proto || !m.portsFit(p, e.Conn):
@@ -161,7 +161,7 @@ func (m *Machine) stranger(p *packet) {
 }
 
 func (m *Machine) deliver(now time.Time, p *packet, c *entry) {
-	c.seen = now
+	c.seen, c.heard = now, now
 	if p.proto == sid.TCP {
 		c.finIn = c.finIn || p.flags&fin != 0
 		c.rst = c.rst || p.flags&rst != 0
