@@ -53,7 +53,7 @@ func (f *controldFlags) network(cmd *cobra.Command) {
 	set.StringVar(&f.cfg.Socket, "socket", controld.DefaultSocket, "path of the API's Unix socket")
 	set.StringVar(&f.cfg.Data, "data", controld.DefaultData, "directory of the state")
 	set.StringSliceVar(&f.cfg.Etcd, "etcd", nil, "endpoints of an etcd to keep the state in, instead of --data")
-	set.StringArrayVar(&f.create, "service", nil, "a service to create where it does not exist, NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams, dscp, failover and drain")
+	set.StringArrayVar(&f.create, "service", nil, "a service to create where it does not exist, NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams, dscp, failover, patience and drain")
 	set.StringVar(&f.cfg.Trust, "trust", controld.TrustOpen, "open: any host may join; keys: hosts prove who they are, and flows can fail over")
 	set.StringVar(&f.services, "services", d.Services.String(), "prefix of service addresses, a /32")
 	set.StringVar(&f.as, "as", d.AS.String(), "prefix of locators, a /48")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,6 +66,9 @@ func drawService(t *table, s *apiv1.Service) {
 	t.row("address", s.Address)
 	p := s.GetPolicy()
 	t.row("policy", fmt.Sprintf("failover %s, drain %s, datagrams %s", orElse(p.GetFailover(), "reset"), orElse(p.GetDrain(), "wait"), orElse(p.GetDatagrams(), "bound")))
+	if p.GetPatienceMs() != 0 {
+		t.row("patience", time.Duration(p.GetPatienceMs())*time.Millisecond)
+	}
 	t.row("ready", orElse(p.GetReady(), "when it listens"))
 	t.row("weight", fmt.Sprintf("%d where none is set", weightOf(p)))
 	if p.GetDscp() != 0 {

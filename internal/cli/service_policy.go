@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"math"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,13 +14,15 @@ import (
 
 // policyFlags are the flags of a policy; only those that were given change anything.
 type policyFlags struct {
-	flags *pflag.FlagSet
-	want  apiv1.Policy
+	flags    *pflag.FlagSet
+	want     apiv1.Policy
+	patience time.Duration
 }
 
 func addPolicy(flags *pflag.FlagSet) *policyFlags {
 	p := &policyFlags{flags: flags}
 	flags.StringVar(&p.want.Failover, "failover", "reset", "flows of an instance that is gone: reset (clients are told and may try again) or continue (another instance that can resume goes on)")
+	flags.DurationVar(&p.patience, "patience", 0, "how long a host that is cut off or unplugged is waited for before its flows turn to other instances, at most 1m")
 	flags.StringVar(&p.want.Drain, "drain", "wait", "flows of an instance that drains: wait (they end in peace) or shed (they fail over)")
 	flags.StringVar(&p.want.Ready, "ready", "", "when an instance may serve: tcp, http:/path or exec:command (default: when it listens)")
 	flags.Uint32Var(&p.want.Weight, "weight", 100, "weight of hosts that nobody gave one, 1 to 65535")
@@ -31,6 +35,7 @@ func addPolicy(flags *pflag.FlagSet) *policyFlags {
 func (p *policyFlags) apply(policy *apiv1.Policy) {
 	set := map[string]func(){
 		"failover":  func() { policy.Failover = p.want.Failover },
+		"patience":  func() { policy.PatienceMs = uint32(min(max(0, p.patience.Milliseconds()), math.MaxUint32)) },
 		"drain":     func() { policy.Drain = p.want.Drain },
 		"ready":     func() { policy.Ready = p.want.Ready },
 		"weight":    func() { policy.Weight = p.want.Weight },
@@ -46,7 +51,7 @@ func (p *policyFlags) apply(policy *apiv1.Policy) {
 
 func (p *policyFlags) given() bool {
 	n := 0
-	for _, name := range []string{"failover", "drain", "ready", "weight", "datagrams", "dscp"} {
+	for _, name := range []string{"failover", "patience", "drain", "ready", "weight", "datagrams", "dscp"} {
 		if p.flags.Changed(name) {
 			n++
 		}
@@ -60,6 +65,7 @@ func servicePolicy(a admin) *cobra.Command {
 		Short: "Change how a service is served; flags that are not given stay as they are",
 		Example: `  scaffold service policy web --ready http:/healthz
   scaffold service policy files --failover continue --drain shed
+  scaffold service policy trucks --patience 5s
   scaffold service policy voice --dscp 46`,
 		Args: cobra.ExactArgs(1),
 	}

@@ -106,7 +106,7 @@ func orElse[T comparable](v *T, value T) {
 	}
 }
 
-// ParseServiceSpec reads NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams, dscp, failover and drain.
+// ParseServiceSpec reads NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams, dscp, failover, patience and drain.
 func ParseServiceSpec(s string) (ServiceSpec, error) {
 	name, rest, _ := strings.Cut(s, ":")
 	spec := ServiceSpec{Name: name}
@@ -132,12 +132,18 @@ func (s *ServiceSpec) set(field string) error {
 		s.Policy.Drain = value
 	case "datagrams":
 		s.Policy.Datagrams = value
+	case "patience":
+		var d time.Duration
+		if d, err = time.ParseDuration(value); err != nil || d < 0 {
+			return fmt.Errorf("policy %q: want a duration such as 3s", field)
+		}
+		s.Policy.Patience = uint32(min(d.Milliseconds(), names.MaxPatience+1)) // the check refuses what is too long
 	case "weight":
 		_, err = fmt.Sscan(value, &s.Policy.Weight)
 	case "dscp":
 		_, err = fmt.Sscan(value, &s.Policy.DSCP)
 	default:
-		return fmt.Errorf("policy %q: want ready=, weight=, datagrams=, dscp=, failover= or drain=, joined by commas", field)
+		return fmt.Errorf("policy %q: want ready=, weight=, datagrams=, dscp=, failover=, patience= or drain=, joined by commas", field)
 	}
 	if err != nil {
 		return fmt.Errorf("policy %q: want a number", field)

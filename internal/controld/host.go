@@ -23,7 +23,7 @@ type host struct {
 	session  *hostSession // nil while its daemon is away
 	reported bool         // the session has told its registrations
 	failed   bool         // it did not leave by itself: listed as gone
-	mourned  bool         // hosts were told that it is gone
+	silence  *silence     // nil while it answers somewhere
 	absences uint64       // ends of streams, and times that it was gone: the lease of one does not end a later one
 	version  string
 	joined   time.Time
@@ -117,7 +117,7 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 	others, answers := n.othersOf(h, j, first)
 	h.Host = store.Host{Name: j.Name, Key: n.pinned(h, j), Identity: j.Identity, Here: true, BootID: j.BootId, Netns: j.Netns, Place: first, Others: others}
 	h.signed.note(j)
-	h.version, h.failed, h.mourned = j.Version, false, false
+	h.version, h.failed, h.silence = j.Version, false, nil
 	h.session, h.reported, h.told, h.ordered = s, false, make(map[sid.ServiceID]uint64), make(map[sid.ServiceID]string)
 	delete(n.news, h)
 	if h.wanted == nil {
@@ -186,10 +186,10 @@ func (n *network) leave(h *host, why string, failed bool) {
 			n.plan.SetLeft(p.Locator, true)
 		}
 	}
-	h.Here, h.failed, h.wanted, h.load = false, failed, nil, nil
+	h.Here, h.failed, h.wanted, h.load, h.silence = false, failed, nil, nil, nil
 	n.save(h)
 	n.event("host.leave", h.Name, because("host left", why), "locator", h.Locator.String())
 	if failed {
-		n.mourn(h)
+		n.tellGone(h, nil, h.locators()...)
 	}
 }

@@ -53,54 +53,15 @@ func (n *network) hostState(at *attachment, s plan.HostState, reason string) {
 		n.event("host.uplink", h.Name, because("host is "+s.String()+" at "+at.Router+" "+at.Port+", and reached elsewhere", reason), where...)
 	case s == plan.HostSuspect:
 		n.event("host.suspect", h.Name, because("host gets no new flows while it is suspect", reason), where...)
+		n.silent(h)
 	case lived != plan.HostGone:
 		n.event("host.gone", h.Name, because("host is gone", reason), where...)
-		n.hostGone(h)
+		n.silent(h)
+		n.lease(h)
 	}
-	if s != plan.HostGone {
-		h.mourned = false
+	if n.state(h) == plan.HostUp {
+		h.silence = nil
 	}
-}
-
-// hostGone is told that no place of a host answers. It may be on its way to another: only where others
-// serve all that it served are its peers told at once.
-func (n *network) hostGone(h *host) {
-	if n.replaceable(h) {
-		n.mourn(h)
-	}
-	n.lease(h)
-}
-
-// replaceable reports whether there is another instance of everything that the host serves.
-func (n *network) replaceable(h *host) bool {
-	for t := range h.wanted {
-		if _, exists := n.names.ByID(t.Service); exists && !n.plan.Served(t) {
-			return false
-		}
-	}
-	return true
-}
-
-// replaced looks again at the hosts that are gone, when an instance appeared.
-func (n *network) replaced() {
-	for _, h := range n.hosts {
-		if h.Here && !h.mourned && len(h.wanted) > 0 && n.state(h) == plan.HostGone && n.replaceable(h) {
-			n.mourn(h)
-		}
-	}
-}
-
-// mourn tells all hosts once that those of their flows that lead to the host have lost their peer.
-func (n *network) mourn(h *host) {
-	if h.mourned {
-		return
-	}
-	h.mourned = true
-	var locators []uint64
-	for _, p := range h.all() {
-		locators = append(locators, uint64(p.Locator))
-	}
-	n.tellGone(h, locators...)
 }
 
 // abandon says that nobody is at a locator of a host that lives on elsewhere, and that it went nowhere.
@@ -112,7 +73,7 @@ func (n *network) abandon(h *host, l sid.Locator) {
 		}
 	}
 	n.plan.SetLeft(l, true)
-	n.tellGone(h, uint64(l))
+	n.tellGone(h, nil, uint64(l))
 }
 
 // lease decides about the host in a while, unless something happens meanwhile.

@@ -106,9 +106,10 @@ func resolution(r plan.Resolution) *apiv1.Resolution {
 	return out
 }
 
-// tellGone lets all other hosts know at once that flows to a host's locators have lost their peer.
-func (n *network) tellGone(lost *host, locators ...uint64) {
-	order := &apiv1.HostOrder{Order: &apiv1.HostOrder_Gone{Gone: &apiv1.LocatorsGone{Locators: locators}}}
+// tellGone lets all other hosts know at once that flows to a host's locators may have lost their peer: those of
+// the services, of all where none is named.
+func (n *network) tellGone(lost *host, services []*apiv1.ServiceRef, locators ...uint64) {
+	order := &apiv1.HostOrder{Order: &apiv1.HostOrder_Gone{Gone: &apiv1.LocatorsGone{Locators: locators, Services: services}}}
 	for _, h := range n.hosts {
 		if h.session != nil && h != lost {
 			h.session.send(order)

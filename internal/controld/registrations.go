@@ -187,13 +187,13 @@ func (n *network) adopt(r names.Record) {
 
 func apiPolicy(p names.Policy) *apiv1.Policy {
 	return &apiv1.Policy{
-		Failover: p.Failover, Drain: p.Drain, Ready: p.Ready, Weight: p.Weight, Datagrams: p.Datagrams, Dscp: p.DSCP,
+		Failover: p.Failover, Drain: p.Drain, Ready: p.Ready, Weight: p.Weight, Datagrams: p.Datagrams, Dscp: p.DSCP, PatienceMs: p.Patience,
 	}
 }
 
 func policyFrom(p *apiv1.Policy) names.Policy {
 	return names.Policy{
 		Failover: p.GetFailover(), Drain: p.GetDrain(), Ready: strings.TrimSpace(p.GetReady()),
-		Weight: p.GetWeight(), Datagrams: p.GetDatagrams(), DSCP: p.GetDscp(),
+		Weight: p.GetWeight(), Datagrams: p.GetDatagrams(), DSCP: p.GetDscp(), Patience: p.GetPatienceMs(),
 	}
 }

@@ -2,6 +2,7 @@ package controld
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -80,4 +81,26 @@ func (n *network) hostAt(addr netip.Addr) *host {
 		return at.host
 	}
 	return nil
+}
+
+// Others tells a client's host whether a flow has anybody else to turn to.
+func (a *agentAPI) Others(ctx context.Context, req *connect.Request[apiv1.OthersRequest]) (*connect.Response[apiv1.OthersResponse], error) {
+	m, answer := req.Msg, new(apiv1.OthersResponse)
+	t := sid.Triple{Service: sid.ServiceID{SS: m.Ss, Suffix: sid.Suffix(m.Suffix)}, Proto: sid.Proto(m.Proto), Port: uint16(m.Port)}
+	settled := false
+	err := a.n.ask(ctx, func() {
+		settled = a.n.grace == nil // else many have not told yet what they serve
+		besides := ""
+		if at := a.n.places[sid.Locator(m.Besides)]; at != nil {
+			besides = at.host.Name
+		}
+		_, answer.There = a.n.plan.Takers(t, besides)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !settled:
+		return nil, connect.NewError(connect.CodeUnavailable, errors.New("the controller has just started: not all hosts have reported yet"))
+	}
+	return connect.NewResponse(answer), nil
 }

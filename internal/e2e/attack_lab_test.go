@@ -45,7 +45,7 @@ func theAttacked(t *testing.T) *mobile {
 	if attacked.err != nil {
 		t.Fatalf("no lab to run in: %v", attacked.err)
 	}
-	m := &mobile{network: &network{t, attacked.lab, attacked.admin, map[string]*nstest.NS{}}}
+	m := &mobile{name: "move", network: &network{t, attacked.lab, attacked.admin, map[string]*nstest.NS{}}}
 	t.Cleanup(m.explain)
 	s, err := m.service("move")
 	if err != nil {

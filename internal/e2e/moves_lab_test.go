@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/lab"
 	"scaffold.dev/scaffold/internal/nstest"
@@ -26,7 +27,8 @@ var moving struct {
 // A mobile is that lab, as one test sees it.
 type mobile struct {
 	*network
-	addr netip.Addr // of the service
+	name string     // of the service that talks go to
+	addr netip.Addr // of it
 }
 
 // others is where each host is when it is not at the first one.
@@ -42,14 +44,15 @@ func theMobile(t *testing.T) *mobile {
 	if moving.err != nil {
 		t.Fatalf("no lab to run in: %v", moving.err)
 	}
-	m := &mobile{network: &network{t, moving.lab, moving.admin, map[string]*nstest.NS{}}}
-	t.Cleanup(m.explain)
-	s, err := m.service("move")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.addr = netip.MustParseAddr(s.Address)
-	return m
+	n := &network{t, moving.lab, moving.admin, map[string]*nstest.NS{}}
+	t.Cleanup(n.explain)
+	return n.talkingTo("move")
+}
+
+// talkingTo is the lab with a service of its own.
+func (n *network) talkingTo(name string, policy ...*apiv1.Policy) *mobile {
+	n.t.Helper()
+	return &mobile{network: n, name: name, addr: n.create(name, policy...)}
 }
 
 func bringUpFile(file, suffix string) (*lab.Lab, apiv1connect.AdminClient, error) {

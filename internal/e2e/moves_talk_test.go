@@ -74,7 +74,7 @@ func (m *mobile) talkTCP(host string, at int) *talk {
 	m.t.Helper()
 	k := &talk{name: fmt.Sprintf("stream to %s port %d", host, at)}
 	l := m.at(host).Listen(m.t, "tcp6", port(m.addr, at))
-	m.serving("move", "tcp", at, 1)
+	m.serving(m.name, "tcp", at, 1)
 	go accept(l, func(c net.Conn) {
 		go k.speak(c, 1)
 		k.hear(c, 2, &k.up)
@@ -90,7 +90,7 @@ func (m *mobile) talkUDP(host string, at int) *talk {
 	m.t.Helper()
 	k := &talk{name: fmt.Sprintf("datagrams to %s port %d", host, at)}
 	m.serveUDP(host, port(m.addr, at))
-	m.serving("move", "udp", at, 1)
+	m.serving(m.name, "udp", at, 1)
 	k.conn = m.dial("c1", "udp6", port(m.addr, at))
 	go func() {
 		for n := uint64(0); ; n++ {

@@ -15,7 +15,7 @@ type mobility interface {
 	trusts(keys *session.Keys)            // nil in an open network
 	moved(from, to sid.Locator)           // from is lost or given up; to's uplink is ready to send
 	back(l sid.Locator)                   // the link of a locator that the host has came back
-	gone(locators []sid.Locator)          // hosts that the network gave up
+	accused(a accusation)                 // the network hears nothing of hosts
 	order(o *apiv1.DrainOrder)            // what to do with the flows of a service
 	event(e host.Event)                   // all of the edge's but refusals
 	orphaned(t sid.Triple, cookie uint64) // the last datagram socket of an instance was closed

@@ -18,7 +18,7 @@ func (d *daemon) order(o *apiv1.HostOrder) {
 	case *apiv1.HostOrder_RegistrationRefused:
 		d.serving.refuse(o.RegistrationRefused)
 	case *apiv1.HostOrder_Gone:
-		d.sessions.gone(locators(o.Gone))
+		d.sessions.accused(accusationOf(o.Gone))
 	case *apiv1.HostOrder_Drain:
 		d.sessions.order(o.Drain)
 	case *apiv1.HostOrder_Attached:
@@ -26,11 +26,14 @@ func (d *daemon) order(o *apiv1.HostOrder) {
 	}
 }
 
-func locators(g *apiv1.LocatorsGone) (all []sid.Locator) {
+func accusationOf(g *apiv1.LocatorsGone) (a accusation) {
 	for _, l := range g.Locators {
-		all = append(all, sid.Locator(l))
+		a.locators = append(a.locators, sid.Locator(l))
 	}
-	return all
+	for _, s := range g.Services {
+		a.services = append(a.services, sid.ServiceID{SS: s.Ss, Suffix: sid.Suffix(s.Suffix)})
+	}
+	return a
 }
 
 // policy takes the policy of a service that this host registered.

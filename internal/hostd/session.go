@@ -30,17 +30,22 @@ type sessions struct {
 	resumes  resumes
 	nudging  []session.Key
 	policies policies
-	stories  stories
-	journeys []*journey
-	sums     map[summary]int // not told yet
-	servers  []*server
-	capable  map[sid.ServiceID]bool
-	barren   error // why this kernel adopts no connection
-	seen     int   // changes of what this host serves
-	strays   meter
-	counters map[string]uint64
-	orphans  bool      // flows from before this daemon were not looked for yet
-	compared time.Time // with the edge; zero while that runs
+	doubts   session.Doubts
+	suspects map[sid.Locator]*suspect // at which the doubts are
+
+	questions map[question][]func(there bool) // that the controller has not answered yet
+	scouted   map[sid.ServiceID]bool          // services whose flows look for another instance
+	stories   stories
+	journeys  []*journey
+	sums      map[summary]int // not told yet
+	servers   []*server
+	capable   map[sid.ServiceID]bool
+	barren    error // why this kernel adopts no connection
+	seen      int   // changes of what this host serves
+	strays    meter
+	counters  map[string]uint64
+	orphans   bool      // flows from before this daemon were not looked for yet
+	compared  time.Time // with the edge; zero while that runs
 }
 
 // A held flow is the one of the edge that a flow of the engine is. A client's kernel gives the port of a connection
@@ -87,6 +92,8 @@ func (s *sessions) open(now time.Time, e dataPath) {
 	s.engine = session.New(cfg)
 	s.held, s.byTuple = map[session.Key]held{}, map[host.Tuple]session.Key{}
 	s.resumes, s.stories = resumes{}, newStories()
+	s.doubts, s.suspects = session.Doubts{}, map[sid.Locator]*suspect{}
+	s.questions, s.scouted = map[question][]func(bool){}, map[sid.ServiceID]bool{}
 	s.compared = now
 	s.dying, s.quiet, s.journeys = nil, map[host.Tuple]*grave{}, nil
 	s.load(now)
@@ -117,6 +124,7 @@ func (s *sessions) settle(now time.Time) {
 		s.recheckCapable()
 	}
 	s.engine.Expire(now)
+	s.convict(now)
 	s.bury(now)
 	for range 4 { // what the edge does not do may change what is decided
 		changes, messages := s.engine.Drain()
@@ -140,6 +148,9 @@ func (s *sessions) deadline() time.Time {
 	at := s.engine.Deadline()
 	if len(s.dying) > 0 && (at.IsZero() || s.dying[0].until.Before(at)) {
 		at = s.dying[0].until
+	}
+	if doubts := s.doubts.Deadline(); !doubts.IsZero() && (at.IsZero() || doubts.Before(at)) {
+		at = doubts
 	}
 	return at
 }

@@ -104,6 +104,8 @@ func (s *sessions) collect(now time.Time, b *steering, c session.Change) {
 		b.add(host.Block, h, c, leave)
 		b.blocks = append(b.blocks, c.Key)
 		s.tell(now, c.Key, "failover", "its server is given up: "+c.Reason.String())
+	case session.Unanswered:
+		s.unanswered(c)
 	case session.Unbind:
 		b.add(host.Unbind, h, c, leave)
 		s.tell(now, c.Key, "failover", "resolves anew: "+c.Reason.String())

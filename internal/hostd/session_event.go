@@ -51,6 +51,9 @@ func (s *sessions) message(now time.Time, packet []byte) {
 		return
 	}
 	from, to := addresses(packet)
+	if ack, ok := m.(wire.ProbeAck); ok && sid.Low(to) == sid.HostSuffix && s.acquit(ack.Nonce) {
+		return
+	}
 	s.enterQuoted(m, to)
 	services := s.asked(m)
 	if len(services) > 0 && !s.engine.Authentic(now, m) {

@@ -20,25 +20,6 @@ type resume struct {
 
 type resumes map[session.Key]*resume
 
-// gone hears that the network gave up hosts and that others serve what they served.
-func (s *sessions) gone(locators []sid.Locator) {
-	if s.engine == nil {
-		return
-	}
-	at := make(map[sid.Locator]bool, len(locators))
-	for _, l := range locators {
-		at[l] = true
-		s.d.log.Info("a host is gone", "locator", l)
-	}
-	var unsure []sid.ServiceID
-	for _, k := range s.enterAll(func(f host.Flow) bool {
-		return f.Role == host.Client && at[sid.LocatorOf(f.WirePeer.Addr())]
-	}) {
-		unsure = s.unsure(unsure, k)
-	}
-	s.whenPoliciesKnown(unsure, func() { s.engine.Lost(time.Now(), wire.HostGone, locators...) })
-}
-
 // fewBlocked is how many connections are read at once, in the loop; of more, the kernel's whole table tells.
 const fewBlocked = 64
 
@@ -74,6 +55,9 @@ func (s *sessions) resume(k session.Key, c *kick.Socket) {
 	}
 	s.resumes[k] = &resume{transport: t, window: c.Window(), asking: true}
 	s.engine.Continue(now, k, t)
+	if v, ok := s.engine.View(k); ok {
+		s.scout(v.Service)
+	}
 }
 
 // adoptedTuple is the flow of a client that goes on at this host, as its new socket will see it.

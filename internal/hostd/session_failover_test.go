@@ -40,9 +40,11 @@ func TestThePolicySaysWhatBecomesOfFlowsToAHostThatIsGone(t *testing.T) {
 		a.learn(webID, &apiv1.Policy{Failover: c.policy})
 		tcp, served := n.connect(a, b, 1000, sid.TCP)
 		udp, _ := n.connect(a, b, 1001, sid.UDP)
-		a.gone([]sid.Locator{placeB})
-		b.gone([]sid.Locator{placeA})
-		n.run()
+		a.cut, b.cut = true, true
+		a.accused(accusation{locators: []sid.Locator{placeB}, services: []sid.ServiceID{webID}})
+		b.accused(accusation{locators: []sid.Locator{placeA}})
+		n.ask(a)
+		n.ask(b)
 		if got := a.edge.last(tcp); got != c.want {
 			t.Errorf("%s, keys %v: the edge was told to %v, want %v", c.policy, c.keys, got, c.want)
 		}
@@ -62,8 +64,9 @@ func TestAConnectionThatCannotBeCarriedOnIsReset(t *testing.T) {
 		n.signs(map[*fakeHost][]sid.Locator{a: {placeA}, b: {placeB}})
 		a.learn(webID, &apiv1.Policy{Failover: "continue"})
 		tcp, _ := n.connect(a, b, 1000, sid.TCP)
-		a.gone([]sid.Locator{placeB})
-		n.run()
+		b.cut = true
+		a.accused(accusation{locators: []sid.Locator{placeB}})
+		n.ask(a)
 		k := a.byTuple[tcp]
 		if v, _ := a.engine.View(k); v.State != session.Blocked {
 			t.Fatalf("%s: the flow is %v, want blocked", what, v.State)

@@ -2,6 +2,7 @@ package hostd
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -47,13 +48,21 @@ func (s *sessions) mayContinue(k session.Key, p sid.Proto, id sid.ServiceID) boo
 	return s.keys != nil && k.Role == session.Client && p == sid.TCP && s.policies[id]
 }
 
-// unsure adds the service of the flow to the list when nobody has told its policy.
+// unsure adds the service of the flow to the list, once, when nobody has told its policy.
 func (s *sessions) unsure(list []sid.ServiceID, k session.Key) []sid.ServiceID {
 	v, ok := s.engine.View(k)
-	if _, known := s.policies[v.Service]; !ok || known || s.keys == nil || v.Role != session.Client || v.Proto != sid.TCP {
+	if !ok || v.Role != session.Client || v.Proto != sid.TCP {
 		return list
 	}
-	return append(list, v.Service)
+	return s.unsureOf(list, v.Service)
+}
+
+// unsureOf is unsure of a client's connections to the service.
+func (s *sessions) unsureOf(list []sid.ServiceID, id sid.ServiceID) []sid.ServiceID {
+	if _, known := s.policies[id]; known || s.keys == nil || slices.Contains(list, id) {
+		return list
+	}
+	return append(list, id)
 }
 
 // whenPoliciesKnown calls then in the loop, at once where all policies are known, else when the controller has
@@ -66,13 +75,9 @@ func (s *sessions) whenPoliciesKnown(list []sid.ServiceID, then func()) {
 	go func() {
 		ctx, cancel := context.WithTimeout(s.d.ctx, policyWait)
 		defer cancel()
-		asked := map[sid.ServiceID]bool{}
 		for _, id := range list {
-			if !asked[id] {
-				asked[id] = true
-				addr := s.edge.Space().ServiceAddr(id).String()
-				s.d.names.ask(ctx, &apiv1.ResolveRequest{Address: addr}) //nolint:errcheck // learned where it succeeds
-			}
+			addr := s.edge.Space().ServiceAddr(id).String()
+			s.d.names.ask(ctx, &apiv1.ResolveRequest{Address: addr}) //nolint:errcheck // learned where it succeeds
 		}
 		s.d.post(then)
 	}()

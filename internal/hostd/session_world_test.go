@@ -35,6 +35,7 @@ type fakeHost struct {
 	d    *daemon
 	edge *fakeEdge
 	at   sid.Locator
+	cut  bool // answers no PROBE
 }
 
 // A fakeEdge has flows and does steps to them as abi.h has it.
@@ -135,6 +136,7 @@ func (h *fakeHost) start() {
 	h.d = &daemon{log: slog.New(slog.NewTextHandler(io.Discard, nil)), inbox: make(chan func(), 1024), ctx: context.Background()}
 	h.d.control, h.d.names = newControl(h.d), &names{d: h.d, known: map[string]name{}}
 	h.d.serving = newRegistry(h.d)
+	h.d.places = []place{{Locator: h.at}}
 	h.sessions = newSessions(h.d)
 	h.d.sessions = h.sessions
 	h.sessions.kernel.once.Do(func() {}) // no kernel
@@ -187,10 +189,29 @@ func (n *fakeNet) run() {
 		queue := n.queue
 		n.queue = nil
 		for _, p := range queue {
-			if h := n.at[sid.LocatorOf(p.to)]; h != nil {
+			switch h := n.at[sid.LocatorOf(p.to)]; {
+			case h == nil:
+			case sid.Low(p.to) == sid.HostSuffix && p.payload[1] == byte(wire.TypeProbe):
+				n.kernelAnswers(h, p)
+			default:
 				h.event(host.Event{Kind: host.Message, Packet: p.packet()})
 			}
 		}
+	}
+}
+
+// kernelAnswers does what a host's edge does with a PROBE.
+func (n *fakeNet) kernelAnswers(h *fakeHost, p fakePacket) {
+	if !h.cut {
+		p.payload[1] = byte(wire.TypeProbeAck)
+		n.queue = append(n.queue, fakePacket{p.to, p.from, p.payload})
+	}
+}
+
+// ask lets the time pass in which hosts are asked whether they are there.
+func (n *fakeNet) ask(h *fakeHost) {
+	for n.run(); len(h.suspects) > 0; n.run() {
+		h.convict(h.doubts.Deadline())
 	}
 }
 

@@ -72,6 +72,7 @@ type Service struct {
 	Datagrams string
 	DSCP      uint32
 	Failover  string
+	Patience  time.Duration
 	Drain     string
 }
 

@@ -1042,12 +1042,13 @@ func (x *ServiceStory) GetEvents() []*Event {
 
 type Policy struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Failover      string                 `protobuf:"bytes,1,opt,name=failover,proto3" json:"failover,omitempty"`   // "reset" (default), "continue": at another instance that can resume; not in an open network
-	Drain         string                 `protobuf:"bytes,2,opt,name=drain,proto3" json:"drain,omitempty"`         // "wait" (default), "shed"
-	Ready         string                 `protobuf:"bytes,3,opt,name=ready,proto3" json:"ready,omitempty"`         // "" (listening is enough), "tcp", "http:/path", "exec:command"
-	Weight        uint32                 `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`      // of hosts that nobody gave one; 0 means 100
-	Datagrams     string                 `protobuf:"bytes,5,opt,name=datagrams,proto3" json:"datagrams,omitempty"` // "bound" (default), "unbound", "unset"
-	Dscp          uint32                 `protobuf:"varint,6,opt,name=dscp,proto3" json:"dscp,omitempty"`          // 0..63
+	Failover      string                 `protobuf:"bytes,1,opt,name=failover,proto3" json:"failover,omitempty"`                        // "reset" (default), "continue": at another instance that can resume; not in an open network
+	Drain         string                 `protobuf:"bytes,2,opt,name=drain,proto3" json:"drain,omitempty"`                              // "wait" (default), "shed"
+	Ready         string                 `protobuf:"bytes,3,opt,name=ready,proto3" json:"ready,omitempty"`                              // "" (listening is enough), "tcp", "http:/path", "exec:command"
+	Weight        uint32                 `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`                           // of hosts that nobody gave one; 0 means 100
+	Datagrams     string                 `protobuf:"bytes,5,opt,name=datagrams,proto3" json:"datagrams,omitempty"`                      // "bound" (default), "unbound", "unset"
+	Dscp          uint32                 `protobuf:"varint,6,opt,name=dscp,proto3" json:"dscp,omitempty"`                               // 0..63
+	PatienceMs    uint32                 `protobuf:"varint,7,opt,name=patience_ms,json=patienceMs,proto3" json:"patience_ms,omitempty"` // how long a host that does not answer is waited for before its flows turn to others
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1120,6 +1121,13 @@ func (x *Policy) GetDatagrams() string {
 func (x *Policy) GetDscp() uint32 {
 	if x != nil {
 		return x.Dscp
+	}
+	return 0
+}
+
+func (x *Policy) GetPatienceMs() uint32 {
+	if x != nil {
+		return x.PatienceMs
 	}
 	return 0
 }
@@ -2005,6 +2013,128 @@ func (x *Event) GetAttrs() map[string]string {
 	return nil
 }
 
+// Is there an instance that new flows are sent to, other than on the host at the locator? UDP and port 23727: that
+// goes on with flows of others, docs/protocol.md §6.5.
+type OthersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ss            uint32                 `protobuf:"varint,1,opt,name=ss,proto3" json:"ss,omitempty"`
+	Suffix        uint64                 `protobuf:"fixed64,2,opt,name=suffix,proto3" json:"suffix,omitempty"`
+	Proto         uint32                 `protobuf:"varint,3,opt,name=proto,proto3" json:"proto,omitempty"`
+	Port          uint32                 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`
+	Besides       uint64                 `protobuf:"fixed64,5,opt,name=besides,proto3" json:"besides,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OthersRequest) Reset() {
+	*x = OthersRequest{}
+	mi := &file_scaffold_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OthersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OthersRequest) ProtoMessage() {}
+
+func (x *OthersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OthersRequest.ProtoReflect.Descriptor instead.
+func (*OthersRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *OthersRequest) GetSs() uint32 {
+	if x != nil {
+		return x.Ss
+	}
+	return 0
+}
+
+func (x *OthersRequest) GetSuffix() uint64 {
+	if x != nil {
+		return x.Suffix
+	}
+	return 0
+}
+
+func (x *OthersRequest) GetProto() uint32 {
+	if x != nil {
+		return x.Proto
+	}
+	return 0
+}
+
+func (x *OthersRequest) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *OthersRequest) GetBesides() uint64 {
+	if x != nil {
+		return x.Besides
+	}
+	return 0
+}
+
+type OthersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	There         bool                   `protobuf:"varint,1,opt,name=there,proto3" json:"there,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OthersResponse) Reset() {
+	*x = OthersResponse{}
+	mi := &file_scaffold_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OthersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OthersResponse) ProtoMessage() {}
+
+func (x *OthersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OthersResponse.ProtoReflect.Descriptor instead.
+func (*OthersResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *OthersResponse) GetThere() bool {
+	if x != nil {
+		return x.There
+	}
+	return false
+}
+
 type ResolveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2015,7 +2145,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_scaffold_proto_msgTypes[30]
+	mi := &file_scaffold_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2157,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[30]
+	mi := &file_scaffold_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2170,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{30}
+	return file_scaffold_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ResolveRequest) GetName() string {
@@ -2070,7 +2200,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_scaffold_proto_msgTypes[31]
+	mi := &file_scaffold_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2212,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[31]
+	mi := &file_scaffold_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2225,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{31}
+	return file_scaffold_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ResolveResponse) GetName() string {
@@ -2153,7 +2283,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_scaffold_proto_msgTypes[32]
+	mi := &file_scaffold_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2295,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[32]
+	mi := &file_scaffold_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2308,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{32}
+	return file_scaffold_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HostReport) GetReport() isHostReport_Report {
@@ -2347,7 +2477,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_scaffold_proto_msgTypes[33]
+	mi := &file_scaffold_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2489,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[33]
+	mi := &file_scaffold_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2502,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{33}
+	return file_scaffold_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Join) GetName() string {
@@ -2473,7 +2603,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_scaffold_proto_msgTypes[34]
+	mi := &file_scaffold_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2485,7 +2615,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[34]
+	mi := &file_scaffold_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2628,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{34}
+	return file_scaffold_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Attachment) GetRouter() string {
@@ -2548,7 +2678,7 @@ type Attach struct {
 
 func (x *Attach) Reset() {
 	*x = Attach{}
-	mi := &file_scaffold_proto_msgTypes[35]
+	mi := &file_scaffold_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2560,7 +2690,7 @@ func (x *Attach) String() string {
 func (*Attach) ProtoMessage() {}
 
 func (x *Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[35]
+	mi := &file_scaffold_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2573,7 +2703,7 @@ func (x *Attach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attach.ProtoReflect.Descriptor instead.
 func (*Attach) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{35}
+	return file_scaffold_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Attach) GetSerial() uint32 {
@@ -2607,7 +2737,7 @@ type Detach struct {
 
 func (x *Detach) Reset() {
 	*x = Detach{}
-	mi := &file_scaffold_proto_msgTypes[36]
+	mi := &file_scaffold_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2619,7 +2749,7 @@ func (x *Detach) String() string {
 func (*Detach) ProtoMessage() {}
 
 func (x *Detach) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[36]
+	mi := &file_scaffold_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2632,7 +2762,7 @@ func (x *Detach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Detach.ProtoReflect.Descriptor instead.
 func (*Detach) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{36}
+	return file_scaffold_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Detach) GetLocator() uint64 {
@@ -2658,7 +2788,7 @@ type Prefer struct {
 
 func (x *Prefer) Reset() {
 	*x = Prefer{}
-	mi := &file_scaffold_proto_msgTypes[37]
+	mi := &file_scaffold_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +2800,7 @@ func (x *Prefer) String() string {
 func (*Prefer) ProtoMessage() {}
 
 func (x *Prefer) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[37]
+	mi := &file_scaffold_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +2813,7 @@ func (x *Prefer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prefer.ProtoReflect.Descriptor instead.
 func (*Prefer) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{37}
+	return file_scaffold_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Prefer) GetLocator() uint64 {
@@ -2703,7 +2833,7 @@ type Registrations struct {
 
 func (x *Registrations) Reset() {
 	*x = Registrations{}
-	mi := &file_scaffold_proto_msgTypes[38]
+	mi := &file_scaffold_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2715,7 +2845,7 @@ func (x *Registrations) String() string {
 func (*Registrations) ProtoMessage() {}
 
 func (x *Registrations) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[38]
+	mi := &file_scaffold_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2728,7 +2858,7 @@ func (x *Registrations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registrations.ProtoReflect.Descriptor instead.
 func (*Registrations) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{38}
+	return file_scaffold_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Registrations) GetEntries() []*Registration {
@@ -2762,7 +2892,7 @@ type Registration struct {
 
 func (x *Registration) Reset() {
 	*x = Registration{}
-	mi := &file_scaffold_proto_msgTypes[39]
+	mi := &file_scaffold_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2774,7 +2904,7 @@ func (x *Registration) String() string {
 func (*Registration) ProtoMessage() {}
 
 func (x *Registration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[39]
+	mi := &file_scaffold_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2787,7 +2917,7 @@ func (x *Registration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registration.ProtoReflect.Descriptor instead.
 func (*Registration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{39}
+	return file_scaffold_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Registration) GetSs() uint32 {
@@ -2864,7 +2994,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_scaffold_proto_msgTypes[40]
+	mi := &file_scaffold_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2876,7 +3006,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[40]
+	mi := &file_scaffold_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2889,7 +3019,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{40}
+	return file_scaffold_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Load) GetFlows() uint32 {
@@ -2928,7 +3058,7 @@ type TripleLoad struct {
 
 func (x *TripleLoad) Reset() {
 	*x = TripleLoad{}
-	mi := &file_scaffold_proto_msgTypes[41]
+	mi := &file_scaffold_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +3070,7 @@ func (x *TripleLoad) String() string {
 func (*TripleLoad) ProtoMessage() {}
 
 func (x *TripleLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[41]
+	mi := &file_scaffold_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3083,7 @@ func (x *TripleLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TripleLoad.ProtoReflect.Descriptor instead.
 func (*TripleLoad) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{41}
+	return file_scaffold_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TripleLoad) GetSs() uint32 {
@@ -3014,7 +3144,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_scaffold_proto_msgTypes[42]
+	mi := &file_scaffold_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3156,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[42]
+	mi := &file_scaffold_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3169,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{42}
+	return file_scaffold_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Leave) GetReason() string {
@@ -3067,7 +3197,7 @@ type HostOrder struct {
 
 func (x *HostOrder) Reset() {
 	*x = HostOrder{}
-	mi := &file_scaffold_proto_msgTypes[43]
+	mi := &file_scaffold_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3079,7 +3209,7 @@ func (x *HostOrder) String() string {
 func (*HostOrder) ProtoMessage() {}
 
 func (x *HostOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[43]
+	mi := &file_scaffold_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3092,7 +3222,7 @@ func (x *HostOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostOrder.ProtoReflect.Descriptor instead.
 func (*HostOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{43}
+	return file_scaffold_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *HostOrder) GetOrder() isHostOrder_Order {
@@ -3230,7 +3360,7 @@ type Joined struct {
 
 func (x *Joined) Reset() {
 	*x = Joined{}
-	mi := &file_scaffold_proto_msgTypes[44]
+	mi := &file_scaffold_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3242,7 +3372,7 @@ func (x *Joined) String() string {
 func (*Joined) ProtoMessage() {}
 
 func (x *Joined) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[44]
+	mi := &file_scaffold_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3255,7 +3385,7 @@ func (x *Joined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Joined.ProtoReflect.Descriptor instead.
 func (*Joined) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{44}
+	return file_scaffold_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Joined) GetNetwork() string {
@@ -3349,7 +3479,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_scaffold_proto_msgTypes[45]
+	mi := &file_scaffold_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3361,7 +3491,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[45]
+	mi := &file_scaffold_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3374,7 +3504,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{45}
+	return file_scaffold_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Attached) GetSerial() uint32 {
@@ -3424,7 +3554,7 @@ type DrainOrder struct {
 
 func (x *DrainOrder) Reset() {
 	*x = DrainOrder{}
-	mi := &file_scaffold_proto_msgTypes[46]
+	mi := &file_scaffold_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3566,7 @@ func (x *DrainOrder) String() string {
 func (*DrainOrder) ProtoMessage() {}
 
 func (x *DrainOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[46]
+	mi := &file_scaffold_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3579,7 @@ func (x *DrainOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOrder.ProtoReflect.Descriptor instead.
 func (*DrainOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{46}
+	return file_scaffold_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DrainOrder) GetSs() uint32 {
@@ -3483,7 +3613,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_scaffold_proto_msgTypes[47]
+	mi := &file_scaffold_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3495,7 +3625,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[47]
+	mi := &file_scaffold_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3508,7 +3638,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{47}
+	return file_scaffold_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Refused) GetReason() string {
@@ -3534,7 +3664,7 @@ type ServicePolicies struct {
 
 func (x *ServicePolicies) Reset() {
 	*x = ServicePolicies{}
-	mi := &file_scaffold_proto_msgTypes[48]
+	mi := &file_scaffold_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3546,7 +3676,7 @@ func (x *ServicePolicies) String() string {
 func (*ServicePolicies) ProtoMessage() {}
 
 func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[48]
+	mi := &file_scaffold_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3559,7 +3689,7 @@ func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicies.ProtoReflect.Descriptor instead.
 func (*ServicePolicies) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{48}
+	return file_scaffold_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ServicePolicies) GetEntries() []*ServicePolicy {
@@ -3582,7 +3712,7 @@ type ServicePolicy struct {
 
 func (x *ServicePolicy) Reset() {
 	*x = ServicePolicy{}
-	mi := &file_scaffold_proto_msgTypes[49]
+	mi := &file_scaffold_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3594,7 +3724,7 @@ func (x *ServicePolicy) String() string {
 func (*ServicePolicy) ProtoMessage() {}
 
 func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[49]
+	mi := &file_scaffold_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3607,7 +3737,7 @@ func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicy.ProtoReflect.Descriptor instead.
 func (*ServicePolicy) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{49}
+	return file_scaffold_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ServicePolicy) GetName() string {
@@ -3645,16 +3775,19 @@ func (x *ServicePolicy) GetGone() bool {
 	return false
 }
 
+// Hosts at these locators do not answer; who has flows to them asks by PROBE before it gives them up. services:
+// of which others take over; none: of all, the host left.
 type LocatorsGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Locators      []uint64               `protobuf:"fixed64,1,rep,packed,name=locators,proto3" json:"locators,omitempty"`
+	Services      []*ServiceRef          `protobuf:"bytes,2,rep,name=services,proto3" json:"services,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LocatorsGone) Reset() {
 	*x = LocatorsGone{}
-	mi := &file_scaffold_proto_msgTypes[50]
+	mi := &file_scaffold_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +3799,7 @@ func (x *LocatorsGone) String() string {
 func (*LocatorsGone) ProtoMessage() {}
 
 func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[50]
+	mi := &file_scaffold_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +3812,7 @@ func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatorsGone.ProtoReflect.Descriptor instead.
 func (*LocatorsGone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{50}
+	return file_scaffold_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *LocatorsGone) GetLocators() []uint64 {
@@ -3687,6 +3820,65 @@ func (x *LocatorsGone) GetLocators() []uint64 {
 		return x.Locators
 	}
 	return nil
+}
+
+func (x *LocatorsGone) GetServices() []*ServiceRef {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
+type ServiceRef struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ss            uint32                 `protobuf:"varint,1,opt,name=ss,proto3" json:"ss,omitempty"`
+	Suffix        uint64                 `protobuf:"fixed64,2,opt,name=suffix,proto3" json:"suffix,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceRef) Reset() {
+	*x = ServiceRef{}
+	mi := &file_scaffold_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceRef) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceRef) ProtoMessage() {}
+
+func (x *ServiceRef) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceRef.ProtoReflect.Descriptor instead.
+func (*ServiceRef) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *ServiceRef) GetSs() uint32 {
+	if x != nil {
+		return x.Ss
+	}
+	return 0
+}
+
+func (x *ServiceRef) GetSuffix() uint64 {
+	if x != nil {
+		return x.Suffix
+	}
+	return 0
 }
 
 type RegistrationRefused struct {
@@ -3699,7 +3891,7 @@ type RegistrationRefused struct {
 
 func (x *RegistrationRefused) Reset() {
 	*x = RegistrationRefused{}
-	mi := &file_scaffold_proto_msgTypes[51]
+	mi := &file_scaffold_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3711,7 +3903,7 @@ func (x *RegistrationRefused) String() string {
 func (*RegistrationRefused) ProtoMessage() {}
 
 func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[51]
+	mi := &file_scaffold_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3724,7 +3916,7 @@ func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegistrationRefused.ProtoReflect.Descriptor instead.
 func (*RegistrationRefused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{51}
+	return file_scaffold_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RegistrationRefused) GetRegistration() *Registration {
@@ -3757,7 +3949,7 @@ type RouterReport struct {
 
 func (x *RouterReport) Reset() {
 	*x = RouterReport{}
-	mi := &file_scaffold_proto_msgTypes[52]
+	mi := &file_scaffold_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3769,7 +3961,7 @@ func (x *RouterReport) String() string {
 func (*RouterReport) ProtoMessage() {}
 
 func (x *RouterReport) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[52]
+	mi := &file_scaffold_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3782,7 +3974,7 @@ func (x *RouterReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterReport.ProtoReflect.Descriptor instead.
 func (*RouterReport) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{52}
+	return file_scaffold_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RouterReport) GetReport() isRouterReport_Report {
@@ -3885,7 +4077,7 @@ type RouterJoin struct {
 
 func (x *RouterJoin) Reset() {
 	*x = RouterJoin{}
-	mi := &file_scaffold_proto_msgTypes[53]
+	mi := &file_scaffold_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3897,7 +4089,7 @@ func (x *RouterJoin) String() string {
 func (*RouterJoin) ProtoMessage() {}
 
 func (x *RouterJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[53]
+	mi := &file_scaffold_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3910,7 +4102,7 @@ func (x *RouterJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoin.ProtoReflect.Descriptor instead.
 func (*RouterJoin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{53}
+	return file_scaffold_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RouterJoin) GetName() string {
@@ -3964,7 +4156,7 @@ type Neighbours struct {
 
 func (x *Neighbours) Reset() {
 	*x = Neighbours{}
-	mi := &file_scaffold_proto_msgTypes[54]
+	mi := &file_scaffold_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3976,7 +4168,7 @@ func (x *Neighbours) String() string {
 func (*Neighbours) ProtoMessage() {}
 
 func (x *Neighbours) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[54]
+	mi := &file_scaffold_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3989,7 +4181,7 @@ func (x *Neighbours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbours.ProtoReflect.Descriptor instead.
 func (*Neighbours) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{54}
+	return file_scaffold_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Neighbours) GetLinks() []*Neighbour {
@@ -4014,7 +4206,7 @@ type Neighbour struct {
 
 func (x *Neighbour) Reset() {
 	*x = Neighbour{}
-	mi := &file_scaffold_proto_msgTypes[55]
+	mi := &file_scaffold_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4026,7 +4218,7 @@ func (x *Neighbour) String() string {
 func (*Neighbour) ProtoMessage() {}
 
 func (x *Neighbour) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[55]
+	mi := &file_scaffold_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4039,7 +4231,7 @@ func (x *Neighbour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
 func (*Neighbour) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{55}
+	return file_scaffold_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Neighbour) GetPort() string {
@@ -4100,7 +4292,7 @@ type HostStates struct {
 
 func (x *HostStates) Reset() {
 	*x = HostStates{}
-	mi := &file_scaffold_proto_msgTypes[56]
+	mi := &file_scaffold_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4112,7 +4304,7 @@ func (x *HostStates) String() string {
 func (*HostStates) ProtoMessage() {}
 
 func (x *HostStates) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[56]
+	mi := &file_scaffold_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4125,7 +4317,7 @@ func (x *HostStates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStates.ProtoReflect.Descriptor instead.
 func (*HostStates) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{56}
+	return file_scaffold_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *HostStates) GetHosts() []*HostState {
@@ -4147,7 +4339,7 @@ type HostState struct {
 
 func (x *HostState) Reset() {
 	*x = HostState{}
-	mi := &file_scaffold_proto_msgTypes[57]
+	mi := &file_scaffold_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4159,7 +4351,7 @@ func (x *HostState) String() string {
 func (*HostState) ProtoMessage() {}
 
 func (x *HostState) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[57]
+	mi := &file_scaffold_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4172,7 +4364,7 @@ func (x *HostState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostState.ProtoReflect.Descriptor instead.
 func (*HostState) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{57}
+	return file_scaffold_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *HostState) GetLocator() uint64 {
@@ -4215,7 +4407,7 @@ type RouterCounters struct {
 
 func (x *RouterCounters) Reset() {
 	*x = RouterCounters{}
-	mi := &file_scaffold_proto_msgTypes[58]
+	mi := &file_scaffold_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4227,7 +4419,7 @@ func (x *RouterCounters) String() string {
 func (*RouterCounters) ProtoMessage() {}
 
 func (x *RouterCounters) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[58]
+	mi := &file_scaffold_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4240,7 +4432,7 @@ func (x *RouterCounters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterCounters.ProtoReflect.Descriptor instead.
 func (*RouterCounters) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{58}
+	return file_scaffold_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RouterCounters) GetCounters() map[string]uint64 {
@@ -4281,7 +4473,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4293,7 +4485,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4306,7 +4498,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{59}
+	return file_scaffold_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Applied) GetGeneration() uint64 {
@@ -4342,7 +4534,7 @@ type RouterOrder struct {
 
 func (x *RouterOrder) Reset() {
 	*x = RouterOrder{}
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4354,7 +4546,7 @@ func (x *RouterOrder) String() string {
 func (*RouterOrder) ProtoMessage() {}
 
 func (x *RouterOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4367,7 +4559,7 @@ func (x *RouterOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterOrder.ProtoReflect.Descriptor instead.
 func (*RouterOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{60}
+	return file_scaffold_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RouterOrder) GetOrder() isRouterOrder_Order {
@@ -4470,7 +4662,7 @@ type RouterJoined struct {
 
 func (x *RouterJoined) Reset() {
 	*x = RouterJoined{}
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4482,7 +4674,7 @@ func (x *RouterJoined) String() string {
 func (*RouterJoined) ProtoMessage() {}
 
 func (x *RouterJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4495,7 +4687,7 @@ func (x *RouterJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoined.ProtoReflect.Descriptor instead.
 func (*RouterJoined) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{61}
+	return file_scaffold_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RouterJoined) GetNetwork() string {
@@ -4549,7 +4741,7 @@ type SnapshotBegin struct {
 
 func (x *SnapshotBegin) Reset() {
 	*x = SnapshotBegin{}
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4561,7 +4753,7 @@ func (x *SnapshotBegin) String() string {
 func (*SnapshotBegin) ProtoMessage() {}
 
 func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4574,7 +4766,7 @@ func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotBegin.ProtoReflect.Descriptor instead.
 func (*SnapshotBegin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{62}
+	return file_scaffold_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SnapshotBegin) GetGeneration() uint64 {
@@ -4593,7 +4785,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4605,7 +4797,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4618,7 +4810,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{63}
+	return file_scaffold_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Commit) GetGeneration() uint64 {
@@ -4643,7 +4835,7 @@ type Rules struct {
 
 func (x *Rules) Reset() {
 	*x = Rules{}
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4655,7 +4847,7 @@ func (x *Rules) String() string {
 func (*Rules) ProtoMessage() {}
 
 func (x *Rules) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4668,7 +4860,7 @@ func (x *Rules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rules.ProtoReflect.Descriptor instead.
 func (*Rules) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{64}
+	return file_scaffold_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Rules) GetGeneration() uint64 {
@@ -4733,7 +4925,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4745,7 +4937,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4758,7 +4950,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{65}
+	return file_scaffold_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Route) GetPrefix() string {
@@ -4810,7 +5002,7 @@ type ServiceRule struct {
 
 func (x *ServiceRule) Reset() {
 	*x = ServiceRule{}
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4822,7 +5014,7 @@ func (x *ServiceRule) String() string {
 func (*ServiceRule) ProtoMessage() {}
 
 func (x *ServiceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4835,7 +5027,7 @@ func (x *ServiceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRule.ProtoReflect.Descriptor instead.
 func (*ServiceRule) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{66}
+	return file_scaffold_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ServiceRule) GetSs() uint32 {
@@ -4886,7 +5078,7 @@ type Resolution struct {
 
 func (x *Resolution) Reset() {
 	*x = Resolution{}
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4898,7 +5090,7 @@ func (x *Resolution) String() string {
 func (*Resolution) ProtoMessage() {}
 
 func (x *Resolution) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4911,7 +5103,7 @@ func (x *Resolution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolution.ProtoReflect.Descriptor instead.
 func (*Resolution) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{67}
+	return file_scaffold_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Resolution) GetSs() uint32 {
@@ -4959,7 +5151,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4971,7 +5163,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4984,7 +5176,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{68}
+	return file_scaffold_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Target) GetLocator() uint64 {
@@ -5013,7 +5205,7 @@ type Probe struct {
 
 func (x *Probe) Reset() {
 	*x = Probe{}
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5025,7 +5217,7 @@ func (x *Probe) String() string {
 func (*Probe) ProtoMessage() {}
 
 func (x *Probe) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5038,7 +5230,7 @@ func (x *Probe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Probe.ProtoReflect.Descriptor instead.
 func (*Probe) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{69}
+	return file_scaffold_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Probe) GetLocator() uint64 {
@@ -5073,7 +5265,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5277,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5290,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{70}
+	return file_scaffold_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Gone) GetLocator() uint64 {
@@ -5126,7 +5318,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5138,7 +5330,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5151,7 +5343,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{71}
+	return file_scaffold_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Redirect) GetFrom() uint64 {
@@ -5183,7 +5375,7 @@ type GetHostStatusRequest struct {
 
 func (x *GetHostStatusRequest) Reset() {
 	*x = GetHostStatusRequest{}
-	mi := &file_scaffold_proto_msgTypes[72]
+	mi := &file_scaffold_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5195,7 +5387,7 @@ func (x *GetHostStatusRequest) String() string {
 func (*GetHostStatusRequest) ProtoMessage() {}
 
 func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[72]
+	mi := &file_scaffold_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5208,7 +5400,7 @@ func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetHostStatusRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{72}
+	return file_scaffold_proto_rawDescGZIP(), []int{75}
 }
 
 type HostStatus struct {
@@ -5230,7 +5422,7 @@ type HostStatus struct {
 
 func (x *HostStatus) Reset() {
 	*x = HostStatus{}
-	mi := &file_scaffold_proto_msgTypes[73]
+	mi := &file_scaffold_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5242,7 +5434,7 @@ func (x *HostStatus) String() string {
 func (*HostStatus) ProtoMessage() {}
 
 func (x *HostStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[73]
+	mi := &file_scaffold_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5255,7 +5447,7 @@ func (x *HostStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStatus.ProtoReflect.Descriptor instead.
 func (*HostStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{73}
+	return file_scaffold_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *HostStatus) GetName() string {
@@ -5346,7 +5538,7 @@ type Feature struct {
 
 func (x *Feature) Reset() {
 	*x = Feature{}
-	mi := &file_scaffold_proto_msgTypes[74]
+	mi := &file_scaffold_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +5550,7 @@ func (x *Feature) String() string {
 func (*Feature) ProtoMessage() {}
 
 func (x *Feature) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[74]
+	mi := &file_scaffold_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +5563,7 @@ func (x *Feature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feature.ProtoReflect.Descriptor instead.
 func (*Feature) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{74}
+	return file_scaffold_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Feature) GetName() string {
@@ -5408,7 +5600,7 @@ type Uplink struct {
 
 func (x *Uplink) Reset() {
 	*x = Uplink{}
-	mi := &file_scaffold_proto_msgTypes[75]
+	mi := &file_scaffold_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5420,7 +5612,7 @@ func (x *Uplink) String() string {
 func (*Uplink) ProtoMessage() {}
 
 func (x *Uplink) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[75]
+	mi := &file_scaffold_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5433,7 +5625,7 @@ func (x *Uplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Uplink.ProtoReflect.Descriptor instead.
 func (*Uplink) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{75}
+	return file_scaffold_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Uplink) GetInterface() string {
@@ -5481,7 +5673,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[76]
+	mi := &file_scaffold_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5493,7 +5685,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[76]
+	mi := &file_scaffold_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5506,7 +5698,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{76}
+	return file_scaffold_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListFlowsRequest) GetService() string {
@@ -5533,7 +5725,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[77]
+	mi := &file_scaffold_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5545,7 +5737,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[77]
+	mi := &file_scaffold_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5558,7 +5750,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{77}
+	return file_scaffold_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListFlowsResponse) GetFlows() []*Flow {
@@ -5599,7 +5791,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_scaffold_proto_msgTypes[78]
+	mi := &file_scaffold_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5611,7 +5803,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[78]
+	mi := &file_scaffold_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5624,7 +5816,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{78}
+	return file_scaffold_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Flow) GetId() string {
@@ -5748,7 +5940,7 @@ type WhoRequest struct {
 
 func (x *WhoRequest) Reset() {
 	*x = WhoRequest{}
-	mi := &file_scaffold_proto_msgTypes[79]
+	mi := &file_scaffold_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5760,7 +5952,7 @@ func (x *WhoRequest) String() string {
 func (*WhoRequest) ProtoMessage() {}
 
 func (x *WhoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[79]
+	mi := &file_scaffold_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5773,7 +5965,7 @@ func (x *WhoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoRequest.ProtoReflect.Descriptor instead.
 func (*WhoRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{79}
+	return file_scaffold_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *WhoRequest) GetAddress() string {
@@ -5791,7 +5983,7 @@ type ListRegistrationsRequest struct {
 
 func (x *ListRegistrationsRequest) Reset() {
 	*x = ListRegistrationsRequest{}
-	mi := &file_scaffold_proto_msgTypes[80]
+	mi := &file_scaffold_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5803,7 +5995,7 @@ func (x *ListRegistrationsRequest) String() string {
 func (*ListRegistrationsRequest) ProtoMessage() {}
 
 func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[80]
+	mi := &file_scaffold_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5816,7 +6008,7 @@ func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsRequest.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{80}
+	return file_scaffold_proto_rawDescGZIP(), []int{83}
 }
 
 type ListRegistrationsResponse struct {
@@ -5828,7 +6020,7 @@ type ListRegistrationsResponse struct {
 
 func (x *ListRegistrationsResponse) Reset() {
 	*x = ListRegistrationsResponse{}
-	mi := &file_scaffold_proto_msgTypes[81]
+	mi := &file_scaffold_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5840,7 +6032,7 @@ func (x *ListRegistrationsResponse) String() string {
 func (*ListRegistrationsResponse) ProtoMessage() {}
 
 func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[81]
+	mi := &file_scaffold_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5853,7 +6045,7 @@ func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsResponse.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{81}
+	return file_scaffold_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListRegistrationsResponse) GetRegistrations() []*LocalRegistration {
@@ -5879,7 +6071,7 @@ type LocalRegistration struct {
 
 func (x *LocalRegistration) Reset() {
 	*x = LocalRegistration{}
-	mi := &file_scaffold_proto_msgTypes[82]
+	mi := &file_scaffold_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5891,7 +6083,7 @@ func (x *LocalRegistration) String() string {
 func (*LocalRegistration) ProtoMessage() {}
 
 func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[82]
+	mi := &file_scaffold_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5904,7 +6096,7 @@ func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalRegistration.ProtoReflect.Descriptor instead.
 func (*LocalRegistration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{82}
+	return file_scaffold_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *LocalRegistration) GetService() string {
@@ -5977,7 +6169,7 @@ type MoveFlowsRequest struct {
 
 func (x *MoveFlowsRequest) Reset() {
 	*x = MoveFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[83]
+	mi := &file_scaffold_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5989,7 +6181,7 @@ func (x *MoveFlowsRequest) String() string {
 func (*MoveFlowsRequest) ProtoMessage() {}
 
 func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[83]
+	mi := &file_scaffold_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6002,7 +6194,7 @@ func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsRequest.ProtoReflect.Descriptor instead.
 func (*MoveFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{83}
+	return file_scaffold_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *MoveFlowsRequest) GetFlow() string {
@@ -6043,7 +6235,7 @@ type MoveFlowsResponse struct {
 
 func (x *MoveFlowsResponse) Reset() {
 	*x = MoveFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[84]
+	mi := &file_scaffold_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6055,7 +6247,7 @@ func (x *MoveFlowsResponse) String() string {
 func (*MoveFlowsResponse) ProtoMessage() {}
 
 func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[84]
+	mi := &file_scaffold_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6068,7 +6260,7 @@ func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsResponse.ProtoReflect.Descriptor instead.
 func (*MoveFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{84}
+	return file_scaffold_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *MoveFlowsResponse) GetMoved() uint32 {
@@ -6094,7 +6286,7 @@ type BiographyRequest struct {
 
 func (x *BiographyRequest) Reset() {
 	*x = BiographyRequest{}
-	mi := &file_scaffold_proto_msgTypes[85]
+	mi := &file_scaffold_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6106,7 +6298,7 @@ func (x *BiographyRequest) String() string {
 func (*BiographyRequest) ProtoMessage() {}
 
 func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[85]
+	mi := &file_scaffold_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6119,7 +6311,7 @@ func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BiographyRequest.ProtoReflect.Descriptor instead.
 func (*BiographyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{85}
+	return file_scaffold_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *BiographyRequest) GetFlow() string {
@@ -6140,7 +6332,7 @@ type FlowStory struct {
 
 func (x *FlowStory) Reset() {
 	*x = FlowStory{}
-	mi := &file_scaffold_proto_msgTypes[86]
+	mi := &file_scaffold_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6152,7 +6344,7 @@ func (x *FlowStory) String() string {
 func (*FlowStory) ProtoMessage() {}
 
 func (x *FlowStory) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[86]
+	mi := &file_scaffold_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6165,7 +6357,7 @@ func (x *FlowStory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowStory.ProtoReflect.Descriptor instead.
 func (*FlowStory) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{86}
+	return file_scaffold_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *FlowStory) GetFlow() *Flow {
@@ -6201,7 +6393,7 @@ type Chapter struct {
 
 func (x *Chapter) Reset() {
 	*x = Chapter{}
-	mi := &file_scaffold_proto_msgTypes[87]
+	mi := &file_scaffold_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6213,7 +6405,7 @@ func (x *Chapter) String() string {
 func (*Chapter) ProtoMessage() {}
 
 func (x *Chapter) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[87]
+	mi := &file_scaffold_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6226,7 +6418,7 @@ func (x *Chapter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chapter.ProtoReflect.Descriptor instead.
 func (*Chapter) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{87}
+	return file_scaffold_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Chapter) GetUnixNs() int64 {
@@ -6269,7 +6461,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_scaffold_proto_msgTypes[88]
+	mi := &file_scaffold_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6281,7 +6473,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[88]
+	mi := &file_scaffold_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6294,7 +6486,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{88}
+	return file_scaffold_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ServeRequest) GetService() string {
@@ -6334,7 +6526,7 @@ type ServeNotice struct {
 
 func (x *ServeNotice) Reset() {
 	*x = ServeNotice{}
-	mi := &file_scaffold_proto_msgTypes[89]
+	mi := &file_scaffold_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6346,7 +6538,7 @@ func (x *ServeNotice) String() string {
 func (*ServeNotice) ProtoMessage() {}
 
 func (x *ServeNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[89]
+	mi := &file_scaffold_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6359,7 +6551,7 @@ func (x *ServeNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeNotice.ProtoReflect.Descriptor instead.
 func (*ServeNotice) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{89}
+	return file_scaffold_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ServeNotice) GetKind() string {
@@ -6380,7 +6572,7 @@ type IdentifyRequest struct {
 
 func (x *IdentifyRequest) Reset() {
 	*x = IdentifyRequest{}
-	mi := &file_scaffold_proto_msgTypes[90]
+	mi := &file_scaffold_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6392,7 +6584,7 @@ func (x *IdentifyRequest) String() string {
 func (*IdentifyRequest) ProtoMessage() {}
 
 func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[90]
+	mi := &file_scaffold_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6405,7 +6597,7 @@ func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentifyRequest.ProtoReflect.Descriptor instead.
 func (*IdentifyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{90}
+	return file_scaffold_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *IdentifyRequest) GetProto() string {
@@ -6443,7 +6635,7 @@ type FlowIdentity struct {
 
 func (x *FlowIdentity) Reset() {
 	*x = FlowIdentity{}
-	mi := &file_scaffold_proto_msgTypes[91]
+	mi := &file_scaffold_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6455,7 +6647,7 @@ func (x *FlowIdentity) String() string {
 func (*FlowIdentity) ProtoMessage() {}
 
 func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[91]
+	mi := &file_scaffold_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6468,7 +6660,7 @@ func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowIdentity.ProtoReflect.Descriptor instead.
 func (*FlowIdentity) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{91}
+	return file_scaffold_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *FlowIdentity) GetStable() string {
@@ -6527,7 +6719,7 @@ type FailFlowsRequest struct {
 
 func (x *FailFlowsRequest) Reset() {
 	*x = FailFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[92]
+	mi := &file_scaffold_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6539,7 +6731,7 @@ func (x *FailFlowsRequest) String() string {
 func (*FailFlowsRequest) ProtoMessage() {}
 
 func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[92]
+	mi := &file_scaffold_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6552,7 +6744,7 @@ func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsRequest.ProtoReflect.Descriptor instead.
 func (*FailFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{92}
+	return file_scaffold_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *FailFlowsRequest) GetService() string {
@@ -6606,7 +6798,7 @@ type FailFlowsResponse struct {
 
 func (x *FailFlowsResponse) Reset() {
 	*x = FailFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[93]
+	mi := &file_scaffold_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6618,7 +6810,7 @@ func (x *FailFlowsResponse) String() string {
 func (*FailFlowsResponse) ProtoMessage() {}
 
 func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[93]
+	mi := &file_scaffold_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6631,7 +6823,7 @@ func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsResponse.ProtoReflect.Descriptor instead.
 func (*FailFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{93}
+	return file_scaffold_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *FailFlowsResponse) GetFailed() uint32 {
@@ -6652,7 +6844,7 @@ type DrainLocalRequest struct {
 
 func (x *DrainLocalRequest) Reset() {
 	*x = DrainLocalRequest{}
-	mi := &file_scaffold_proto_msgTypes[94]
+	mi := &file_scaffold_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6664,7 +6856,7 @@ func (x *DrainLocalRequest) String() string {
 func (*DrainLocalRequest) ProtoMessage() {}
 
 func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[94]
+	mi := &file_scaffold_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6677,7 +6869,7 @@ func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainLocalRequest.ProtoReflect.Descriptor instead.
 func (*DrainLocalRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{94}
+	return file_scaffold_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *DrainLocalRequest) GetService() string {
@@ -6711,7 +6903,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6723,7 +6915,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6736,7 +6928,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{95}
+	return file_scaffold_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *DrainProgress) GetFlows() uint32 {
@@ -6829,14 +7021,16 @@ const file_scaffold_proto_rawDesc = "" +
 	"\fServiceStory\x12.\n" +
 	"\aservice\x18\x01 \x01(\v2\x14.scaffold.v1.ServiceR\aservice\x12\x18\n" +
 	"\areasons\x18\x02 \x03(\tR\areasons\x12*\n" +
-	"\x06events\x18\x03 \x03(\v2\x12.scaffold.v1.EventR\x06events\"\x9a\x01\n" +
+	"\x06events\x18\x03 \x03(\v2\x12.scaffold.v1.EventR\x06events\"\xbb\x01\n" +
 	"\x06Policy\x12\x1a\n" +
 	"\bfailover\x18\x01 \x01(\tR\bfailover\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\tR\x05drain\x12\x14\n" +
 	"\x05ready\x18\x03 \x01(\tR\x05ready\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\rR\x06weight\x12\x1c\n" +
 	"\tdatagrams\x18\x05 \x01(\tR\tdatagrams\x12\x12\n" +
-	"\x04dscp\x18\x06 \x01(\rR\x04dscp\"\xed\x01\n" +
+	"\x04dscp\x18\x06 \x01(\rR\x04dscp\x12\x1f\n" +
+	"\vpatience_ms\x18\a \x01(\rR\n" +
+	"patienceMs\"\xed\x01\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03sid\x18\x02 \x01(\tR\x03sid\x12\x18\n" +
@@ -6914,7 +7108,15 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"AttrsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\">\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"{\n" +
+	"\rOthersRequest\x12\x0e\n" +
+	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
+	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\x12\x14\n" +
+	"\x05proto\x18\x03 \x01(\rR\x05proto\x12\x12\n" +
+	"\x04port\x18\x04 \x01(\rR\x04port\x12\x18\n" +
+	"\abesides\x18\x05 \x01(\x06R\abesides\"&\n" +
+	"\x0eOthersResponse\x12\x14\n" +
+	"\x05there\x18\x01 \x01(\bR\x05there\">\n" +
 	"\x0eResolveRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\x9f\x01\n" +
@@ -7046,9 +7248,14 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x02ss\x18\x02 \x01(\rR\x02ss\x12\x16\n" +
 	"\x06suffix\x18\x03 \x01(\x06R\x06suffix\x12+\n" +
 	"\x06policy\x18\x04 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\x12\x12\n" +
-	"\x04gone\x18\x05 \x01(\bR\x04gone\"*\n" +
+	"\x04gone\x18\x05 \x01(\bR\x04gone\"_\n" +
 	"\fLocatorsGone\x12\x1a\n" +
-	"\blocators\x18\x01 \x03(\x06R\blocators\"l\n" +
+	"\blocators\x18\x01 \x03(\x06R\blocators\x123\n" +
+	"\bservices\x18\x02 \x03(\v2\x17.scaffold.v1.ServiceRefR\bservices\"4\n" +
+	"\n" +
+	"ServiceRef\x12\x0e\n" +
+	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
+	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\"l\n" +
 	"\x13RegistrationRefused\x12=\n" +
 	"\fregistration\x18\x01 \x01(\v2\x19.scaffold.v1.RegistrationR\fregistration\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa0\x02\n" +
@@ -7308,11 +7515,12 @@ const file_scaffold_proto_rawDesc = "" +
 	"\tListHosts\x12\x1d.scaffold.v1.ListHostsRequest\x1a\x1e.scaffold.v1.ListHostsResponse\x129\n" +
 	"\aGetHost\x12\x1b.scaffold.v1.GetHostRequest\x1a\x11.scaffold.v1.Host\x12P\n" +
 	"\vListRouters\x12\x1f.scaffold.v1.ListRoutersRequest\x1a .scaffold.v1.ListRoutersResponse\x12D\n" +
-	"\vWatchEvents\x12\x1f.scaffold.v1.WatchEventsRequest\x1a\x12.scaffold.v1.Event0\x012\xcd\x01\n" +
+	"\vWatchEvents\x12\x1f.scaffold.v1.WatchEventsRequest\x1a\x12.scaffold.v1.Event0\x012\x90\x02\n" +
 	"\x05Agent\x12;\n" +
 	"\x04Host\x12\x17.scaffold.v1.HostReport\x1a\x16.scaffold.v1.HostOrder(\x010\x01\x12A\n" +
 	"\x06Router\x12\x19.scaffold.v1.RouterReport\x1a\x18.scaffold.v1.RouterOrder(\x010\x01\x12D\n" +
-	"\aResolve\x12\x1b.scaffold.v1.ResolveRequest\x1a\x1c.scaffold.v1.ResolveResponse2\xe4\x05\n" +
+	"\aResolve\x12\x1b.scaffold.v1.ResolveRequest\x1a\x1c.scaffold.v1.ResolveResponse\x12A\n" +
+	"\x06Others\x12\x1a.scaffold.v1.OthersRequest\x1a\x1b.scaffold.v1.OthersResponse2\xe4\x05\n" +
 	"\x05Local\x12K\n" +
 	"\rGetHostStatus\x12!.scaffold.v1.GetHostStatusRequest\x1a\x17.scaffold.v1.HostStatus\x12J\n" +
 	"\tListFlows\x12\x1d.scaffold.v1.ListFlowsRequest\x1a\x1e.scaffold.v1.ListFlowsResponse\x121\n" +
@@ -7338,7 +7546,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 102)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -7370,205 +7578,211 @@ var file_scaffold_proto_goTypes = []any{
 	(*Link)(nil),                      // 27: scaffold.v1.Link
 	(*WatchEventsRequest)(nil),        // 28: scaffold.v1.WatchEventsRequest
 	(*Event)(nil),                     // 29: scaffold.v1.Event
-	(*ResolveRequest)(nil),            // 30: scaffold.v1.ResolveRequest
-	(*ResolveResponse)(nil),           // 31: scaffold.v1.ResolveResponse
-	(*HostReport)(nil),                // 32: scaffold.v1.HostReport
-	(*Join)(nil),                      // 33: scaffold.v1.Join
-	(*Attachment)(nil),                // 34: scaffold.v1.Attachment
-	(*Attach)(nil),                    // 35: scaffold.v1.Attach
-	(*Detach)(nil),                    // 36: scaffold.v1.Detach
-	(*Prefer)(nil),                    // 37: scaffold.v1.Prefer
-	(*Registrations)(nil),             // 38: scaffold.v1.Registrations
-	(*Registration)(nil),              // 39: scaffold.v1.Registration
-	(*Load)(nil),                      // 40: scaffold.v1.Load
-	(*TripleLoad)(nil),                // 41: scaffold.v1.TripleLoad
-	(*Leave)(nil),                     // 42: scaffold.v1.Leave
-	(*HostOrder)(nil),                 // 43: scaffold.v1.HostOrder
-	(*Joined)(nil),                    // 44: scaffold.v1.Joined
-	(*Attached)(nil),                  // 45: scaffold.v1.Attached
-	(*DrainOrder)(nil),                // 46: scaffold.v1.DrainOrder
-	(*Refused)(nil),                   // 47: scaffold.v1.Refused
-	(*ServicePolicies)(nil),           // 48: scaffold.v1.ServicePolicies
-	(*ServicePolicy)(nil),             // 49: scaffold.v1.ServicePolicy
-	(*LocatorsGone)(nil),              // 50: scaffold.v1.LocatorsGone
-	(*RegistrationRefused)(nil),       // 51: scaffold.v1.RegistrationRefused
-	(*RouterReport)(nil),              // 52: scaffold.v1.RouterReport
-	(*RouterJoin)(nil),                // 53: scaffold.v1.RouterJoin
-	(*Neighbours)(nil),                // 54: scaffold.v1.Neighbours
-	(*Neighbour)(nil),                 // 55: scaffold.v1.Neighbour
-	(*HostStates)(nil),                // 56: scaffold.v1.HostStates
-	(*HostState)(nil),                 // 57: scaffold.v1.HostState
-	(*RouterCounters)(nil),            // 58: scaffold.v1.RouterCounters
-	(*Applied)(nil),                   // 59: scaffold.v1.Applied
-	(*RouterOrder)(nil),               // 60: scaffold.v1.RouterOrder
-	(*RouterJoined)(nil),              // 61: scaffold.v1.RouterJoined
-	(*SnapshotBegin)(nil),             // 62: scaffold.v1.SnapshotBegin
-	(*Commit)(nil),                    // 63: scaffold.v1.Commit
-	(*Rules)(nil),                     // 64: scaffold.v1.Rules
-	(*Route)(nil),                     // 65: scaffold.v1.Route
-	(*ServiceRule)(nil),               // 66: scaffold.v1.ServiceRule
-	(*Resolution)(nil),                // 67: scaffold.v1.Resolution
-	(*Target)(nil),                    // 68: scaffold.v1.Target
-	(*Probe)(nil),                     // 69: scaffold.v1.Probe
-	(*Gone)(nil),                      // 70: scaffold.v1.Gone
-	(*Redirect)(nil),                  // 71: scaffold.v1.Redirect
-	(*GetHostStatusRequest)(nil),      // 72: scaffold.v1.GetHostStatusRequest
-	(*HostStatus)(nil),                // 73: scaffold.v1.HostStatus
-	(*Feature)(nil),                   // 74: scaffold.v1.Feature
-	(*Uplink)(nil),                    // 75: scaffold.v1.Uplink
-	(*ListFlowsRequest)(nil),          // 76: scaffold.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),         // 77: scaffold.v1.ListFlowsResponse
-	(*Flow)(nil),                      // 78: scaffold.v1.Flow
-	(*WhoRequest)(nil),                // 79: scaffold.v1.WhoRequest
-	(*ListRegistrationsRequest)(nil),  // 80: scaffold.v1.ListRegistrationsRequest
-	(*ListRegistrationsResponse)(nil), // 81: scaffold.v1.ListRegistrationsResponse
-	(*LocalRegistration)(nil),         // 82: scaffold.v1.LocalRegistration
-	(*MoveFlowsRequest)(nil),          // 83: scaffold.v1.MoveFlowsRequest
-	(*MoveFlowsResponse)(nil),         // 84: scaffold.v1.MoveFlowsResponse
-	(*BiographyRequest)(nil),          // 85: scaffold.v1.BiographyRequest
-	(*FlowStory)(nil),                 // 86: scaffold.v1.FlowStory
-	(*Chapter)(nil),                   // 87: scaffold.v1.Chapter
-	(*ServeRequest)(nil),              // 88: scaffold.v1.ServeRequest
-	(*ServeNotice)(nil),               // 89: scaffold.v1.ServeNotice
-	(*IdentifyRequest)(nil),           // 90: scaffold.v1.IdentifyRequest
-	(*FlowIdentity)(nil),              // 91: scaffold.v1.FlowIdentity
-	(*FailFlowsRequest)(nil),          // 92: scaffold.v1.FailFlowsRequest
-	(*FailFlowsResponse)(nil),         // 93: scaffold.v1.FailFlowsResponse
-	(*DrainLocalRequest)(nil),         // 94: scaffold.v1.DrainLocalRequest
-	(*DrainProgress)(nil),             // 95: scaffold.v1.DrainProgress
-	nil,                               // 96: scaffold.v1.Event.AttrsEntry
-	nil,                               // 97: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 98: scaffold.v1.HostStatus.CountersEntry
+	(*OthersRequest)(nil),             // 30: scaffold.v1.OthersRequest
+	(*OthersResponse)(nil),            // 31: scaffold.v1.OthersResponse
+	(*ResolveRequest)(nil),            // 32: scaffold.v1.ResolveRequest
+	(*ResolveResponse)(nil),           // 33: scaffold.v1.ResolveResponse
+	(*HostReport)(nil),                // 34: scaffold.v1.HostReport
+	(*Join)(nil),                      // 35: scaffold.v1.Join
+	(*Attachment)(nil),                // 36: scaffold.v1.Attachment
+	(*Attach)(nil),                    // 37: scaffold.v1.Attach
+	(*Detach)(nil),                    // 38: scaffold.v1.Detach
+	(*Prefer)(nil),                    // 39: scaffold.v1.Prefer
+	(*Registrations)(nil),             // 40: scaffold.v1.Registrations
+	(*Registration)(nil),              // 41: scaffold.v1.Registration
+	(*Load)(nil),                      // 42: scaffold.v1.Load
+	(*TripleLoad)(nil),                // 43: scaffold.v1.TripleLoad
+	(*Leave)(nil),                     // 44: scaffold.v1.Leave
+	(*HostOrder)(nil),                 // 45: scaffold.v1.HostOrder
+	(*Joined)(nil),                    // 46: scaffold.v1.Joined
+	(*Attached)(nil),                  // 47: scaffold.v1.Attached
+	(*DrainOrder)(nil),                // 48: scaffold.v1.DrainOrder
+	(*Refused)(nil),                   // 49: scaffold.v1.Refused
+	(*ServicePolicies)(nil),           // 50: scaffold.v1.ServicePolicies
+	(*ServicePolicy)(nil),             // 51: scaffold.v1.ServicePolicy
+	(*LocatorsGone)(nil),              // 52: scaffold.v1.LocatorsGone
+	(*ServiceRef)(nil),                // 53: scaffold.v1.ServiceRef
+	(*RegistrationRefused)(nil),       // 54: scaffold.v1.RegistrationRefused
+	(*RouterReport)(nil),              // 55: scaffold.v1.RouterReport
+	(*RouterJoin)(nil),                // 56: scaffold.v1.RouterJoin
+	(*Neighbours)(nil),                // 57: scaffold.v1.Neighbours
+	(*Neighbour)(nil),                 // 58: scaffold.v1.Neighbour
+	(*HostStates)(nil),                // 59: scaffold.v1.HostStates
+	(*HostState)(nil),                 // 60: scaffold.v1.HostState
+	(*RouterCounters)(nil),            // 61: scaffold.v1.RouterCounters
+	(*Applied)(nil),                   // 62: scaffold.v1.Applied
+	(*RouterOrder)(nil),               // 63: scaffold.v1.RouterOrder
+	(*RouterJoined)(nil),              // 64: scaffold.v1.RouterJoined
+	(*SnapshotBegin)(nil),             // 65: scaffold.v1.SnapshotBegin
+	(*Commit)(nil),                    // 66: scaffold.v1.Commit
+	(*Rules)(nil),                     // 67: scaffold.v1.Rules
+	(*Route)(nil),                     // 68: scaffold.v1.Route
+	(*ServiceRule)(nil),               // 69: scaffold.v1.ServiceRule
+	(*Resolution)(nil),                // 70: scaffold.v1.Resolution
+	(*Target)(nil),                    // 71: scaffold.v1.Target
+	(*Probe)(nil),                     // 72: scaffold.v1.Probe
+	(*Gone)(nil),                      // 73: scaffold.v1.Gone
+	(*Redirect)(nil),                  // 74: scaffold.v1.Redirect
+	(*GetHostStatusRequest)(nil),      // 75: scaffold.v1.GetHostStatusRequest
+	(*HostStatus)(nil),                // 76: scaffold.v1.HostStatus
+	(*Feature)(nil),                   // 77: scaffold.v1.Feature
+	(*Uplink)(nil),                    // 78: scaffold.v1.Uplink
+	(*ListFlowsRequest)(nil),          // 79: scaffold.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),         // 80: scaffold.v1.ListFlowsResponse
+	(*Flow)(nil),                      // 81: scaffold.v1.Flow
+	(*WhoRequest)(nil),                // 82: scaffold.v1.WhoRequest
+	(*ListRegistrationsRequest)(nil),  // 83: scaffold.v1.ListRegistrationsRequest
+	(*ListRegistrationsResponse)(nil), // 84: scaffold.v1.ListRegistrationsResponse
+	(*LocalRegistration)(nil),         // 85: scaffold.v1.LocalRegistration
+	(*MoveFlowsRequest)(nil),          // 86: scaffold.v1.MoveFlowsRequest
+	(*MoveFlowsResponse)(nil),         // 87: scaffold.v1.MoveFlowsResponse
+	(*BiographyRequest)(nil),          // 88: scaffold.v1.BiographyRequest
+	(*FlowStory)(nil),                 // 89: scaffold.v1.FlowStory
+	(*Chapter)(nil),                   // 90: scaffold.v1.Chapter
+	(*ServeRequest)(nil),              // 91: scaffold.v1.ServeRequest
+	(*ServeNotice)(nil),               // 92: scaffold.v1.ServeNotice
+	(*IdentifyRequest)(nil),           // 93: scaffold.v1.IdentifyRequest
+	(*FlowIdentity)(nil),              // 94: scaffold.v1.FlowIdentity
+	(*FailFlowsRequest)(nil),          // 95: scaffold.v1.FailFlowsRequest
+	(*FailFlowsResponse)(nil),         // 96: scaffold.v1.FailFlowsResponse
+	(*DrainLocalRequest)(nil),         // 97: scaffold.v1.DrainLocalRequest
+	(*DrainProgress)(nil),             // 98: scaffold.v1.DrainProgress
+	nil,                               // 99: scaffold.v1.Event.AttrsEntry
+	nil,                               // 100: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 101: scaffold.v1.HostStatus.CountersEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
-	2,  // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
-	17, // 1: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
-	18, // 2: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
-	17, // 3: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
-	14, // 4: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
-	18, // 5: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
-	29, // 6: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
-	17, // 7: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
-	19, // 8: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
-	23, // 9: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
-	19, // 10: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
-	26, // 11: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
-	27, // 12: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
-	96, // 13: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
-	17, // 14: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
-	33, // 15: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
-	38, // 16: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
-	38, // 17: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
-	40, // 18: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
-	42, // 19: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
-	35, // 20: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
-	36, // 21: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
-	37, // 22: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
-	29, // 23: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
-	34, // 24: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
-	35, // 25: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
-	34, // 26: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
-	39, // 27: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
-	41, // 28: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
-	44, // 29: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
-	47, // 30: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
-	48, // 31: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
-	50, // 32: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
-	51, // 33: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
-	45, // 34: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
-	46, // 35: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
-	2,  // 36: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
-	45, // 37: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
-	49, // 38: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
-	17, // 39: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
-	39, // 40: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
-	53, // 41: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
-	54, // 42: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
-	56, // 43: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
-	58, // 44: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
-	59, // 45: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	55, // 46: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
-	57, // 47: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	97, // 48: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
-	61, // 49: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
-	47, // 50: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
-	62, // 51: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
-	64, // 52: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
-	63, // 53: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
-	2,  // 54: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
-	65, // 55: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
-	66, // 56: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
-	67, // 57: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
-	69, // 58: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
-	71, // 59: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
-	70, // 60: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
-	68, // 61: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
-	75, // 62: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	98, // 63: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
-	74, // 64: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	78, // 65: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	82, // 66: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	78, // 67: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
-	87, // 68: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
-	0,  // 69: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,  // 70: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,  // 71: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,  // 72: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,  // 73: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,  // 74: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10, // 75: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11, // 76: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12, // 77: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15, // 78: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20, // 79: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22, // 80: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	24, // 81: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	28, // 82: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	32, // 83: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	52, // 84: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	30, // 85: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	72, // 86: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	76, // 87: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	79, // 88: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	80, // 89: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	83, // 90: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	85, // 91: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	88, // 92: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	90, // 93: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	92, // 94: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	94, // 95: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	1,  // 96: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18, // 97: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,  // 98: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18, // 99: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18, // 100: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,  // 101: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18, // 102: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18, // 103: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13, // 104: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16, // 105: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21, // 106: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23, // 107: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	25, // 108: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	29, // 109: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	43, // 110: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	60, // 111: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	31, // 112: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	73, // 113: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	77, // 114: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	78, // 115: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	81, // 116: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	84, // 117: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	86, // 118: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	89, // 119: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	91, // 120: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	93, // 121: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	95, // 122: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	96, // [96:123] is the sub-list for method output_type
-	69, // [69:96] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
+	17,  // 1: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
+	18,  // 2: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
+	17,  // 3: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
+	14,  // 4: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
+	18,  // 5: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
+	29,  // 6: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
+	17,  // 7: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
+	19,  // 8: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
+	23,  // 9: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
+	19,  // 10: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
+	26,  // 11: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
+	27,  // 12: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
+	99,  // 13: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	17,  // 14: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
+	35,  // 15: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
+	40,  // 16: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
+	40,  // 17: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
+	42,  // 18: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
+	44,  // 19: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
+	37,  // 20: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
+	38,  // 21: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
+	39,  // 22: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
+	29,  // 23: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
+	36,  // 24: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
+	37,  // 25: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
+	36,  // 26: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
+	41,  // 27: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
+	43,  // 28: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
+	46,  // 29: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
+	49,  // 30: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
+	50,  // 31: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
+	52,  // 32: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
+	54,  // 33: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
+	47,  // 34: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
+	48,  // 35: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
+	2,   // 36: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
+	47,  // 37: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
+	51,  // 38: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
+	17,  // 39: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
+	53,  // 40: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
+	41,  // 41: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
+	56,  // 42: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
+	57,  // 43: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
+	59,  // 44: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
+	61,  // 45: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
+	62,  // 46: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
+	58,  // 47: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
+	60,  // 48: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
+	100, // 49: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	64,  // 50: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
+	49,  // 51: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
+	65,  // 52: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
+	67,  // 53: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
+	66,  // 54: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
+	2,   // 55: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
+	68,  // 56: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
+	69,  // 57: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
+	70,  // 58: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
+	72,  // 59: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
+	74,  // 60: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
+	73,  // 61: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
+	71,  // 62: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
+	78,  // 63: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
+	101, // 64: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	77,  // 65: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
+	81,  // 66: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
+	85,  // 67: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	81,  // 68: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
+	90,  // 69: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
+	0,   // 70: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 71: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,   // 72: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,   // 73: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,   // 74: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,   // 75: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10,  // 76: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11,  // 77: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12,  // 78: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15,  // 79: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20,  // 80: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22,  // 81: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	24,  // 82: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	28,  // 83: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	34,  // 84: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	55,  // 85: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	32,  // 86: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	30,  // 87: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	75,  // 88: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	79,  // 89: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	82,  // 90: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	83,  // 91: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	86,  // 92: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	88,  // 93: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	91,  // 94: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	93,  // 95: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	95,  // 96: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	97,  // 97: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	1,   // 98: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18,  // 99: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,   // 100: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18,  // 101: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18,  // 102: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,   // 103: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18,  // 104: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18,  // 105: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13,  // 106: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16,  // 107: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21,  // 108: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23,  // 109: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	25,  // 110: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	29,  // 111: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	45,  // 112: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	63,  // 113: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	33,  // 114: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	31,  // 115: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	76,  // 116: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	80,  // 117: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	81,  // 118: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	84,  // 119: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	87,  // 120: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	89,  // 121: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	92,  // 122: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	94,  // 123: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	96,  // 124: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	98,  // 125: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	98,  // [98:126] is the sub-list for method output_type
+	70,  // [70:98] is the sub-list for method input_type
+	70,  // [70:70] is the sub-list for extension type_name
+	70,  // [70:70] is the sub-list for extension extendee
+	0,   // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -7576,7 +7790,7 @@ func file_scaffold_proto_init() {
 	if File_scaffold_proto != nil {
 		return
 	}
-	file_scaffold_proto_msgTypes[32].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[34].OneofWrappers = []any{
 		(*HostReport_Join)(nil),
 		(*HostReport_Snapshot)(nil),
 		(*HostReport_Delta)(nil),
@@ -7587,7 +7801,7 @@ func file_scaffold_proto_init() {
 		(*HostReport_Prefer)(nil),
 		(*HostReport_Event)(nil),
 	}
-	file_scaffold_proto_msgTypes[43].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[45].OneofWrappers = []any{
 		(*HostOrder_Joined)(nil),
 		(*HostOrder_Refused)(nil),
 		(*HostOrder_Services)(nil),
@@ -7596,14 +7810,14 @@ func file_scaffold_proto_init() {
 		(*HostOrder_Attached)(nil),
 		(*HostOrder_Drain)(nil),
 	}
-	file_scaffold_proto_msgTypes[52].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[55].OneofWrappers = []any{
 		(*RouterReport_Join)(nil),
 		(*RouterReport_Neighbours)(nil),
 		(*RouterReport_Hosts)(nil),
 		(*RouterReport_Counters)(nil),
 		(*RouterReport_Applied)(nil),
 	}
-	file_scaffold_proto_msgTypes[60].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[63].OneofWrappers = []any{
 		(*RouterOrder_Joined)(nil),
 		(*RouterOrder_Refused)(nil),
 		(*RouterOrder_Begin)(nil),
@@ -7616,7 +7830,7 @@ func file_scaffold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   99,
+			NumMessages:   102,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -3,6 +3,7 @@ package names
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // A Policy is how a service's flows and instances are treated. The zero Policy is the default.
@@ -13,6 +14,7 @@ type Policy struct {
 	Weight    uint32 `json:"weight,omitempty"`    // of hosts that nobody gave one; 0 means 100
 	Datagrams string `json:"datagrams,omitempty"` // "bound", "unbound", "unset"
 	DSCP      uint32 `json:"dscp,omitempty"`      // 0..63
+	Patience  uint32 `json:"patience,omitempty"`  // ms that a host which does not answer is waited for before its flows turn to others
 }
 
 // What becomes of flows whose server is gone, and of those of an instance that is drained. The first of each is
@@ -32,10 +34,14 @@ func (p Policy) DrainMode() string {
 	return p.Drain
 }
 
+// Waits is the patience.
+func (p Policy) Waits() time.Duration { return time.Duration(p.Patience) * time.Millisecond }
+
 // Limits of Policy's numbers.
 const (
-	MaxWeight = 65535
-	MaxDSCP   = 63
+	MaxWeight   = 65535
+	MaxDSCP     = 63
+	MaxPatience = 60_000 // ms; a host that is away for longer has left
 )
 
 // Check says which field is out of its range, and what the range is.
@@ -51,6 +57,8 @@ func (p Policy) Check() error {
 		return fmt.Errorf("policy weight %d: want 1 to %d, or 0 for the default of 100", p.Weight, MaxWeight)
 	case p.DSCP > MaxDSCP:
 		return fmt.Errorf("policy dscp %d: want 0 to %d", p.DSCP, MaxDSCP)
+	case p.Patience > MaxPatience:
+		return fmt.Errorf("policy patience %v: want 0s to %v", p.Waits(), time.Duration(MaxPatience)*time.Millisecond)
 	}
 	return p.checkReady()
 }

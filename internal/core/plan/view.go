@@ -147,11 +147,21 @@ func (p *Plan) only(targets []Target, hostName string) bool {
 	return true
 }
 
-// Served reports whether routers have somebody to send new flows of the triple to, once what was said is
-// drained.
-func (p *Plan) Served(t sid.Triple) bool {
+// Takers says whether routers send new flows of the triple to the host, and whether to others, once what was
+// said is drained.
+func (p *Plan) Takers(t sid.Triple, hostName string) (itself, others bool) {
 	s, ok := p.services[t.Service]
-	return ok && len(p.compute(s, port{t.Proto, t.Port})) > 0
+	if !ok {
+		return false, false
+	}
+	for _, x := range p.compute(s, port{t.Proto, t.Port}) {
+		if p.places[x.Locator].Name == hostName {
+			itself = true
+		} else {
+			others = true
+		}
+	}
+	return itself, others
 }
 
 // Capable are the hosts that unresolved RSYNs of a service are sent to, by name.

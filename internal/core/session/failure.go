@@ -23,6 +23,9 @@ func (e *Engine) fire(now time.Time, f *flow) {
 	case f.state == Bound && f.nonce == 0:
 	case f.state == Bound && f.tries == t.Probes && f.Role == Server:
 		f.nonce = 0 // there is nobody else to turn to, and the client may come back: TCP decides
+	case f.state == Bound && f.tries == t.Probes && f.Proto == sid.TCP:
+		f.nonce = 0
+		e.change(Change{Kind: Unanswered, Key: f.Key, Peer: f.Peer})
 	case f.state == Bound && f.tries == t.Probes, f.tries == t.Tries:
 		e.lost(now, f, wire.Unreachable)
 	case f.state == Bound:
@@ -51,15 +54,11 @@ func (e *Engine) lost(now time.Time, f *flow, why wire.Reason) {
 	}
 }
 
-// Lost gives up the peers at these locators: the network says that their hosts are gone, and that there are
-// others to go to. A server's end keeps its flow: where a client is gone, there is nobody else to turn to, and
-// a client may come back.
-func (e *Engine) Lost(now time.Time, why wire.Reason, gone ...sid.Locator) {
-	at := make(map[sid.Locator]bool, len(gone))
-	for _, l := range gone {
-		at[l] = true
-	}
-	for _, f := range e.sorted(func(f *flow) bool { return f.Role == Client && at[f.Peer.Locator] }) {
+// Lost gives up the peers of the flows that gone chooses: the network says that their hosts do not answer, and
+// that there are others to go to. A server's end keeps its flow: where a client is gone, there is nobody else to
+// turn to, and a client may come back.
+func (e *Engine) Lost(now time.Time, why wire.Reason, gone func(Flow) bool) {
+	for _, f := range e.sorted(func(f *flow) bool { return f.Role == Client && gone(f.Flow) }) {
 		if f.state == Confirming {
 			e.askAnew(now, f)
 		} else {

@@ -39,9 +39,12 @@ const (
 	Adopt
 	// Drop takes packets for Local no more: its grace time is over.
 	Drop
+	// Unanswered: Peer, a server, answers no PROBE. The caller finds out whether there is anybody else to turn
+	// to, and calls Lost if so.
+	Unanswered
 )
 
-var kindNames = [...]string{"", "accept", "bind", "retry", "block", "unbind", "reset", "adopt", "drop"}
+var kindNames = [...]string{"", "accept", "bind", "retry", "block", "unbind", "reset", "adopt", "drop", "unanswered"}
 
 func (k Kind) String() string { return kindNames[k] }
 

@@ -126,7 +126,7 @@ func TestGoneHostsEndTheFlowsOfTheirClients(t *testing.T) {
 	udp := w.connect(w.hosts[0], w.hosts[1], Flow{Proto: sid.UDP})
 	other := w.connect(w.hosts[0], w.hosts[2], Flow{})
 	server := Key{w.connect(w.hosts[1], w.hosts[0], Flow{}).Stable, Server}
-	w.hosts[0].Lost(w.now, wire.HostGone, w.hosts[1].at)
+	w.hosts[0].Lost(w.now, wire.HostGone, func(f Flow) bool { return f.Peer.Locator == w.hosts[1].at })
 	w.collect(w.hosts[0])
 	if r := w.hosts[0].resets; len(r) != 2 || r[tcp] != wire.HostGone || r[udp] != wire.HostGone {
 		t.Errorf("resets: %v", r)

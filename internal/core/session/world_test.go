@@ -115,8 +115,12 @@ func (w *world) move(h *host) {
 // collect takes what an engine wants done.
 func (w *world) collect(h *host) {
 	changes, messages := h.Drain()
-	for _, c := range changes {
-		switch c.Kind {
+	for i := 0; i < len(changes); i++ {
+		switch c := changes[i]; c.Kind {
+		case Unanswered: // there is always somebody else
+			h.Lost(w.now, wire.Unreachable, func(f Flow) bool { return f.Key == c.Key })
+			more, sent := h.Drain()
+			changes, messages = append(changes, more...), append(messages, sent...)
 		case Bind:
 			h.bound[c.Key] = c
 		case Reset, Unbind:

@@ -74,6 +74,8 @@ const (
 	AgentRouterProcedure = "/scaffold.v1.Agent/Router"
 	// AgentResolveProcedure is the fully-qualified name of the Agent's Resolve RPC.
 	AgentResolveProcedure = "/scaffold.v1.Agent/Resolve"
+	// AgentOthersProcedure is the fully-qualified name of the Agent's Others RPC.
+	AgentOthersProcedure = "/scaffold.v1.Agent/Others"
 	// LocalGetHostStatusProcedure is the fully-qualified name of the Local's GetHostStatus RPC.
 	LocalGetHostStatusProcedure = "/scaffold.v1.Local/GetHostStatus"
 	// LocalListFlowsProcedure is the fully-qualified name of the Local's ListFlows RPC.
@@ -516,6 +518,8 @@ type AgentClient interface {
 	Router(context.Context) *connect.BidiStreamForClient[v1.RouterReport, v1.RouterOrder]
 	// Resolve serves hostd's DNS: by name, or by address for PTR.
 	Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error)
+	// Others tells a client's host whether its flow has anybody else to turn to.
+	Others(context.Context, *connect.Request[v1.OthersRequest]) (*connect.Response[v1.OthersResponse], error)
 }
 
 // NewAgentClient constructs a client for the scaffold.v1.Agent service. By default, it uses the
@@ -547,6 +551,12 @@ func NewAgentClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(agentMethods.ByName("Resolve")),
 			connect.WithClientOptions(opts...),
 		),
+		others: connect.NewClient[v1.OthersRequest, v1.OthersResponse](
+			httpClient,
+			baseURL+AgentOthersProcedure,
+			connect.WithSchema(agentMethods.ByName("Others")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -555,6 +565,7 @@ type agentClient struct {
 	host    *connect.Client[v1.HostReport, v1.HostOrder]
 	router  *connect.Client[v1.RouterReport, v1.RouterOrder]
 	resolve *connect.Client[v1.ResolveRequest, v1.ResolveResponse]
+	others  *connect.Client[v1.OthersRequest, v1.OthersResponse]
 }
 
 // Host calls scaffold.v1.Agent.Host.
@@ -572,12 +583,19 @@ func (c *agentClient) Resolve(ctx context.Context, req *connect.Request[v1.Resol
 	return c.resolve.CallUnary(ctx, req)
 }
 
+// Others calls scaffold.v1.Agent.Others.
+func (c *agentClient) Others(ctx context.Context, req *connect.Request[v1.OthersRequest]) (*connect.Response[v1.OthersResponse], error) {
+	return c.others.CallUnary(ctx, req)
+}
+
 // AgentHandler is an implementation of the scaffold.v1.Agent service.
 type AgentHandler interface {
 	Host(context.Context, *connect.BidiStream[v1.HostReport, v1.HostOrder]) error
 	Router(context.Context, *connect.BidiStream[v1.RouterReport, v1.RouterOrder]) error
 	// Resolve serves hostd's DNS: by name, or by address for PTR.
 	Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error)
+	// Others tells a client's host whether its flow has anybody else to turn to.
+	Others(context.Context, *connect.Request[v1.OthersRequest]) (*connect.Response[v1.OthersResponse], error)
 }
 
 // NewAgentHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -605,6 +623,12 @@ func NewAgentHandler(svc AgentHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(agentMethods.ByName("Resolve")),
 		connect.WithHandlerOptions(opts...),
 	)
+	agentOthersHandler := connect.NewUnaryHandler(
+		AgentOthersProcedure,
+		svc.Others,
+		connect.WithSchema(agentMethods.ByName("Others")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Agent/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AgentHostProcedure:
@@ -613,6 +637,8 @@ func NewAgentHandler(svc AgentHandler, opts ...connect.HandlerOption) (string, h
 			agentRouterHandler.ServeHTTP(w, r)
 		case AgentResolveProcedure:
 			agentResolveHandler.ServeHTTP(w, r)
+		case AgentOthersProcedure:
+			agentOthersHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -632,6 +658,10 @@ func (UnimplementedAgentHandler) Router(context.Context, *connect.BidiStream[v1.
 
 func (UnimplementedAgentHandler) Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Agent.Resolve is not implemented"))
+}
+
+func (UnimplementedAgentHandler) Others(context.Context, *connect.Request[v1.OthersRequest]) (*connect.Response[v1.OthersResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Agent.Others is not implemented"))
 }
 
 // LocalClient is a client for the scaffold.v1.Local service.

@@ -1,0 +1,128 @@
+package hostd
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/kick"
+	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+// An accusation is the controller's word that nobody hears of the hosts at these locators, and of which services
+// others take over; none: of all. It is believed once the host itself does not answer us.
+type accusation struct {
+	locators []sid.Locator
+	services []sid.ServiceID
+}
+
+// A suspect is a host that is being asked, and for which services' flows that counts.
+type suspect struct {
+	all      bool
+	services map[sid.ServiceID]bool
+}
+
+// concerns chooses the flows of this host as a client that end if nobody is at the locator.
+func (x *suspect) concerns(peer, at sid.Locator, id sid.ServiceID) bool {
+	return peer == at && (x.all || x.services[id])
+}
+
+// fewSamples is how many connections are asked for the round trip to one host.
+const fewSamples = 8
+
+// accused asks the hosts to which this one has such flows. While it has no link itself, it can tell nothing.
+func (s *sessions) accused(a accusation) {
+	here := s.d.preferred()
+	if s.engine == nil || here == nil {
+		return
+	}
+	for _, l := range a.locators {
+		x := s.suspects[l]
+		if x == nil {
+			x = &suspect{services: map[sid.ServiceID]bool{}}
+		}
+		x.all = x.all || len(a.services) == 0
+		for _, id := range a.services {
+			x.services[id] = true
+		}
+		if s.doubt(l, x) {
+			s.suspects[l] = x
+			s.doubts.Raise(time.Now(), here.Locator, l, rand.Uint64())
+			s.d.log.Info("the network hears nothing of a host: it is asked whether it is there", "locator", l)
+		}
+	}
+}
+
+// doubt prepares for the loss of the flows to a host, if there are any: what must be known of their services is
+// asked for now, and how long answers take.
+func (s *sessions) doubt(l sid.Locator, x *suspect) (any bool) {
+	var unsure []sid.ServiceID
+	var sample []host.Tuple
+	err := s.edge.Walk(func(f host.Flow) bool {
+		if f.Role != host.Client || !x.concerns(sid.LocatorOf(f.WirePeer.Addr()), l, f.Service) || stale(f) {
+			return true
+		}
+		if f.Proto == sid.TCP {
+			unsure = s.unsureOf(unsure, f.Service)
+			sample = append(sample, f.Tuple)[:min(len(sample)+1, fewSamples)]
+		}
+		any = true
+		return true
+	})
+	if err != nil {
+		s.d.log.Error("cannot list the flows", "error", err)
+	}
+	s.whenPoliciesKnown(unsure, func() {})
+	s.measure(l, sample)
+	return any
+}
+
+// measure tells how long answers of a host take. The shortest round trip is the path's: some of the others wait
+// for a delayed acknowledgement.
+func (s *sessions) measure(l sid.Locator, sample []host.Tuple) {
+	var least time.Duration
+	for _, t := range sample {
+		s.kernel.read(kickTuple(t), func(c *kick.Socket) {
+			if c != nil && c.SRTT > 0 && (least == 0 || c.SRTT < least) {
+				least = c.SRTT
+				s.doubts.Expect(l, least)
+			}
+		})
+	}
+}
+
+// acquit takes an answer to a PROBE of a doubt.
+func (s *sessions) acquit(nonce uint64) bool {
+	l, ok := s.doubts.Answered(nonce)
+	if ok {
+		delete(s.suspects, l)
+		s.d.log.Info("the host answers: its flows stay", "locator", l)
+	}
+	return ok
+}
+
+// convict gives up the flows to hosts that have not answered, and sends what asks the others.
+func (s *sessions) convict(now time.Time) {
+	for _, l := range s.doubts.Expire(now) {
+		x := s.suspects[l]
+		delete(s.suspects, l)
+		s.d.log.Info("a host is gone", "locator", l)
+		s.lose(l, x)
+	}
+	s.send(s.doubts.Drain())
+}
+
+// lose ends the flows to a host that is gone, or has them continue elsewhere.
+func (s *sessions) lose(l sid.Locator, x *suspect) {
+	var unsure []sid.ServiceID
+	for _, k := range s.enterAll(func(f host.Flow) bool {
+		return f.Role == host.Client && x.concerns(sid.LocatorOf(f.WirePeer.Addr()), l, f.Service)
+	}) {
+		unsure = s.unsure(unsure, k)
+	}
+	s.whenPoliciesKnown(unsure, func() {
+		s.engine.Lost(time.Now(), wire.HostGone, func(f session.Flow) bool { return x.concerns(f.Peer.Locator, l, f.Service) })
+	})
+}

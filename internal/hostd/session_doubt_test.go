@@ -1,0 +1,50 @@
+package hostd
+
+import (
+	"testing"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/sid"
+)
+
+func TestAnAccusedHostKeepsItsFlows(t *testing.T) {
+	other := sid.ServiceID{SS: webID.SS, Suffix: webID.Suffix + 1}
+	for what, c := range map[string]struct {
+		a         accusation
+		cut, keep bool
+	}{
+		"it answers":                    {accusation{[]sid.Locator{placeB}, []sid.ServiceID{webID}}, false, true},
+		"it answers, though it left":    {accusation{[]sid.Locator{placeB}, nil}, false, true},
+		"nobody else serves the same":   {accusation{[]sid.Locator{placeB}, []sid.ServiceID{other}}, true, true},
+		"the flow is to another host":   {accusation{[]sid.Locator{placeC}, []sid.ServiceID{webID}}, true, true},
+		"it is silent and others serve": {accusation{[]sid.Locator{placeB}, []sid.ServiceID{other, webID}}, true, false},
+		"it is silent and left":         {accusation{[]sid.Locator{placeB}, nil}, true, false},
+	} {
+		n := newFakeNet(t)
+		a, b := n.host(placeA), n.host(placeB)
+		b.cut = c.cut
+		a.learn(webID, &apiv1.Policy{})
+		tcp, _ := n.connect(a, b, 1000, sid.TCP)
+		a.accused(c.a)
+		n.ask(a)
+		if got := a.edge.last(tcp); (got == 0) != c.keep {
+			t.Errorf("%s: the edge was told to %v, want the flow kept: %v", what, got, c.keep)
+		}
+		if len(a.suspects) > 0 || !a.doubts.Deadline().IsZero() {
+			t.Errorf("%s: the doubt stays", what)
+		}
+	}
+}
+
+func TestWithoutALinkOfItsOwnAHostGivesNobodyUp(t *testing.T) {
+	n := newFakeNet(t)
+	a, b := n.host(placeA), n.host(placeB)
+	b.cut = true
+	tcp, _ := n.connect(a, b, 1000, sid.TCP)
+	a.d.places[0].link = lost
+	a.accused(accusation{locators: []sid.Locator{placeB}})
+	n.ask(a)
+	if got := a.edge.last(tcp); got != 0 {
+		t.Errorf("the edge was told to %v", got)
+	}
+}
