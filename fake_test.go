@@ -139,3 +139,29 @@ func pair(t *testing.T) (client, server net.Conn) {
 	t.Cleanup(func() { client.Close(); server.Close() })
 	return client, server
 }
+
+func TestCallsShareOneConnectionToTheDaemon(t *testing.T) {
+	f := newFake(t)
+	first, err := f.host.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := f.host.dial()
+	if err != nil || second != first {
+		t.Errorf("the second call has another daemon, or %v", err)
+	}
+	first.Close()
+	if again, err := f.host.dial(); err != nil || again != second {
+		t.Errorf("one call goes on, and the next has another daemon, or %v", err)
+	}
+	second.Close()
+	second.Close()
+	if last, err := f.host.dial(); err != nil || last == second {
+		t.Errorf("nobody called any more, and the next has the old daemon, or %v", err)
+	} else {
+		last.Close()
+	}
+	if d := called.all[f.host.Daemon]; d != nil {
+		t.Errorf("%d users are left", d.users)
+	}
+}
