@@ -17,9 +17,9 @@ func TestAConnectionIsIdentified(t *testing.T) {
 	if _, err := f.host.Identify(t.Context(), c); !errors.Is(err, ErrNoFlow) {
 		t.Errorf("a connection that is none of a service: %v, want ErrNoFlow", err)
 	}
-	f.flow = &apiv1.FlowIdentity{Stable: "fd5d::1", Resumed: true, Received: 40, Sent: 1 << 40, Service: "web", PeerHost: "c1"}
+	f.flow = &apiv1.FlowIdentity{Stable: "fd5d::1", Resumed: true, Received: 40, Sent: 1 << 40, Service: "web"}
 	got, err := f.host.Identify(t.Context(), c)
-	want := Identity{netip.MustParseAddr("fd5d::1"), true, 40, 1 << 40, "web", "c1"}
+	want := Identity{netip.MustParseAddr("fd5d::1"), true, 40, 1 << 40, "web"}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}

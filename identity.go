@@ -27,8 +27,6 @@ type Identity struct {
 	Sent uint64
 	// Service is the name of the service.
 	Service string
-	// PeerHost is the host of the other end, "" where that is not known.
-	PeerHost string
 }
 
 // Identify tells what a connection is called and how far it has come; see [Host.Identify].
@@ -61,7 +59,7 @@ func identity(m *apiv1.FlowIdentity) (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("the host daemon names the connection %q: %w", m.Stable, err)
 	}
-	return Identity{stable, m.Resumed, m.Received, m.Sent, m.Service, m.PeerHost}, nil
+	return Identity{stable, m.Resumed, m.Received, m.Sent, m.Service}, nil
 }
 
 // proto is the protocol as the API names it.

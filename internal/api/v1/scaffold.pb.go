@@ -6628,7 +6628,6 @@ type FlowIdentity struct {
 	Received      uint64                 `protobuf:"varint,3,opt,name=received,proto3" json:"received,omitempty"` // bytes of the client's that were acknowledged before it came here
 	Sent          uint64                 `protobuf:"varint,4,opt,name=sent,proto3" json:"sent,omitempty"`         // bytes that the client had before it came here
 	Service       string                 `protobuf:"bytes,5,opt,name=service,proto3" json:"service,omitempty"`
-	PeerHost      string                 `protobuf:"bytes,6,opt,name=peer_host,json=peerHost,proto3" json:"peer_host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6694,13 +6693,6 @@ func (x *FlowIdentity) GetSent() uint64 {
 func (x *FlowIdentity) GetService() string {
 	if x != nil {
 		return x.Service
-	}
-	return ""
-}
-
-func (x *FlowIdentity) GetPeerHost() string {
-	if x != nil {
-		return x.PeerHost
 	}
 	return ""
 }
@@ -7476,14 +7468,13 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x0fIdentifyRequest\x12\x14\n" +
 	"\x05proto\x18\x01 \x01(\tR\x05proto\x12\x14\n" +
 	"\x05local\x18\x02 \x01(\tR\x05local\x12\x12\n" +
-	"\x04peer\x18\x03 \x01(\tR\x04peer\"\xa7\x01\n" +
+	"\x04peer\x18\x03 \x01(\tR\x04peer\"\x90\x01\n" +
 	"\fFlowIdentity\x12\x16\n" +
 	"\x06stable\x18\x01 \x01(\tR\x06stable\x12\x18\n" +
 	"\aresumed\x18\x02 \x01(\bR\aresumed\x12\x1a\n" +
 	"\breceived\x18\x03 \x01(\x04R\breceived\x12\x12\n" +
 	"\x04sent\x18\x04 \x01(\x04R\x04sent\x12\x18\n" +
-	"\aservice\x18\x05 \x01(\tR\aservice\x12\x1b\n" +
-	"\tpeer_host\x18\x06 \x01(\tR\bpeerHost\"\x98\x01\n" +
+	"\aservice\x18\x05 \x01(\tR\aserviceJ\x04\b\x06\x10\a\"\x98\x01\n" +
 	"\x10FailFlowsRequest\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x14\n" +
 	"\x05proto\x18\x02 \x01(\tR\x05proto\x12\x12\n" +
