@@ -230,6 +230,9 @@ func TestWeightsAndDrains(t *testing.T) {
 	if err := drain("s2", false, false); connect.CodeOf(err) != connect.CodeFailedPrecondition {
 		t.Errorf("draining the last instance: %v, want a refusal", err)
 	}
+	if n := c.metric("drains_refused_total"); n != 1 {
+		t.Errorf("%v refusals counted, want 1", n)
+	}
 	if err := drain("s2", false, true); err != nil {
 		t.Errorf("draining the last instance by force: %v", err)
 	}

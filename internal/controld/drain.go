@@ -36,6 +36,7 @@ func (a *adminAPI) Drain(ctx context.Context, req *connect.Request[apiv1.DrainRe
 			return r, change{}, err
 		}
 		if t, sole := a.n.plan.SoleServer(r.ID, m.Host); sole && !m.Undrain && !m.Force {
+			a.n.metrics.refusedDrains.Inc()
 			return r, change{}, fmt.Errorf("%w: %s is the last host that serves %s on %v/%d: nobody could connect any more: use force if that is meant", errConflict, m.Host, r.Name, t.Proto, t.Port)
 		}
 		c, err := a.n.draining(r, m.Host, m.Undrain, m.Mode)

@@ -36,6 +36,7 @@ func (a *adminAPI) DrainHost(ctx context.Context, req *connect.Request[apiv1.Dra
 			return c, nil
 		}
 		if sole := a.n.soleOf(h, list); len(sole) > 0 && !m.Undrain && !m.Force {
+			a.n.metrics.refusedDrains.Inc()
 			return c, fmt.Errorf("%w: %s is the last host that serves %s: nobody could connect any more: use force if that is meant", errConflict, m.Host, strings.Join(sole, ", "))
 		}
 		return a.n.drainAll(h, list, m)

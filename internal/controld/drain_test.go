@@ -158,6 +158,9 @@ func TestDrainingAHostTellsFirstWhatBreaks(t *testing.T) {
 	if _, err := c.drainHost(&apiv1.DrainHostRequest{Host: "s1"}); connect.CodeOf(err) != connect.CodeFailedPrecondition || !strings.Contains(err.Error(), "alone") {
 		t.Errorf("draining the last instance: %v, want a refusal that names the service", err)
 	}
+	if n := c.metric("drains_refused_total"); n != 1 {
+		t.Errorf("%v refusals counted, want 1", n)
+	}
 	if _, err := c.drainHost(&apiv1.DrainHostRequest{Host: "s1", Force: true}); err != nil {
 		t.Fatal(err)
 	}

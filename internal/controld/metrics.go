@@ -11,6 +11,7 @@ type metrics struct {
 	snapshots     obs.Counter
 	storeErrors   obs.Counter
 	refusedEvents obs.Counter
+	refusedDrains obs.Counter
 	hosts         obs.Gauge
 	routers       obs.Gauge
 	services      obs.Gauge
@@ -29,6 +30,7 @@ func newMetrics() metrics {
 		snapshots:     m.Counter("router_snapshots_total", "Full sets of rules sent to routers."),
 		storeErrors:   m.Counter("store_failures_total", "Times that saving began to fail."),
 		refusedEvents: m.Counter("host_events_refused_total", "Events of hosts that were too many, too long or of kinds that are not theirs."),
+		refusedDrains: m.Counter("drains_refused_total", "Drains of a service's last instance that were asked for without force."),
 		hosts:         m.Gauge("hosts", "Hosts by state.", "state"),
 		routers:       m.Gauge("routers", "Routers that are connected."),
 		services:      m.Gauge("services", "Services that exist."),
