@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 # What has goroutines of its own and is quick enough to run again under the race detector.
-RACE='/(sid|wire)$|/internal/(api|cli|obs|controld|store|core/[a-z]+)$'
+RACE='/(sid|wire)$|/internal/(api|cli|obs|ofconn|controld|store|core/[a-z]+)$'
 
 run() { CGO_ENABLED=${cgo:-0} scripts/go.sh test -v -count=1 "$@" 2>&1 | awk -f scripts/count.awk; }
 
