@@ -69,6 +69,7 @@ type dataPath interface {
 	Adopt(a host.Adoption) error
 	Nudge(flow host.Tuple, t wire.Transport, window uint16) error
 	Heard(flow host.Tuple) (uint64, error)
+	Unread() bool
 }
 
 func newSessions(d *daemon) *sessions {

@@ -2,6 +2,7 @@ package hostd
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
@@ -22,6 +23,8 @@ type accusation struct {
 type suspect struct {
 	all      bool
 	services map[sid.ServiceID]bool
+	since    time.Time // that nothing was heard of it as far as is known
+	flows    []host.Tuple
 }
 
 // concerns chooses the flows of this host as a client that end if nobody is at the locator.
@@ -29,7 +32,7 @@ func (x *suspect) concerns(peer, at sid.Locator, id sid.ServiceID) bool {
 	return peer == at && (x.all || x.services[id])
 }
 
-// fewSamples is how many connections are asked for the round trip to one host.
+// fewSamples is how many flows to one host are asked for the round trip, and whether something came.
 const fewSamples = 8
 
 // accused asks the hosts to which this one has such flows. While it has no link itself, it can tell nothing.
@@ -47,9 +50,10 @@ func (s *sessions) accused(a accusation) {
 		for _, id := range a.services {
 			x.services[id] = true
 		}
-		if s.doubt(l, x) {
+		now := time.Now()
+		if s.doubt(now, l, x) {
 			s.suspects[l] = x
-			s.doubts.Raise(time.Now(), here.Locator, l, rand.Uint64())
+			s.doubts.Raise(now, here.Locator, l, rand.Uint64())
 			s.d.log.Info("the network hears nothing of a host: it is asked whether it is there", "locator", l)
 		}
 	}
@@ -57,16 +61,18 @@ func (s *sessions) accused(a accusation) {
 
 // doubt prepares for the loss of the flows to a host, if there are any: what must be known of their services is
 // asked for now, and how long answers take.
-func (s *sessions) doubt(l sid.Locator, x *suspect) (any bool) {
+func (s *sessions) doubt(now time.Time, l sid.Locator, x *suspect) (any bool) {
 	var unsure []sid.ServiceID
-	var sample []host.Tuple
+	x.since, x.flows = now, nil
 	err := s.edge.Walk(func(f host.Flow) bool {
 		if f.Role != host.Client || !x.concerns(sid.LocatorOf(f.WirePeer.Addr()), l, f.Service) || stale(f) {
 			return true
 		}
 		if f.Proto == sid.TCP {
 			unsure = s.unsureOf(unsure, f.Service)
-			sample = append(sample, f.Tuple)[:min(len(sample)+1, fewSamples)]
+		}
+		if len(x.flows) < fewSamples {
+			x.flows = append(x.flows, f.Tuple)
 		}
 		any = true
 		return true
@@ -75,15 +81,18 @@ func (s *sessions) doubt(l sid.Locator, x *suspect) (any bool) {
 		s.d.log.Error("cannot list the flows", "error", err)
 	}
 	s.whenPoliciesKnown(unsure, func() {})
-	s.measure(l, sample)
+	s.measure(l, x)
 	return any
 }
 
 // measure tells how long answers of a host take. The shortest round trip is the path's: some of the others wait
 // for a delayed acknowledgement.
-func (s *sessions) measure(l sid.Locator, sample []host.Tuple) {
+func (s *sessions) measure(l sid.Locator, x *suspect) {
 	var least time.Duration
-	for _, t := range sample {
+	for _, t := range x.flows {
+		if t.Proto != sid.TCP {
+			continue
+		}
 		s.kernel.read(kickTuple(t), func(c *kick.Socket) {
 			if c != nil && c.SRTT > 0 && (least == 0 || c.SRTT < least) {
 				least = c.SRTT
@@ -103,9 +112,21 @@ func (s *sessions) acquit(nonce uint64) bool {
 	return ok
 }
 
+// excused reports whether a host that has not answered is there for all that: its answer may lie among what this
+// busy host has not read yet, or packets of its flows came meanwhile.
+func (s *sessions) excused(now time.Time, l sid.Locator) bool {
+	x := s.suspects[l]
+	silent := now.Sub(x.since).Milliseconds()
+	x.since = now
+	return s.edge.Unread() || slices.ContainsFunc(x.flows, func(t host.Tuple) bool {
+		at, err := s.edge.Heard(t)
+		return err == nil && at > 0 && idleMS(at) < silent
+	})
+}
+
 // convict gives up the flows to hosts that have not answered, and sends what asks the others.
 func (s *sessions) convict(now time.Time) {
-	for _, l := range s.doubts.Expire(now) {
+	for _, l := range s.doubts.Expire(now, func(l sid.Locator) bool { return s.excused(now, l) }) {
 		x := s.suspects[l]
 		delete(s.suspects, l)
 		s.d.log.Info("a host is gone", "locator", l)

@@ -2,6 +2,7 @@ package hostd
 
 import (
 	"testing"
+	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/sid"
@@ -46,5 +47,30 @@ func TestWithoutALinkOfItsOwnAHostGivesNobodyUp(t *testing.T) {
 	n.ask(a)
 	if got := a.edge.last(tcp); got != 0 {
 		t.Errorf("the edge was told to %v", got)
+	}
+}
+
+// A host whose packets still come is not cut off, whatever became of the PROBEs.
+func TestAHostIsNotGivenUpWhileItsPacketsCome(t *testing.T) {
+	n := newFakeNet(t)
+	a, b := n.host(placeA), n.host(placeB)
+	b.cut = true
+	n.connect(a, b, 1000, sid.TCP)
+	a.accused(accusation{locators: []sid.Locator{placeB}})
+	raised := a.suspects[placeB].since
+	for what, c := range map[string]struct {
+		heard time.Duration // after the doubt was raised
+		want  bool
+	}{
+		"nothing came":                   {-time.Second, false},
+		"something came before the cut":  {-50 * time.Millisecond, false},
+		"something came while we waited": {30 * time.Millisecond, true},
+	} {
+		a.suspects[placeB].since = raised
+		now := raised.Add(65 * time.Millisecond)
+		a.edge.heard = uint64(monotonicNow() - now.Sub(raised.Add(c.heard)).Nanoseconds())
+		if got := a.excused(now, placeB); got != c.want {
+			t.Errorf("%s: excused: %v", what, got)
+		}
 	}
 }

@@ -45,6 +45,7 @@ type fakeEdge struct {
 	byID     map[sid.SocketID]host.Tuple
 	sessions map[host.SessionKey][]byte
 	steps    []host.Step
+	heard    uint64 // CLOCK_MONOTONIC, ns
 }
 
 func (e *fakeEdge) Walk(f func(host.Flow) bool) error {
@@ -118,7 +119,8 @@ func (e *fakeEdge) AllSessions(f func(host.SessionKey, []byte) bool) error {
 func (e *fakeEdge) Space() sid.Space                               { return space }
 func (e *fakeEdge) Adopt(host.Adoption) error                      { return nil }
 func (e *fakeEdge) Nudge(host.Tuple, wire.Transport, uint16) error { return nil }
-func (e *fakeEdge) Heard(host.Tuple) (uint64, error)               { return 1, nil }
+func (e *fakeEdge) Heard(host.Tuple) (uint64, error)               { return max(e.heard, 1), nil }
+func (e *fakeEdge) Unread() bool                                   { return false }
 
 func newFakeNet(t *testing.T) *fakeNet { return &fakeNet{t: t, at: map[sid.Locator]*fakeHost{}} }
 

@@ -72,6 +72,9 @@ func (e *Edge) ReadEvent() (Event, error) {
 	}
 }
 
+// Unread reports whether there are events that ReadEvent has not returned yet.
+func (e *Edge) Unread() bool { return e.ring.AvailableBytes() > 0 }
+
 // heartbeat tells the programs that events are read. Only Go writes the configuration.
 func (e *Edge) heartbeat() error {
 	var c edgeHostConfig

@@ -18,8 +18,8 @@ const (
 	doubtLast    = 60 * time.Millisecond // for the last answer, where nobody knows the round trip,
 	doubtLeast   = 20 * time.Millisecond // and at least and at most where it is known
 	doubtMost    = time.Second
-	doubtLate    = 10 * time.Millisecond // a wait of which this host was late to see the end is not counted,
-	doubtForgive = 8                     // so often
+	doubtLate    = 5 * time.Millisecond // a wait of which this host was late to see the end is not counted,
+	doubtForgive = 8                    // so often
 )
 
 // A Doubts asks the hosts whose first-hop routers hear nothing of them. It has no clock, and belongs to one
@@ -80,14 +80,16 @@ func (d *Doubts) Answered(nonce uint64) (at sid.Locator, ok bool) {
 }
 
 // Expire asks again, and returns the locators at which nobody answers. The caller has handed over all answers
-// that it has seen; where it comes late there may be others, and it asks once more instead.
-func (d *Doubts) Expire(now time.Time) (silent []sid.Locator) {
+// that it has seen. Where it comes late there may be others, and where it excuses the host it knows better: then
+// the host is asked once more instead.
+func (d *Doubts) Expire(now time.Time, excused func(sid.Locator) bool) (silent []sid.Locator) {
 	for _, l := range slices.SortedFunc(maps.Keys(d.open), cmp.Compare[sid.Locator]) {
 		x := d.open[l]
 		if now.Before(x.due) {
 			continue
 		}
-		if now.Sub(x.due) > doubtLate && x.forgiven < doubtForgive {
+		late := now.Sub(x.due) > doubtLate || x.asked == doubtProbes && excused(l)
+		if late && x.forgiven < doubtForgive {
 			x.forgiven++
 			x.asked--
 		}

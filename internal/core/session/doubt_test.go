@@ -5,8 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
+
+// accuse excuses nobody.
+func accuse(sid.Locator) bool { return false }
 
 // asking runs a doubt to its end. answer says after which PROBE, from 1, and how long after it the answer is
 // there, 0: never; late is how late the caller comes each time.
@@ -32,7 +36,7 @@ func asking(d *Doubts, start time.Time, answer int, trip, late time.Duration) (t
 			l, ok := d.Answered(7)
 			return took, probes, ok && l == locator(1, 0)
 		}
-		if silent := d.Expire(now); len(silent) > 0 {
+		if silent := d.Expire(now, accuse); len(silent) > 0 {
 			return took, probes, false
 		}
 	}
@@ -82,14 +86,32 @@ func TestWhoIsLateAsksOnceMore(t *testing.T) {
 	d.Raise(now, locator(0, 0), locator(1, 0), 7)
 	for range doubtProbes - 1 {
 		now = d.Deadline()
-		if silent := d.Expire(now); len(silent) > 0 {
+		if silent := d.Expire(now, accuse); len(silent) > 0 {
 			t.Fatalf("given up after %d PROBEs", len(d.Drain()))
 		}
 	}
-	if silent := d.Expire(d.Deadline().Add(time.Second)); len(silent) > 0 {
+	if silent := d.Expire(d.Deadline().Add(time.Second), accuse); len(silent) > 0 {
 		t.Error("given up by a host that did not look for the answer in time")
 	}
 	if l, ok := d.Answered(7); !ok || l != locator(1, 0) {
 		t.Errorf("the answer ended the doubt at %v: %v", l, ok)
+	}
+}
+
+// Whose packets still come is not given up for a while, and then is.
+func TestWhoIsExcusedIsAskedAgain(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	d := new(Doubts)
+	d.Raise(now, locator(0, 0), locator(1, 0), 7)
+	excuses, probes := 0, 0
+	for {
+		probes += len(d.Drain())
+		silent := d.Expire(d.Deadline(), func(l sid.Locator) bool { excuses++; return l == locator(1, 0) })
+		if len(silent) > 0 {
+			break
+		}
+	}
+	if excuses != doubtForgive+1 || probes != doubtProbes+doubtForgive {
+		t.Errorf("given up after %d excuses and %d PROBEs, want %d and %d", excuses, probes, doubtForgive+1, doubtProbes+doubtForgive)
 	}
 }
