@@ -281,7 +281,7 @@ func (s *sessions) flowOf(t *story, want string) (f host.Flow, live bool) {
 // fill adds the chapters.
 func (s *sessions) fill(resp *apiv1.FlowStory, t *story, f host.Flow) {
 	if t == nil {
-		resp.Chapters = []*apiv1.Chapter{{UnixNs: time.Now().UnixNano(), Kind: "begin", Text: beginning(f) + "; nothing happened to it yet"}}
+		resp.Chapters = []*apiv1.Chapter{{UnixNs: began(f).UnixNano(), Kind: "begin", Text: beginning(f) + "; nothing happened to it yet"}}
 		return
 	}
 	if v, ok := s.engine.View(t.key); ok {

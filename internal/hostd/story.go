@@ -58,8 +58,17 @@ func (s *stories) begin(k session.Key, f host.Flow) {
 		s.order.Remove(first)
 	}
 	t := &story{key: k, tuple: f.Tuple, service: f.Service, names: []sid.SocketID{f.ID}}
-	t.chapters = []chapter{{at: time.Now(), kind: "begin", text: beginning(f)}}
+	t.chapters = []chapter{{at: began(f), kind: "begin", text: beginning(f)}}
 	s.byKey[k] = s.order.PushBack(t)
+}
+
+// began is when the flow did, which was before anything happened to it; of one from before an edge that keeps that,
+// now.
+func began(f host.Flow) time.Time {
+	if at, known := f.Began(); known {
+		return at
+	}
+	return time.Now()
 }
 
 // beginning says what the flow was when it first mattered.

@@ -118,7 +118,7 @@ func (e *Edge) enter(a Adoption) error {
 		Lport: key.Lport, AltPort: key.Lport, Datagrams: p.Datagrams, Slot: slot, Birth: id, Watch: watchAdopt}
 	out := edgeEgressFlow{Socket: id, Peer: in.Peer, Seen: now, State: in.State, Role: in.Role, Proto: key.Proto,
 		AltPort: key.Lport, Lport: key.Lport, Dscp: p.Dscp, Datagrams: p.Datagrams, Slot: slot,
-		Newest: id, Birth: id, Watch: watchAdopt}
+		Newest: id, Birth: id, Watch: watchAdopt, Born: bornAt(now)}
 	number := network(uint64(a.Local.Socket))
 	return errors.Join(e.maps.Adoptions.Put(number, a.raw(now)), e.maps.IngressFlows.Put(number, &in), e.maps.EgressFlows.Put(&key, &out))
 }

@@ -49,7 +49,7 @@ type edgeEgressFlow struct {
 	Retried   uint8
 	Watch     uint8
 	Told      uint8
-	Pad       [3]uint8
+	Born      [3]uint8
 }
 
 type edgeEvent struct {

@@ -129,6 +129,16 @@ static __always_inline void policy_of(const struct addr *service, struct birth *
 	b->dscp = policy ? policy->dscp : 0;
 }
 
+/* date notes when a flow began. */
+static __always_inline void date(struct egress_flow *f)
+{
+	__u32 born = (f->seen >> 29 & 0xffffff) ?: 1;
+
+	f->born[0] = born;
+	f->born[1] = born >> 8;
+	f->born[2] = born >> 16;
+}
+
 /* make enters a flow into both maps and sets b->socket. Ingress first: its answer may be quick. */
 static __noinline int make(struct flow_key *key, struct birth *b)
 {
@@ -141,6 +151,7 @@ static __noinline int make(struct flow_key *key, struct birth *b)
 	__builtin_memset(n, 0, sizeof(*n));
 	n->in.key = *key;
 	n->in.seen = n->out.seen = bpf_ktime_get_coarse_ns();
+	date(&n->out);
 	n->in.state = n->out.state = b->state;
 	n->in.role = n->out.role = b->role;
 	n->in.datagrams = n->out.datagrams = b->datagrams;

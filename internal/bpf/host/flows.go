@@ -74,6 +74,8 @@ type Flow struct {
 	Stable  netip.Addr   // docs/protocol.md §3.3: at a client the address of the attempt that was answered
 	Locator sid.Locator  // of ours, from which it sends
 	Uplink  int          // the interface of the locator; 0: retired, it leaves by the one at hand
+
+	born [3]uint8 // see Began
 }
 
 // Flows calls f for each flow until it returns false. Half-open ones are not among them.
@@ -210,6 +212,7 @@ func (e *Edge) sender(key *edgeFlowKey, out *edgeEgressFlow, slots *[8]edgeSlot)
 		Tuple:    t,
 		Birth:    sid.SocketID(binary.BigEndian.Uint64(out.Birth[:])),
 		Stable:   netip.AddrFrom16(out.Stable),
+		born:     out.Born,
 	}
 	if f.Role == Server {
 		f.Local, f.Stable = netip.AddrPortFrom(t.Local.Addr(), serverPort(key, out)), t.Remote.Addr()

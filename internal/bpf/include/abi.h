@@ -88,7 +88,7 @@ struct egress_flow {
 	__u8  retried;     /* Steer began it again: its answer is an event */
 	__u8  watch;       /* WATCH_*, for the socketIDs that it gets */
 	__u8  told;        /* about when the daemon was told that its process died, death.h; 0: never */
-	__u8  pad[3];
+	__u8  born[3];     /* CLOCK_MONOTONIC in 2^29 ns, the low byte first; it begins anew after 104 days. 0: unknown */
 };
 _Static_assert(sizeof(struct egress_flow) == 96, "ABI");
 
