@@ -2,6 +2,7 @@ package nstest
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,14 @@ func (n *NS) NewOVS(t testing.TB) *OVS {
 	o := &OVS{Dir: dir, ns: n, db: "unix:" + filepath.Join(dir, "db.sock")}
 	o.run(t, "ovsdb-tool", "create", filepath.Join(dir, "conf.db"), ovsSchema)
 	o.start(t, "ovsdb-server", filepath.Join(dir, "conf.db"), "--remote=p"+o.db, "--unixctl="+filepath.Join(dir, "ovsdb.ctl"))
-	o.Vsctl(t, "--retry", "--no-wait", "init")
+	Wait(t, "the output of ovsdb-server", func() error {
+		c, err := net.Dial("unix", filepath.Join(dir, "db.sock"))
+		if err == nil {
+			c.Close()
+		}
+		return err
+	})
+	o.Vsctl(t, "--no-wait", "init")
 	o.start(t, "ovs-vswitchd", o.db, "--unixctl="+filepath.Join(dir, "vswitchd.ctl"))
 	return o
 }

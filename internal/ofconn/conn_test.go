@@ -125,6 +125,12 @@ func TestTheEnd(t *testing.T) {
 			}
 			p.obeyNothing()
 		}, ErrDamaged, 0},
+		{"it has too much to say, too often", func(p *peer) {
+			for range 17 {
+				p.say(0, ofp.Error{Data: make([]byte, maxNews)})
+			}
+			p.obeyNothing()
+		}, ErrDamaged, 0},
 		{"it says another version", func(p *peer) { p.sayIn(ofp.V13, 0, ofp.BarrierReply{}); p.obeyNothing() }, ErrDamaged, 0},
 		{"nobody takes its events", func(p *peer) {
 			for range 101 {

@@ -16,7 +16,7 @@ func (c *Conn) deliver(m ofp.Message, n int) error {
 		c.punt(body)
 	default:
 		if !c.calls.answer(m, n, c.cfg.Answer) {
-			return c.tell(m)
+			return c.tell(m, n)
 		}
 	}
 	return nil
@@ -31,10 +31,18 @@ func (c *Conn) punt(p ofp.PacketIn) {
 	}
 }
 
-func (c *Conn) tell(m ofp.Message) error {
+// maxNews is the size in bytes of the largest message that a switch has reason to send unasked, packets
+// apart: with it the queue of events is bounded in bytes.
+const maxNews = 16 << 10
+
+func (c *Conn) tell(m ofp.Message, n int) error {
 	switch m.Body.(type) {
 	case ofp.BarrierReply, ofp.MultipartReply, ofp.BundleControl: // nobody waits for it any more
 		return nil
+	}
+	if n > maxNews {
+		t := m.Body.Type(c.version)
+		return c.damage(m.XID, fmt.Errorf("%v of %d bytes that nobody asked for, at most %d are taken", t, n, maxNews))
 	}
 	select {
 	case c.events <- m:

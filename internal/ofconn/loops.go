@@ -43,7 +43,7 @@ func (c *Conn) read() {
 		if err == nil {
 			err = c.deliver(m, h.Len)
 		} else {
-			err = c.damage(h, err)
+			err = c.damage(h.XID, err)
 		}
 		if err != nil {
 			c.end(err)
@@ -94,9 +94,9 @@ func (c *Conn) await(n int) ([]byte, error) {
 	}
 }
 
-// damage counts a message that could not be read. Whoever waits for it learns why.
-func (c *Conn) damage(h ofp.Header, err error) error {
-	c.calls.fail(h.XID, fmt.Errorf("%w: %w", ErrDamaged, err))
+// damage counts a message that could not be read or taken. Whoever waits for it learns why.
+func (c *Conn) damage(id uint32, err error) error {
+	c.calls.fail(id, fmt.Errorf("%w: %w", ErrDamaged, err))
 	if n := c.counts.damaged.Add(1); n > uint64(c.cfg.Damaged) {
 		return fmt.Errorf("%w: %d messages, the last: %w", ErrDamaged, n, err)
 	}

@@ -20,7 +20,7 @@ func TestOpenVSwitchPuntsAndSends(t *testing.T) {
 		if err := c.Do(t.Context(), punt, out); err != nil {
 			t.Fatalf("%s: %v", protocols, err)
 		}
-		p := receive(t, c.PacketIns())
+		p := nstest.Receive(t, "Conn.Err", c.PacketIns())
 		if p.Cookie != 0xc0ffee || p.InPort() != ofp.PortController || !bytes.Equal(p.Data, frame) {
 			t.Errorf("%s: %+v came, want our frame", protocols, p)
 		}
@@ -28,7 +28,7 @@ func TestOpenVSwitchPuntsAndSends(t *testing.T) {
 		if err := c.Do(t.Context(), punt); err != nil {
 			t.Fatalf("%s: %v", protocols, err)
 		}
-		removed, ok := receive(t, c.Events()).Body.(ofp.FlowRemoved)
+		removed, ok := nstest.Receive(t, "Conn.Err", c.Events()).Body.(ofp.FlowRemoved)
 		if !ok || removed.Reason != ofp.RemovedDeleted || removed.Cookie != 0xc0ffee || removed.Stats.Packets != 1 {
 			t.Errorf("%s: %+v, want the end of a flow that saw one packet", protocols, removed)
 		}

@@ -108,7 +108,7 @@ func TestOpenVSwitchKeepsRolesApart(t *testing.T) {
 	if r, err := second.SetRole(t.Context(), ofp.RolePrimary, 6); err != nil || r.Role != ofp.RolePrimary || r.Generation != 6 {
 		t.Errorf("a newer generation: %+v, %v", r, err)
 	}
-	status, ok := receive(t, first.Events()).Body.(ofp.RoleStatus)
+	status, ok := nstest.Receive(t, "Conn.Err", first.Events()).Body.(ofp.RoleStatus)
 	if !ok || status.Role != ofp.RoleSecondary || status.Reason != ofp.RoleTaken {
 		t.Errorf("the first is told %+v, want that it is secondary now", status)
 	}

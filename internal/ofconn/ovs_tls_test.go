@@ -105,12 +105,12 @@ func TestOpenVSwitchComesByTLS(t *testing.T) {
 	ovs.Vsctl(t, "set-ssl", key, cert, authority, "--", "set-controller", "s1", "ssl:"+l.Addr().String(),
 		"--", "set", "controller", "s1", "max_backoff=1000")
 	var unknown *tls.CertificateVerificationError
-	if err := receive(t, g.refused); !errors.As(err, &unknown) {
+	if err := nstest.Receive(t, "Conn.Err", g.refused); !errors.As(err, &unknown) {
 		t.Errorf("a stranger was refused by %v, want its certificate", err)
 	}
 	key, cert, authority = ours.files(t)
 	ovs.Vsctl(t, "del-ssl", "--", "set-ssl", key, cert, authority)
-	c := receive(t, g.switches)
+	c := nstest.Receive(t, "Conn.Err", g.switches)
 	if err := c.Do(t.Context(), ofp.FlowMod{Match: ofp.Match{ofp.Uint(ofp.InPort, 1)}}); err != nil {
 		t.Error(err)
 	}

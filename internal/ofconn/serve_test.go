@@ -7,7 +7,6 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/internal/ofp"
@@ -53,7 +52,7 @@ func TestOneThatTakesItsTimeHoldsUpNobody(t *testing.T) {
 	}
 	defer browser.Close()
 	io.WriteString(browser, "GET / HTTP/1.1\r\n\r\n")
-	if err := receive(t, g.refused); !errors.Is(err, ErrVersion) {
+	if err := nstest.Receive(t, "Conn.Err", g.refused); !errors.Is(err, ErrVersion) {
 		t.Errorf("the browser was refused by %v, want %v", err, ErrVersion)
 	}
 	sw, err := net.Dial("unix", file)
@@ -62,7 +61,7 @@ func TestOneThatTakesItsTimeHoldsUpNobody(t *testing.T) {
 	}
 	p := newPeer(t, sw)
 	go func() { defer sw.Close(); p.shake(); p.obey(func(ofp.Message) {}) }()
-	c := receive(t, g.switches)
+	c := nstest.Receive(t, "Conn.Err", g.switches)
 	if err := c.Do(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -96,19 +95,4 @@ func dial(t *testing.T, socket string) *Conn {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// receive waits for what a switch of flesh and blood sends.
-func receive[T any](t *testing.T, from <-chan T) T {
-	t.Helper()
-	select {
-	case v, ok := <-from:
-		if !ok {
-			t.Fatal("the connection has ended")
-		}
-		return v
-	case <-time.After(nstest.Deadline):
-		t.Fatalf("nothing came in %v", nstest.Deadline)
-	}
-	panic("unreachable")
 }

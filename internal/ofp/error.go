@@ -19,7 +19,7 @@ func (Error) Type(Version) Type { return TypeError }
 // layout turns the bundle errors of the extension to 1.3 into those of 1.5: one refusal, one name.
 func (m *Error) layout(c *codec) {
 	wire := *m
-	if c.writing && c.v < V15 && m.Kind == ErrorBundleFailed {
+	if c.writing && c.v == V13 && m.Kind == ErrorBundleFailed && int(m.Code) < len(bundleCodes) {
 		wire.Kind, wire.Code, wire.Experimenter = ErrorExperimenter, onfBundleError+m.Code, onf
 	}
 	u16(c, &wire.Kind)
@@ -31,8 +31,9 @@ func (m *Error) layout(c *codec) {
 	if c.writing {
 		return
 	}
-	if c.v < V15 && wire.Experimenter == onf && int(wire.Code)-onfBundleError >= 0 && int(wire.Code)-onfBundleError < len(bundleCodes) {
-		wire.Kind, wire.Code, wire.Experimenter = ErrorBundleFailed, wire.Code-onfBundleError, 0
+	code := int(wire.Code) - onfBundleError
+	if c.v == V13 && wire.Experimenter == onf && code >= 0 && code < len(bundleCodes) {
+		wire.Kind, wire.Code, wire.Experimenter = ErrorBundleFailed, uint16(code), 0
 	}
 	*m = wire
 }

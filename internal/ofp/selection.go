@@ -52,10 +52,10 @@ func (s *Selection) layout(c *codec) {
 	u32(c, &experimenter)
 	u32(c, &kind)
 	c.pad(4)
-	if c.writing && len(s.Method) >= methodLen {
+	c.text(methodLen, &s.Method)
+	if len(s.Method) >= methodLen { // it ends with a zero
 		c.fail(ErrLength, "selection method %.20q has %d bytes, at most %d fit", s.Method, len(s.Method), methodLen-1)
 	}
-	c.text(methodLen, &s.Method)
 	u64(c, &s.Param)
 	list(c, &s.Fields, func(o *OXM) { o.layout(c) })
 }
