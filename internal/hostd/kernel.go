@@ -34,6 +34,7 @@ type item struct {
 	present func(*kernelView) (bool, error)
 	add     func() error
 	remove  func() error
+	again   bool // added anew whenever another one was missing
 }
 
 // A kernel keeps the items of the host's network namespace in place.
@@ -67,6 +68,11 @@ func (k *kernel) restore() (missing []string, err error) {
 		}
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", i.name, e))
+		}
+	}
+	for _, i := range k.items {
+		if i.again && len(missing) > 0 {
+			err = errors.Join(err, i.add())
 		}
 	}
 	return missing, err

@@ -27,11 +27,12 @@ const (
 // again no sooner than a timeout after that.
 func nowhere(space sid.Space, src netip.Addr) (all []item) {
 	for _, dst := range [...]netip.Prefix{space.AS, space.Services} {
-		all = append(all,
-			route(netlink.Route{LinkIndex: lo, Dst: ipNet(dst), Priority: last, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_THROW},
-				fmt.Sprintf("route throw %v metric %d", dst, last)),
-			route(netlink.Route{LinkIndex: lo, Dst: ipNet(dst), Src: src.AsSlice(), Priority: metric, MTU: 1280, Table: lostTable, Type: unix.RTN_UNICAST},
-				fmt.Sprintf("route %v dev lo table %d", dst, lostTable)))
+		throw := route(netlink.Route{LinkIndex: lo, Dst: ipNet(dst), Priority: last, Table: unix.RT_TABLE_MAIN, Type: unix.RTN_THROW},
+			fmt.Sprintf("route throw %v metric %d", dst, last))
+		hole := route(netlink.Route{LinkIndex: lo, Dst: ipNet(dst), Src: src.AsSlice(), Priority: metric, MTU: 1280, Table: lostTable, Type: unix.RTN_UNICAST},
+			fmt.Sprintf("route %v dev lo table %d", dst, lostTable))
+		hole.again = true // connected sockets keep their route for as long as its own table does not change
+		all = append(all, throw, hole)
 	}
 	return append(all, loses(unix.IPPROTO_UDP, "udp"), loses(unix.IPPROTO_ICMPV6, "ipv6-icmp"))
 }
