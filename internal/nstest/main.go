@@ -104,6 +104,9 @@ func newGroup(name string) (*group, error) {
 func (g *group) run(cmd *exec.Cmd) int {
 	sig := make(chan os.Signal, 8)
 	signal.Notify(sig, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP)
+	// A go test that was killed has left a closed pipe: to write into it must not end us before we have
+	// cleaned up. Ignored, the signal would be ignored by all that the tests start as well.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "nstest: start the tests in a private mount namespace:", err)
 		return 1

@@ -27,7 +27,7 @@ func (n *NS) NewOVS(t testing.TB) *OVS {
 			missingProgram(t, program, "openvswitch-switch")
 		}
 	}
-	dir, err := os.MkdirTemp("", "ovs") // short: a socket's name has 107 bytes
+	dir, err := os.MkdirTemp(place(), "ovs") // short: a socket's name has 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +45,14 @@ func (n *NS) NewOVS(t testing.TB) *OVS {
 	o.Vsctl(t, "--no-wait", "init")
 	o.start(t, "ovs-vswitchd", o.db, "--unixctl="+filepath.Join(dir, "vswitchd.ctl"))
 	return o
+}
+
+// place is for files that go when the test binary does: Main's own /run, or else that of temporary files.
+func place() string {
+	if os.Getenv(childEnv) == ready {
+		return "/run"
+	}
+	return ""
 }
 
 // missingProgram fails where root was promised, and skips elsewhere.

@@ -1,0 +1,59 @@
+package nstest
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const busyEnv = "SCAFFOLD_TEST_BUSY"
+
+// TestBusy is what TestAKilledRunLeavesNothing kills.
+func TestBusy(t *testing.T) {
+	if os.Getenv(busyEnv) == "" {
+		t.Skip("for another test")
+	}
+	New(t, "busy").Start(t, "sleep", "1000")
+	fmt.Println("busy")
+	select {}
+}
+
+// TestAKilledRunLeavesNothing: go test has gone before, and with it the readers of what we print.
+func TestAKilledRunLeavesNothing(t *testing.T) {
+	Root(t)
+	root, err := CgroupRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestBusy$")
+	cmd.Stdout, cmd.Stderr = w, w
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, childEnv+"=") })
+	cmd.Env = append(cmd.Env, busyEnv+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	for lines := bufio.NewScanner(r); lines.Scan() && lines.Text() != "busy"; {
+	}
+	r.Close()
+	group := filepath.Join(root, fmt.Sprintf("scaffold-test-%d", cmd.Process.Pid))
+	if _, err := os.Stat(group); err != nil {
+		t.Errorf("while it runs: %v", err)
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	cmd.Wait()
+	if _, err := os.Stat(group); err == nil {
+		t.Errorf("%s is still there, with what the tests started", group)
+		RemoveCgroup(group)
+	}
+}
