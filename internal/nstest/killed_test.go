@@ -14,8 +14,8 @@ import (
 
 const busyEnv = "SCAFFOLD_TEST_BUSY"
 
-// TestBusy is what TestAKilledRunLeavesNothing kills.
-func TestBusy(t *testing.T) {
+// TestBusyHelper is what TestAKilledRunLeavesNothing kills.
+func TestBusyHelper(t *testing.T) {
 	if os.Getenv(busyEnv) == "" {
 		t.Skip("for another test")
 	}
@@ -35,7 +35,7 @@ func TestAKilledRunLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^TestBusy$")
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestBusyHelper$")
 	cmd.Stdout, cmd.Stderr = w, w
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, childEnv+"=") })
 	cmd.Env = append(cmd.Env, busyEnv+"=1")
