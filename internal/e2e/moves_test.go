@@ -27,6 +27,11 @@ func TestFlowsSurviveMoves(t *testing.T) {
 			{"both at once", func() { m.both("gap 50ms") }},
 			{"both at once, without a gap", func() { m.both("") }},
 			{"a chain of moves", func() { m.hop("c1", ""); m.hop("c1", ""); m.hop("c1", "") }},
+			{"a way that swallowed everything", func() {
+				m.middle("loss 100%")
+				time.Sleep(time.Second) // timers have doubled twice
+				m.middle(middle)
+			}},
 			{"a link that was down", func() {
 				m.do("unplug c1 " + moving.at["c1"])
 				time.Sleep(200 * time.Millisecond)

@@ -16,6 +16,7 @@ type steering struct {
 	cause  []cause // of each step
 	blocks []session.Key
 	adopts []session.Change
+	waited []kick.Tuple // for a way that is open again
 }
 
 // A cause is the change behind a step, and what the kernel does to its connection when the edge has done the step.
@@ -63,7 +64,7 @@ func (s *sessions) apply(now time.Time, changes []session.Change) (again bool) {
 	s.end(b.connections(reset))
 	again = s.block(b.blocks) || again
 	s.nudgeAll()
-	s.kernel.kick(b.connections(kicked))
+	s.kernel.kick(append(b.connections(kicked), b.waited...))
 	return again
 }
 
@@ -104,6 +105,10 @@ func (s *sessions) collect(now time.Time, b *steering, c session.Change) {
 		b.add(host.Block, h, c, leave)
 		b.blocks = append(b.blocks, c.Key)
 		s.tell(now, c.Key, "failover", "its server is given up: "+c.Reason.String())
+	case session.Kick:
+		if h.tuple.Proto == sid.TCP {
+			b.waited = append(b.waited, kickTuple(h.tuple))
+		}
 	case session.Unanswered:
 		s.unanswered(c)
 	case session.Unbind:

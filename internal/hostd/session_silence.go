@@ -10,8 +10,12 @@ import (
 	"scaffold.dev/scaffold/sid"
 )
 
-// suspectAfter is how often a timer has doubled before the peer is asked whether it is there.
-const suspectAfter = 2
+// How often a timer has doubled before the peer is asked whether it is there. A server asks for about a minute: to
+// hear when the way is open again, since there is nobody else to turn to. Then it waits as TCP does.
+const (
+	suspectAfter = 2
+	serverUntil  = 8
+)
 
 // silent hears which connections get no acknowledgement. While this host itself has no link that is no wonder.
 func (s *sessions) silent(list []kick.Socket) {
@@ -22,8 +26,7 @@ func (s *sessions) silent(list []kick.Socket) {
 	for i := range list {
 		if k, ok := s.find(tupleOf(&list[i])); ok {
 			s.stalled(now, k, &list[i])
-			// A server waits for its client as TCP does: there is nobody else to turn to.
-			if k.Role == session.Client && list[i].Backoff >= suspectAfter {
+			if n := list[i].Backoff; n >= suspectAfter && (k.Role == session.Client || n < serverUntil) {
 				s.engine.Suspect(now, k)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/kick"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -96,6 +97,24 @@ func TestAMovedFlowThatEndsIsForgotten(t *testing.T) {
 	n.run()
 	if a.engine.Len() != 0 || len(a.held) != 0 || len(a.edge.sessions) != 0 {
 		t.Errorf("what is left: %d flows, %d held, %d saved", a.engine.Len(), len(a.held), len(a.edge.sessions))
+	}
+}
+
+// A connection that waits for a doubled timer is kicked, at both ends, when the peer answers again.
+func TestAWayThatIsOpenAgainIsNotWaitedFor(t *testing.T) {
+	n := newFakeNet(t)
+	a, b := n.host(placeA), n.host(placeB)
+	ct, st := n.connect(a, b, 1000, sid.TCP)
+	for _, h := range []*fakeHost{a, b} {
+		h.d.places = []place{{Locator: h.at}}
+	}
+	a.silent([]kick.Socket{{Tuple: kickTuple(ct), Backoff: suspectAfter}})
+	b.silent([]kick.Socket{{Tuple: kickTuple(st), Backoff: suspectAfter}})
+	n.run()
+	for h, tuple := range map[*fakeHost]host.Tuple{a: ct, b: st} {
+		if _, kicked := h.kernel.todo.kicks[kickTuple(tuple)]; !kicked {
+			t.Errorf("%v waits for its timer", tuple)
+		}
 	}
 }
 

@@ -254,5 +254,8 @@ func TestARoutersFailIsConfirmedByProbes(t *testing.T) {
 		if alive != there || bound != there || w.now.Sub(start) > time.Second {
 			t.Errorf("the host is there: %v; the flows live: %v, %v after %v", there, alive, bound, w.now.Sub(start))
 		}
+		if n := len(w.hosts[0].kicked); there != (n == 2) {
+			t.Errorf("the host is there: %v; %d flows were told that the way is open", there, n)
+		}
 	}
 }

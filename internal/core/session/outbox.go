@@ -42,9 +42,11 @@ const (
 	// Unanswered: Peer, a server, answers no PROBE. The caller finds out whether there is anybody else to turn
 	// to, and calls Lost if so.
 	Unanswered
+	// Kick has the flow's transport send what waits for a timer: the peer answers, and so the way is open.
+	Kick
 )
 
-var kindNames = [...]string{"", "accept", "bind", "retry", "block", "unbind", "reset", "adopt", "drop", "unanswered"}
+var kindNames = [...]string{"", "accept", "bind", "retry", "block", "unbind", "reset", "adopt", "drop", "unanswered", "kick"}
 
 func (k Kind) String() string { return kindNames[k] }
 

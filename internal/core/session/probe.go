@@ -77,4 +77,5 @@ func (e *Engine) probeAck(to netip.Addr, m wire.ProbeAck) {
 		return
 	}
 	f.nonce, f.timer = 0, time.Time{}
+	e.change(Change{Kind: Kick, Key: f.Key})
 }

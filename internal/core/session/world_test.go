@@ -41,6 +41,7 @@ type host struct {
 	bound   map[Key]Change
 	resets  map[Key]wire.Reason
 	blocked []Key
+	kicked  []Key
 	adopted int
 }
 
@@ -127,6 +128,8 @@ func (w *world) collect(h *host) {
 			h.resets[c.Key] = c.Reason
 		case Block:
 			h.blocked = append(h.blocked, c.Key)
+		case Kick:
+			h.kicked = append(h.kicked, c.Key)
 		case Adopt:
 			h.adopted++
 		}
