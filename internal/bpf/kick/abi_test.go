@@ -9,6 +9,13 @@ func TestABI(t *testing.T) {
 	if recordLen != 192 { // stands in record.h too
 		t.Errorf("a record has %d bytes, want 192", recordLen)
 	}
+	spec, err := loadDump()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := spec.Maps[dumpMapLooks].MaxEntries; n != mostLooks {
+		t.Errorf("%d connections are looked at in a run, in Go %d", n, mostLooks)
+	}
 }
 
 // The two clocks begin apart by what the kernel chose, and run apart by a little.

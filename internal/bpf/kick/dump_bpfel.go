@@ -65,6 +65,8 @@ type dumpRecord struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	dumpMapFound        = "found"
+	dumpMapLooks        = "looks"
+	dumpProgManySockets = "many_sockets"
 	dumpProgOneSocket   = "one_socket"
 	dumpProgTcpSockets  = "tcp_sockets"
 	dumpVarUnusedRecord = "unused_record"
@@ -112,8 +114,9 @@ type dumpSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type dumpProgramSpecs struct {
-	OneSocket  *ebpf.ProgramSpec `ebpf:"one_socket"`
-	TcpSockets *ebpf.ProgramSpec `ebpf:"tcp_sockets"`
+	ManySockets *ebpf.ProgramSpec `ebpf:"many_sockets"`
+	OneSocket   *ebpf.ProgramSpec `ebpf:"one_socket"`
+	TcpSockets  *ebpf.ProgramSpec `ebpf:"tcp_sockets"`
 }
 
 // dumpMapSpecs contains maps before they are loaded into the kernel.
@@ -121,6 +124,7 @@ type dumpProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type dumpMapSpecs struct {
 	Found *ebpf.MapSpec `ebpf:"found"`
+	Looks *ebpf.MapSpec `ebpf:"looks"`
 }
 
 // dumpVariableSpecs contains global variables before they are loaded into the kernel.
@@ -151,11 +155,13 @@ func (o *dumpObjects) Close() error {
 // It can be passed to loadDumpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type dumpMaps struct {
 	Found *ebpf.Map `ebpf:"found"`
+	Looks *ebpf.Map `ebpf:"looks"`
 }
 
 func (m *dumpMaps) Close() error {
 	return _DumpClose(
 		m.Found,
+		m.Looks,
 	)
 }
 
@@ -170,12 +176,14 @@ type dumpVariables struct {
 //
 // It can be passed to loadDumpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type dumpPrograms struct {
-	OneSocket  *ebpf.Program `ebpf:"one_socket"`
-	TcpSockets *ebpf.Program `ebpf:"tcp_sockets"`
+	ManySockets *ebpf.Program `ebpf:"many_sockets"`
+	OneSocket   *ebpf.Program `ebpf:"one_socket"`
+	TcpSockets  *ebpf.Program `ebpf:"tcp_sockets"`
 }
 
 func (p *dumpPrograms) Close() error {
 	return _DumpClose(
+		p.ManySockets,
 		p.OneSocket,
 		p.TcpSockets,
 	)

@@ -52,8 +52,15 @@ func (k *Kicker) KickSeen(want Set, seen func(*Socket)) (Result, error) {
 	if k.lost != nil {
 		return r, fmt.Errorf("kick: %w: %w", ErrBlind, k.lost)
 	}
-	err := k.each(want, func(s *Socket) error { seen(s); return k.kick(s, &r) })
-	return r, err
+	kick := func(s *Socket) error { seen(s); return k.kick(s, &r) }
+	if len(want) > few {
+		rest, err := k.eachMany(want, kick)
+		if err != nil || len(rest) == 0 {
+			return r, err
+		}
+		want = rest
+	}
+	return r, k.each(want, kick)
 }
 
 func (k *Kicker) kick(s *Socket, r *Result) error {

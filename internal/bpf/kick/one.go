@@ -107,7 +107,9 @@ const oneLen = 64
 
 // runContext is struct __sk_buff of linux/bpf.h as far as it is used.
 type runContext struct {
-	_       [10]uint32
+	_       [2]uint32
+	Mark    uint32
+	_       [7]uint32
 	Ifindex uint32
 	_       [37]uint32
 }

@@ -62,6 +62,8 @@ struct record {
 };
 _Static_assert(sizeof(struct record) == 192, "ABI");
 
+#define MAX_LOOKS 256 /* connections that many_sockets looks at in one run */
+
 /* What one_socket returns. */
 #define ONE_NONE  0 /* no connection of that name, or one that is bound to another device */
 #define ONE_FOUND 1 /* it stands in the map */
