@@ -33,19 +33,20 @@ type sessions struct {
 	doubts   session.Doubts
 	suspects map[sid.Locator]*suspect // at which the doubts are
 
-	questions map[question][]func(there bool) // that the controller has not answered yet
-	scouted   map[sid.ServiceID]bool          // services whose flows look for another instance
-	stories   stories
-	journeys  []*journey
-	sums      map[summary]int // not told yet
-	servers   []*server
-	capable   map[sid.ServiceID]bool
-	barren    error // why this kernel adopts no connection
-	seen      int   // changes of what this host serves
-	strays    meter
-	counters  map[string]uint64
-	orphans   bool      // flows from before this daemon were not looked for yet
-	compared  time.Time // with the edge; zero while that runs
+	questions  map[question][]func(there bool) // that the controller has not answered yet
+	scouted    map[sid.ServiceID]bool          // services whose flows look for another instance
+	stories    stories
+	journeys   []*journey
+	departures []*session.Departure // the first is under way
+	sums       map[summary]int      // not told yet
+	servers    []*server
+	capable    map[sid.ServiceID]bool
+	barren     error // why this kernel adopts no connection
+	seen       int   // changes of what this host serves
+	strays     meter
+	counters   map[string]uint64
+	orphans    bool      // flows from before this daemon were not looked for yet
+	compared   time.Time // with the edge; zero while that runs
 }
 
 // A held flow is the one of the edge that a flow of the engine is. A client's kernel gives the port of a connection
@@ -96,7 +97,7 @@ func (s *sessions) open(now time.Time, e dataPath) {
 	s.doubts, s.suspects = session.Doubts{}, map[sid.Locator]*suspect{}
 	s.questions, s.scouted = map[question][]func(bool){}, map[sid.ServiceID]bool{}
 	s.compared = now
-	s.dying, s.quiet, s.journeys = nil, map[host.Tuple]*grave{}, nil
+	s.dying, s.quiet, s.journeys, s.departures = nil, map[host.Tuple]*grave{}, nil, nil
 	s.load(now)
 	s.orphans = true
 	s.kernel.start()
@@ -127,6 +128,7 @@ func (s *sessions) settle(now time.Time) {
 	s.engine.Expire(now)
 	s.convict(now)
 	s.bury(now)
+	s.depart(now)
 	for range 4 { // what the edge does not do may change what is decided
 		changes, messages := s.engine.Drain()
 		again := s.apply(now, changes)
@@ -145,6 +147,9 @@ func (s *sessions) settle(now time.Time) {
 func (s *sessions) deadline() time.Time {
 	if s.engine == nil {
 		return time.Time{}
+	}
+	if len(s.departures) > 0 {
+		return time.Unix(0, 0) // at once
 	}
 	at := s.engine.Deadline()
 	if len(s.dying) > 0 && (at.IsZero() || s.dying[0].until.Before(at)) {

@@ -85,6 +85,9 @@ func (s *sessions) handle(from, to netip.Addr, m wire.Message) {
 	before := s.positions(m)
 	s.engine.Handle(now, from, to, m)
 	s.tellMoves(now, before)
+	if s.engine.Pending() >= 2*atOnce { // of a great move; its next messages wait, and its peer does not
+		s.settle(now)
+	}
 }
 
 // quoted are the socketIDs of ours that a message names.

@@ -13,7 +13,21 @@ func (s *sessions) moved(from, to sid.Locator) {
 	keys := s.enterAll(func(f host.Flow) bool { return f.Locator == from })
 	now := time.Now()
 	s.begin(now, from, to, keys)
-	s.engine.Move(now, from, to)
+	for _, d := range s.departures {
+		d.Reroute(from, to)
+	}
+	s.departures = append(s.departures, s.engine.Depart(from, to))
+}
+
+// atOnce is how many flows go through the loop together: enough that system calls are shared, and so few that
+// both ends of a great move are at work at the same time.
+const atOnce = 512
+
+// depart moves the next flows of what has begun to move.
+func (s *sessions) depart(now time.Time) {
+	if len(s.departures) > 0 && !s.engine.Advance(now, s.departures[0], atOnce) {
+		s.departures = s.departures[1:]
+	}
 }
 
 // back renegotiates in place: what was sent while the link was down is lost, at both ends, and the peer's
@@ -62,6 +76,9 @@ func (s *sessions) begin(now time.Time, from, to sid.Locator, keys []session.Key
 
 // arrive tells the controller of the moves that are over.
 func (s *sessions) arrive(now time.Time) {
+	if len(s.departures) > 0 {
+		return
+	}
 	list := s.journeys[:0]
 	for _, j := range s.journeys {
 		for k := range j.left {

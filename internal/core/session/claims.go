@@ -119,6 +119,7 @@ func (e *Engine) take(now time.Time, f *flow, m wire.Renegotiate, c *wire.Claim)
 
 // heard draws from a claim of the committed peer what the peer knows of us.
 func (e *Engine) heard(now time.Time, f *flow, c *wire.Claim) {
+	e.lastHeard = now
 	if i := slices.Index(f.chain, c.Quote); i > 0 {
 		f.chain = slices.Clone(f.chain[i:]) // it has taken that one, so it never names an earlier one
 	}
@@ -155,7 +156,10 @@ func (e *Engine) bind(f *flow) {
 	if f.peerSeen == f.epoch {
 		f.send = f.Local
 	}
-	e.change(Change{Kind: Bind, Key: f.Key, Local: f.send, Peer: f.Peer})
+	c := Change{Kind: Bind, Key: f.Key, Local: f.send, Peer: f.Peer}
+	if last := len(e.out.changes) - 1; last < 0 || e.out.changes[last] != c { // said just now
+		e.change(c)
+	}
 }
 
 // reply answers a message of the committed peer.

@@ -37,21 +37,22 @@ var DefaultTimes = Times{Claim: 5 * time.Millisecond, First: 20 * time.Milliseco
 
 // An Engine is one host's ends of flows. It belongs to one goroutine.
 type Engine struct {
-	cfg      Config
-	flows    map[Key]*flow // a connecting flow stands under each of its attempts
-	bySocket map[sid.SocketID]*flow
-	ended    map[Key]tombstone
-	graves   map[sid.SocketID]Key // of ended, by the last socketID
-	touched  map[Key]struct{}     // since the last Touched
-	capable  map[sid.ServiceID]bool
-	timers   timers
-	serial   uint64
-	open     int // flows that wait for an answer to a claim
-	leaving  int // flows that move one after the other: the peer is about to hear of all
-	out      outbox
-	here     netip.Addr // where the message at hand arrived
-	entry    *Entry     // of the journal, while it is made
-	counters map[string]uint64
+	cfg       Config
+	flows     map[Key]*flow // a connecting flow stands under each of its attempts
+	bySocket  map[sid.SocketID]*flow
+	ended     map[Key]tombstone
+	graves    map[sid.SocketID]Key // of ended, by the last socketID
+	touched   map[Key]struct{}     // since the last Touched
+	capable   map[sid.ServiceID]bool
+	timers    timers
+	serial    uint64
+	open      int       // flows that wait for an answer to a claim
+	lastHeard time.Time // a claim of some peer that was ours to take
+	leaving   int       // flows that go in the same messages as the one that moves now
+	out       outbox
+	here      netip.Addr // where the message at hand arrived
+	entry     *Entry     // of the journal, while it is made
+	counters  map[string]uint64
 }
 
 // tombstone is what is left of a flow for the grace time: whoever asks for it is told.

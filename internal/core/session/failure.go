@@ -30,6 +30,7 @@ func (e *Engine) fire(now time.Time, f *flow) {
 		e.lost(now, f, wire.Unreachable)
 	case f.state == Bound:
 		e.sendProbe(now, f)
+	case (f.state == Moving || f.state == Answering) && e.patient(now, f):
 	case f.state == Moving:
 		e.claim(wire.TypeRSYN, f)
 		e.again(now, f)

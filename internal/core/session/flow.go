@@ -97,6 +97,7 @@ type flow struct {
 	timer time.Time // of the state, or of probing while bound; zero when unarmed
 	wait  time.Duration
 	tries int
+	waits int    // times that the timer was put off: see patient
 	nonce uint64 // of the probe that is out, 0 without
 
 	transport wire.Transport

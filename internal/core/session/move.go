@@ -12,11 +12,41 @@ import (
 
 // Move renegotiates all flows that stand at one locator of this host for another one.
 func (e *Engine) Move(now time.Time, from, to sid.Locator) {
-	all := e.sorted(func(f *flow) bool { return f.Local.Locator == from })
-	e.leaving = len(all)
-	defer func() { e.leaving = 0 }()
-	for _, f := range all {
-		e.move(now, f, to)
+	d := e.Depart(from, to)
+	e.Advance(now, d, len(d.left))
+}
+
+// A Departure is a move of many flows, some at a time: the peer is at work on the first while the last are yet
+// to move.
+type Departure struct {
+	from, to sid.Locator
+	left     []*flow
+}
+
+// Depart begins the move of all flows that stand at one locator of this host for another one; Advance goes on.
+func (e *Engine) Depart(from, to sid.Locator) *Departure {
+	return &Departure{from, to, e.sorted(func(f *flow) bool { return f.Local.Locator == from })}
+}
+
+// Advance moves so many flows of the departure at most, and says whether some are left. What has gone elsewhere
+// since is left alone.
+func (e *Engine) Advance(now time.Time, d *Departure, most int) (more bool) {
+	part := d.left[:min(most, len(d.left))]
+	d.left = d.left[len(part):]
+	for i, f := range part {
+		e.leaving = len(part) - i
+		if e.flows[f.Key] == f && f.Local.Locator == d.from {
+			e.move(now, f, d.to)
+		}
+	}
+	e.leaving = 0
+	return len(d.left) > 0
+}
+
+// Reroute leads what is left elsewhere, where the locator that it was to go to is given up in its turn.
+func (d *Departure) Reroute(from, to sid.Locator) {
+	if d.to == from {
+		d.to = to
 	}
 }
 

@@ -141,6 +141,9 @@ func (e *Engine) fail(why wire.Reason, from, to Addr, x wire.Failed) {
 	}
 }
 
+// Pending is how many changes Drain would return.
+func (e *Engine) Pending() int { return len(e.out.changes) }
+
 // Drain returns the messages to send and the changes for the data path since the last call, in order.
 // Changes come before messages: what a peer answers must be accepted.
 func (e *Engine) Drain() (changes []Change, messages []Outgoing) {

@@ -41,9 +41,28 @@ func (e *Engine) arm(now time.Time, f *flow) {
 	if f.state == Moving {
 		first = e.cfg.Times.Claim
 	}
-	f.tries, f.wait = 0, min(first+time.Duration(max(e.open, e.leaving))*perFlow, e.cfg.Times.Most)
+	f.tries, f.waits, f.wait = 0, 0, min(first+time.Duration(e.open+e.leaving)*perFlow, e.cfg.Times.Most)
 	f.timer = now.Add(f.wait)
 	e.timers.add(f.timer, f)
+}
+
+// While more flows than this wait, and claims of peers came in so lately, nothing is asked again, at most so often
+// for one flow: the peers are at work, and what they are asked twice they must answer twice.
+const (
+	patientOver  = 64
+	patientFor   = 100 * time.Millisecond
+	mostPatience = 40
+)
+
+// patient puts the flow's timer off where that is so.
+func (e *Engine) patient(now time.Time, f *flow) bool {
+	if e.open <= patientOver || now.Sub(e.lastHeard) >= patientFor || f.waits == mostPatience {
+		return false
+	}
+	f.waits++
+	f.timer = now.Add(f.wait)
+	e.timers.add(f.timer, f)
+	return true
 }
 
 // again arms the next retransmission.
