@@ -96,21 +96,24 @@ func (d *daemon) items(h *home, places []place) []item {
 		rule(netlink.Rule{Mark: LocalMark, Priority: table - 1}, fmt.Sprintf("rule fwmark %#x lookup %d", LocalMark, table)),
 	}
 	all = append(all, nowhere(h.Space, identity)...)
+	live := 0
 	for i := range places {
 		if p := &places[i]; p.live() {
 			all = append(all,
 				address(p.Index, p.Locator.Host(), p.Uplink),
 				rule(netlink.Rule{IifName: p.Uplink, Priority: table}, fmt.Sprintf("rule iif %s lookup %d", p.Uplink, table)),
-				via(p, h.Space.AS, p.Locator.Host(), metric+1+d.rank(p.Uplink)))
+				via(p, h.Space.AS, p.Locator.Host(), metric+1+d.rank(p.Uplink)),
+				via(p, h.Space.Services, identity, metric+live))
+			live++
 		}
 	}
-	return append(all, via(firstLive(places), h.Space.Services, identity, metric))
+	return all
 }
 
 const (
 	lo = 1
-	// metric is that of the kernel's own choice. The routes of the uplinks to the locators follow it, the
-	// preferred uplink's first: what is bound to an uplink finds its own.
+	// metric is that of the kernel's own choice. The routes of the uplinks follow it, the preferred uplink's first:
+	// what is bound to an uplink finds its own, and where one is lost the next is there already.
 	metric = 1024
 )
 

@@ -84,7 +84,7 @@ func TestEachUplinkIsAPlace(t *testing.T) {
 	before := l.kernelState(t)
 	d := l.two(t)
 	l.has(t, d, "iif up0 lookup 23727", "iif up1 lookup 23727", "dev up0 proto 92 src fd5d:0:1:101::1 metric 1025",
-		"dev up1 proto 92 src fd5d:0:1:201::1 metric 1026", serviceBy("up0"))
+		"dev up1 proto 92 src fd5d:0:1:201::1 metric 1026", serviceBy("up0"), serviceBy("up1"))
 	s, err := l.local(t).GetHostStatus(context.Background(), connect.NewRequest(&apiv1.GetHostStatusRequest{}))
 	if err != nil {
 		t.Fatal(err)
