@@ -92,7 +92,7 @@ func (b *moveBench) unlessLossy(aim string) string {
 }
 
 // count reads the kernels' counters and how many datagrams were not answered: the least of several looks, since
-// some are always under way.
+// some may overtake others.
 func (b *moveBench) count(ctx context.Context) (sum tcpCounters, lost uint64, err error) {
 	for _, p := range []*Program{b.server, b.programs[0]} {
 		c, err := countersOf(p.cmd.Process.Pid)

@@ -122,7 +122,10 @@ func (q *questioner) note(kind string, change func(*Note)) {
 	q.mu.Lock()
 	n.Received, n.Sent = q.tally.answered, q.tally.answered+uint64(len(q.tally.open))
 	n.Last, n.Server, n.Duplicates, n.Failures = q.last, q.server, q.tally.duplicates, q.failures
-	n.Lost = uint64(len(q.tally.open))
+	n.Lost = uint64(q.tally.overtaken())
+	if kind == Ended {
+		n.Lost = uint64(len(q.tally.open))
+	}
 	q.mu.Unlock()
 	if change != nil {
 		change(&n)

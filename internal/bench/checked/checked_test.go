@@ -69,7 +69,7 @@ func TestATallyKnowsWhatIsMissing(t *testing.T) {
 	for _, seq := range []uint64{3, 0, 3, 9} {
 		y.answer(seq)
 	}
-	if y.answered != 2 || y.duplicates != 2 || len(y.open) != 3 {
+	if y.answered != 2 || y.duplicates != 2 || len(y.open) != 3 || y.overtaken() != 2 { // 1 and 2, and not 4
 		t.Errorf("%+v", y)
 	}
 }

@@ -63,6 +63,7 @@ type tally struct {
 	open       []uint64 // asked and not answered, in order
 	answered   uint64
 	duplicates uint64
+	newest     uint64 // that was answered
 }
 
 func (t *tally) ask(seq uint64) { t.open = append(t.open, seq) }
@@ -74,5 +75,12 @@ func (t *tally) answer(seq uint64) {
 		return
 	}
 	t.answered++
+	t.newest = max(t.newest, seq)
 	t.open = slices.Delete(t.open, i, i+1)
+}
+
+// overtaken is how many have no answer though a later one has: what is under way is not lost.
+func (t *tally) overtaken() int {
+	n, _ := slices.BinarySearch(t.open, t.newest)
+	return n
 }

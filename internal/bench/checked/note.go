@@ -35,7 +35,7 @@ type Note struct {
 	Last     int64  `json:"last,omitempty"` // when something arrived last
 	From     int64  `json:"from,omitempty"` // of a gap
 
-	Lost       uint64 `json:"lost,omitempty"` // udp, at the end: never answered
+	Lost       uint64 `json:"lost,omitempty"` // udp: not answered though a later one was; at the end, never answered
 	Duplicates uint64 `json:"duplicates,omitempty"`
 	Failures   uint64 `json:"failures,omitempty"` // udp: errors of send and receive
 }
