@@ -18,8 +18,9 @@ func (s *sessions) adopt(now time.Time, c session.Change) {
 		return // the flow's next datagram makes it
 	}
 	a := host.Adoption{Flow: t, Local: host.Addr(c.Local), Peer: host.Addr(c.Peer), Transport: c.Transport}
-	if g := s.quiet[t]; g != nil && !g.empty {
-		s.kernel.resetThen([]kick.Tuple{kickTuple(t)}, func() { s.enterAdopted(c.Key, a) })
+	old, sure := s.kernel.look(kickTuple(t))
+	if s.quiet[t] != nil && !sure || old != nil { // a dying process's connection may outlive the RST that it was given
+		s.kernel.resetThen(kickTuple(t), func() { s.enterAdopted(c.Key, a) })
 		return
 	}
 	s.enterAdopted(c.Key, a)
@@ -68,6 +69,7 @@ func (s *sessions) nudge(k session.Key, r *resume, wait time.Duration, n int) {
 	}
 	if heard, err := s.edge.Heard(t); n > 0 && err == nil && heard != 0 {
 		delete(s.resumes, k)
+		s.kernel.kick([]kick.Tuple{kickTuple(t)})
 		return
 	}
 	if n == nudgeMost {

@@ -61,7 +61,7 @@ func (s *sessions) apply(now time.Time, changes []session.Change) (again bool) {
 	for _, c := range b.adopts {
 		s.adopt(now, c)
 	}
-	s.end(b.connections(reset))
+	s.kernel.reset(b.connections(reset))
 	again = s.block(b.blocks) || again
 	s.nudgeAll()
 	s.kernel.kick(append(b.connections(kicked), b.waited...))
@@ -95,7 +95,11 @@ func (s *sessions) collect(now time.Time, b *steering, c session.Change) {
 			b.add(host.Accept, h, c, leave)
 		}
 	case session.Bind:
-		b.add(host.Bind, h, c, kicked)
+		then := kicked
+		if r := s.resumes[c.Key]; r != nil && r.asking {
+			then = leave // nudge does it: two segments that begin the connection at once would end it there
+		}
+		b.add(host.Bind, h, c, then)
 		s.bound(c)
 	case session.Retry:
 		b.add(host.Retry, h, c, leave)
@@ -141,25 +145,6 @@ const quietFor = 2 * time.Second
 type grave struct {
 	tuple host.Tuple
 	until time.Time
-	empty bool // the kernel was told to end its connection
-}
-
-// end ends connections.
-func (s *sessions) end(list []kick.Tuple) {
-	if len(list) == 0 {
-		return
-	}
-	var graves []*grave
-	for _, t := range list {
-		if g := s.quiet[host.Tuple{Local: t.Local, Remote: t.Peer, Proto: sid.TCP}]; g != nil {
-			graves = append(graves, g)
-		}
-	}
-	s.kernel.resetThen(list, func() {
-		for _, g := range graves {
-			g.empty = true
-		}
-	})
 }
 
 // bury forgets the flows whose silence is over. One that came back and went again has a new silence.

@@ -26,9 +26,16 @@ type transports struct {
 	todo wanted
 }
 
-// resetThen ends connections with an error and then calls then in the loop.
-func (t *transports) resetThen(list []kick.Tuple, then func()) {
-	t.want(func(w *wanted) { w.resets, w.after = join(w.resets, list), append(w.after, then) })
+// reset ends connections with an error.
+func (t *transports) reset(list []kick.Tuple) {
+	if len(list) > 0 {
+		t.want(func(w *wanted) { w.resets = join(w.resets, list) })
+	}
+}
+
+// resetThen ends a connection and then calls then in the loop.
+func (t *transports) resetThen(which kick.Tuple, then func()) {
+	t.want(func(w *wanted) { w.resets, w.after = join(w.resets, []kick.Tuple{which}), append(w.after, then) })
 }
 
 // wanted is what the next look does, in this order.
