@@ -149,7 +149,7 @@ func (s *sessions) deadline() time.Time {
 		return time.Time{}
 	}
 	if len(s.departures) > 0 {
-		return time.Unix(0, 0) // at once
+		return time.Now() // at once
 	}
 	at := s.engine.Deadline()
 	if len(s.dying) > 0 && (at.IsZero() || s.dying[0].until.Before(at)) {

@@ -62,6 +62,18 @@ static __always_inline void unwatch(struct ingress_flow *f, __u8 bit)
 		out->watch &= ~bit;
 }
 
+/* How long the kernel may take to make the connection; then the next segment may begin it. */
+#define BEGIN_NS 3000000ULL
+#define AT_WORK 2
+
+/* begins is true for one segment of several that come at once: the kernel would end the connection by the second. */
+static __always_inline int begins(struct adoption *a)
+{
+	__u64 now = bpf_ktime_get_ns(), before = a->begun;
+
+	return (!before || now - before >= BEGIN_NS) && __sync_val_compare_and_swap(&a->begun, before, now) == before;
+}
+
 /*
  * adopt lets the segment pass that begins the connection, and all once there is one. A listener that is gone, or that
  * the kernel will not give it to, ends the flow: the client's program learns at once.
@@ -83,7 +95,7 @@ static __noinline int adopt(struct __sk_buff *skb, struct packet *p, struct ingr
 		state = sk->state;
 		if (state == BPF_TCP_LISTEN && a && continues_here(p, a) &&
 		    admitted(ADDR(f->key.local).lo, PROTO_TCP, PORT(f->key.lport)))
-			refused = hand_to(skb, sk, a);
+			refused = begins(a) ? hand_to(skb, sk, a) : AT_WORK;
 		bpf_sk_release(sk);
 	}
 	if (state && state != BPF_TCP_LISTEN) {
@@ -91,7 +103,7 @@ static __noinline int adopt(struct __sk_buff *skb, struct packet *p, struct ingr
 		bpf_map_delete_elem(&adoptions, &birth);
 		return TC_ACT_UNSPEC;
 	}
-	if (!a || !continues_here(p, a))
+	if (!a || !continues_here(p, a) || refused == AT_WORK)
 		return drop(HOST_ADOPTING);
 	if (refused)
 		return reset(skb, p, HOST_NOT_ADOPTED);

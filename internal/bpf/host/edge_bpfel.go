@@ -16,6 +16,7 @@ import (
 type edgeAdoption struct {
 	_           structs.HostLayout
 	Until       uint64
+	Begun       uint64
 	Seq         [4]uint8
 	Ack         [4]uint8
 	Tsval       uint32

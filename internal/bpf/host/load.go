@@ -15,7 +15,7 @@ import (
 )
 
 // abiVersion is HOST_ABI of abi.h: the layout of the pinned maps.
-const abiVersion = 3
+const abiVersion = 4
 
 const ethernetLen = 14
 

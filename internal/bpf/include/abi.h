@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 /* Raised when a pinned map of an older program could not be read by a newer one. */
-#define HOST_ABI 3
+#define HOST_ABI 4
 
 #define MESSAGE_PORT 23727 /* docs/protocol.md §4 */
 
@@ -187,6 +187,7 @@ enum adopt_options { ADOPT_SACK = 1, ADOPT_TIMESTAMPS = 2, ADOPT_SCALES = 4 };
 /* A connection that is to begin in the middle, keyed by its flow's first socketID, docs/protocol.md §6.5. */
 struct adoption {
 	__u64 until;        /* CLOCK_MONOTONIC, ns */
+	__u64 begun;        /* the same: when a segment was last let pass to begin it; 0: never */
 	__u8  seq[4];       /* of the segment that begins it */
 	__u8  ack[4];
 	__u32 tsval;        /* host order, as are all that follow */
@@ -197,7 +198,7 @@ struct adoption {
 	__u8  options;
 	__u8  pad[3];
 };
-_Static_assert(sizeof(struct adoption) == 32, "ABI");
+_Static_assert(sizeof(struct adoption) == 40, "ABI");
 
 struct fragment_key {
 	__u8  src[16];
