@@ -60,26 +60,29 @@ func serveUDP(pc net.PacketConn, answer []byte) {
 	}
 }
 
+// streamBuffer is what a stream is read and written by.
+const streamBuffer = 256 << 10
+
 func serveConn(c net.Conn, answer []byte) {
 	defer c.Close()
-	buf := make([]byte, 256<<10)
-	n, err := c.Read(buf[:1])
+	cmd := make([]byte, 1) // a crowd has ten thousand connections: no more for each
+	n, err := c.Read(cmd)
 	if n == 0 || err != nil {
 		return
 	}
-	switch buf[0] {
+	switch cmd[0] {
 	case cmdEcho:
-		for ; err == nil; _, err = c.Read(buf[:1]) {
+		for ; err == nil; _, err = c.Read(cmd) {
 			if _, err := c.Write(answer); err != nil {
 				return
 			}
 		}
 	case cmdSink:
-		for err == nil {
+		for buf := make([]byte, streamBuffer); err == nil; {
 			_, err = c.Read(buf)
 		}
 	case cmdPush:
-		for err == nil {
+		for buf := make([]byte, streamBuffer); err == nil; {
 			_, err = c.Write(buf)
 		}
 	}
