@@ -116,9 +116,17 @@ func (r *fakeRouter) way(prefix string) string {
 // state reports what probes of a host say.
 func (r *fakeRouter) state(l sid.Locator, state string) {
 	r.t.Helper()
-	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: &apiv1.HostStates{
-		Hosts: []*apiv1.HostState{{Locator: uint64(l), State: state, Missed: 3, Reason: "probes"}},
-	}}})
+	r.states(state, l)
+}
+
+// states reports the same of several hosts at once.
+func (r *fakeRouter) states(state string, at ...sid.Locator) {
+	r.t.Helper()
+	var hosts []*apiv1.HostState
+	for _, l := range at {
+		hosts = append(hosts, &apiv1.HostState{Locator: uint64(l), State: state, Missed: 3, Reason: "probes"})
+	}
+	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: &apiv1.HostStates{Hosts: hosts}}})
 }
 
 func (r *fakeRouter) read() {

@@ -60,7 +60,7 @@ func (n *network) hostState(at *attachment, s plan.HostState, reason string) {
 		n.lease(h)
 	}
 	if n.state(h) == plan.HostUp {
-		h.silence = nil
+		h.silence, n.changedHands = nil, true
 	}
 }
 

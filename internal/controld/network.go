@@ -42,9 +42,10 @@ type network struct {
 	events     *history
 	waits      map[*wait]struct{}
 	ordering   map[overrideKey]*orderWait // drains that hosts are not told of yet
-	arrivals   bool                       // an instance became ready since the last flush
-	grace      *grace                     // nil once rules are sent
-	notSaved   error                      // what is wrong with the store
+	// changedHands: since the last flush an instance became ready, or a host fell silent or came back.
+	changedHands bool
+	grace        *grace // nil once rules are sent
+	notSaved     error  // what is wrong with the store
 }
 
 type overrideKey struct {
@@ -120,8 +121,8 @@ func (n *network) flush() {
 		return
 	}
 	n.push(n.plan.Drain())
-	if n.arrivals {
-		n.arrivals = false
+	if n.changedHands {
+		n.changedHands = false
 		n.replaced()
 	}
 	for _, r := range n.routers {

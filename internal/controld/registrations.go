@@ -99,7 +99,7 @@ func (n *network) register(h *host, t sid.Triple, r *apiv1.Registration) {
 		n.tellDrain(h, t.Service)
 	}
 	if w.ready.Ready && !before.ready.Ready {
-		n.arrivals = true
+		n.changedHands = true
 	}
 	switch {
 	case !again:

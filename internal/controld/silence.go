@@ -18,14 +18,15 @@ type silence struct {
 }
 
 // silent is told that no place of a host answers any more, or that a router has given it up by now: then all
-// are told once more, for it may have answered them then.
+// are told once more, for it may have answered them then. Who else is silent is known once the router's whole report
+// was read: at the next flush.
 func (n *network) silent(h *host) {
 	again := h.silence != nil
 	if !again {
 		h.silence = &silence{since: time.Now()}
 	}
 	h.silence.warned = make(map[sid.ServiceID]bool)
-	n.warn(h)
+	n.changedHands = true
 	if again {
 		return
 	}

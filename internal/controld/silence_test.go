@@ -100,6 +100,32 @@ func TestNobodyIsSentToWhereNoNewFlowGoes(t *testing.T) {
 	}
 }
 
+// Of several that a router reports silent at once none is taken for the one that serves instead.
+func TestHostsThatFallSilentTogetherAreNotSentToEachOther(t *testing.T) {
+	c := start(t, Config{Lease: long})
+	id := c.create("web")
+	r := c.router("r1")
+	a, b, client := c.host("s1", "r1"), c.host("s2", "r1"), c.host("c1", "r1")
+	for _, s := range []*fakeHost{a, b} {
+		s.serves(web(id))
+		r.state(s.locator(), "up")
+	}
+	r.has(web(id), weights{a.locator(): 100, b.locator(): 100})
+	r.states("suspect", a.locator(), b.locator())
+	c.becomes("s1", "suspect")
+	c.becomes("s2", "suspect")
+	r.states("gone", a.locator(), b.locator())
+	c.becomes("s1", "gone")
+	c.becomes("s2", "gone")
+	for _, s := range []*fakeHost{a, b} {
+		if got := client.accused(s.locator()); len(got) != 0 {
+			t.Errorf("a host was given up for one that is silent too: %v", got)
+		}
+	}
+	r.state(b.locator(), "up")
+	client.hears(a.locator(), id)
+}
+
 func TestAServicesPatienceIsWaitedFor(t *testing.T) {
 	const patience = 300 * time.Millisecond
 	c := start(t, Config{Lease: long})
@@ -118,6 +144,7 @@ func TestAServicesPatienceIsWaitedFor(t *testing.T) {
 	c.becomes("s2", "up")
 	began := time.Now()
 	r.state(h.locator(), "suspect")
+	other.hears(h.locator(), quick)
 	r.state(h.locator(), "gone") // changes nothing about that
 	other.hears(h.locator(), quick, quick, slow)
 	if waited := time.Since(began); waited < patience {

@@ -59,6 +59,12 @@ func (p *place) is(u *uplink) bool {
 	return p.link == settled && p.Index == u.index && p.Router == u.router && proto.Equal(p.At, u.attachment())
 }
 
+// standsAt reports whether the host is at the locator, by a link that is there.
+func (d *daemon) standsAt(l sid.Locator) bool {
+	p := d.placeWith(l)
+	return p != nil && p.live()
+}
+
 // preferred is the place that new flows leave by: the first live one in the order of the uplinks.
 func (d *daemon) preferred() *place { return firstLive(d.places) }
 

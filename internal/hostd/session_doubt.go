@@ -23,7 +23,8 @@ type accusation struct {
 type suspect struct {
 	all      bool
 	services map[sid.ServiceID]bool
-	since    time.Time // that nothing was heard of it as far as is known
+	from     sid.Locator // where it is asked from
+	since    time.Time   // that nothing was heard of it as far as is known
 	flows    []host.Tuple
 }
 
@@ -53,10 +54,15 @@ func (s *sessions) accused(a accusation) {
 		now := time.Now()
 		if s.doubt(now, l, x) {
 			s.suspects[l] = x
-			s.doubts.Raise(now, here.Locator, l, rand.Uint64())
+			s.ask(now, here.Locator, l, x)
 			s.d.log.Info("the network hears nothing of a host: it is asked whether it is there", "locator", l)
 		}
 	}
+}
+
+func (s *sessions) ask(now time.Time, from, l sid.Locator, x *suspect) {
+	x.from = from
+	s.doubts.Raise(now, from, l, rand.Uint64())
 }
 
 // doubt prepares for the loss of the flows to a host, if there are any: what must be known of their services is
@@ -118,7 +124,7 @@ func (s *sessions) excused(now time.Time, l sid.Locator) bool {
 	x := s.suspects[l]
 	silent := now.Sub(x.since).Milliseconds()
 	x.since = now
-	return s.edge.Unread() || slices.ContainsFunc(x.flows, func(t host.Tuple) bool {
+	return len(s.d.inbox) > 0 || s.edge.Unread() || slices.ContainsFunc(x.flows, func(t host.Tuple) bool {
 		at, err := s.edge.Heard(t)
 		return err == nil && at > 0 && idleMS(at) < silent
 	})
@@ -127,8 +133,15 @@ func (s *sessions) excused(now time.Time, l sid.Locator) bool {
 // convict gives up the flows to hosts that have not answered, and sends what asks the others.
 func (s *sessions) convict(now time.Time) {
 	for _, l := range s.doubts.Expire(now, func(l sid.Locator) bool { return s.excused(now, l) }) {
-		x := s.suspects[l]
+		x, here := s.suspects[l], s.d.preferred()
+		if here != nil && !s.d.standsAt(x.from) { // it was asked from where its answer does not come to any more
+			s.ask(now, here.Locator, l, x)
+			continue
+		}
 		delete(s.suspects, l)
+		if here == nil { // it is this host that is cut off
+			continue
+		}
 		s.d.log.Info("a host is gone", "locator", l)
 		s.lose(l, x)
 	}

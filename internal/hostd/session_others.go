@@ -72,7 +72,9 @@ func (s *sessions) unanswered(c session.Change) {
 	q := question{sid.Triple{Service: v.Service, Proto: v.Proto, Port: s.held[c.Key].tuple.Remote.Port()}, c.Peer.Locator}
 	s.others(q, func(there bool) {
 		if there {
-			s.engine.Lost(time.Now(), wire.Unreachable, func(f session.Flow) bool { return f.Key == c.Key && f.Peer == c.Peer })
+			s.whenPoliciesKnown(s.unsure(nil, c.Key), func() {
+				s.engine.Lost(time.Now(), wire.Unreachable, func(f session.Flow) bool { return f.Key == c.Key && f.Peer == c.Peer })
+			})
 			return
 		}
 		s.tell(time.Now(), c.Key, "stall", "its server does not answer, and nobody else serves the same: it waits")

@@ -147,8 +147,8 @@ func (p *Plan) only(targets []Target, hostName string) bool {
 	return true
 }
 
-// Takers says whether routers send new flows of the triple to the host, and whether to others, once what was
-// said is drained.
+// Takers says whether routers send new flows of the triple to the host, and whether to others that answer, once what
+// was said is drained.
 func (p *Plan) Takers(t sid.Triple, hostName string) (itself, others bool) {
 	s, ok := p.services[t.Service]
 	if !ok {
@@ -157,7 +157,7 @@ func (p *Plan) Takers(t sid.Triple, hostName string) (itself, others bool) {
 	for _, x := range p.compute(s, port{t.Proto, t.Port}) {
 		if p.places[x.Locator].Name == hostName {
 			itself = true
-		} else {
+		} else if p.places[x.Locator].State == HostUp {
 			others = true
 		}
 	}

@@ -129,7 +129,7 @@ func (f *flow) plausible() error {
 	follows := f.state == f.standing() || peerless || f.state == Confirming
 	switch {
 	case f.Role != Client && f.Role != Server, f.state >= Closed, f.Stable.Is4In6(), !f.Local.Socket.Valid():
-	case peerless != (f.Peer == Addr{}), !follows, f.asked > mostAsked:
+	case peerless != (f.Peer == Addr{}), !follows, f.asked > mostAsked, f.state == Asking && f.asked == 0:
 	default:
 		return nil
 	}
