@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"syscall"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/nstest"
 )
 
 // dialFrom connects from a chosen source port.
@@ -24,7 +27,14 @@ func (n *network) dialFrom(host string, source int, addr string) net.Conn {
 	var c net.Conn
 	n.at(host).Do(func() {
 		var err error
-		if c, err = d.DialContext(context.Background(), "tcp6", addr); err != nil {
+		nstest.Wait(n.t, n.look(), func() error { // while the last word of the one before is not acknowledged, its port is taken
+			c, err = d.DialContext(context.Background(), "tcp6", addr)
+			if errors.Is(err, unix.EADDRNOTAVAIL) {
+				return err
+			}
+			return nil
+		})
+		if err != nil {
 			n.t.Fatalf("%s connects from port %d to %s: %v\nthe client's edge counts %v\nlook at: %s", host, source, addr, err, n.drops(host), n.look())
 		}
 	})

@@ -33,7 +33,7 @@ func playStreamer() {
 	streaming = append(streaming, l)
 	fmt.Println("listening")
 	if write < 0 {
-		select {} // and accepts nothing
+		unix.Pause() // and accepts nothing
 	}
 	for {
 		c, err := l.Accept()
