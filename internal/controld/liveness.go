@@ -59,6 +59,9 @@ func (n *network) hostState(at *attachment, s plan.HostState, reason string) {
 		n.silent(h)
 		n.lease(h)
 	}
+	if lived == plan.HostUp && n.state(h) != plan.HostUp && h.silence == nil && !joining {
+		n.silent(h) // its last uplink went another way than those before
+	}
 	if n.state(h) == plan.HostUp {
 		h.silence, n.changedHands = nil, true
 	}

@@ -90,7 +90,7 @@ func (a *agentAPI) Others(ctx context.Context, req *connect.Request[apiv1.Others
 	settled := false
 	err := a.n.ask(ctx, func() {
 		settled = a.n.grace == nil // else many have not told yet what they serve
-		besides := ""
+		besides := a.n.quarantine[sid.Locator(m.Besides)].host // that went from there
 		if at := a.n.places[sid.Locator(m.Besides)]; at != nil {
 			besides = at.host.Name
 		}

@@ -52,6 +52,20 @@ func (c *controller) becomes(host, state string) {
 	c.await(host+" is "+state, func() bool { return c.hosts()[host].GetState() == state })
 }
 
+// twoServe is a network in which s1 and s2 serve web at r1, and c1 is a client.
+func twoServe(t *testing.T) (c *controller, r *fakeRouter, id sid.ServiceID, s1, s2, client *fakeHost) {
+	c = start(t, Config{Lease: long})
+	id = c.create("web")
+	r = c.router("r1")
+	s1, s2, client = c.host("s1", "r1"), c.host("s2", "r1"), c.host("c1", "r1")
+	for _, s := range []*fakeHost{s1, s2} {
+		s.serves(web(id))
+		r.state(s.locator(), "up")
+	}
+	r.has(web(id), weights{s1.locator(): 100, s2.locator(): 100})
+	return c, r, id, s1, s2, client
+}
+
 func TestWhoDoesNotAnswerIsToldOfForWhatOthersServe(t *testing.T) {
 	c := start(t, Config{Lease: long})
 	id, sole := c.create("web"), c.create("db")
@@ -80,15 +94,7 @@ func TestWhoDoesNotAnswerIsToldOfForWhatOthersServe(t *testing.T) {
 
 // Somebody whose only other instance does not answer either, or is drained, is not sent there.
 func TestNobodyIsSentToWhereNoNewFlowGoes(t *testing.T) {
-	c := start(t, Config{Lease: long})
-	id := c.create("web")
-	r := c.router("r1")
-	h, other, client := c.host("s1", "r1"), c.host("s2", "r1"), c.host("c1", "r1")
-	for _, s := range []*fakeHost{h, other} {
-		s.serves(web(id))
-		r.state(s.locator(), "up")
-	}
-	r.has(web(id), weights{h.locator(): 100, other.locator(): 100})
+	c, r, id, h, other, client := twoServe(t)
 	r.state(h.locator(), "suspect")
 	client.hears(h.locator(), id)
 	r.state(other.locator(), "suspect")
@@ -102,15 +108,7 @@ func TestNobodyIsSentToWhereNoNewFlowGoes(t *testing.T) {
 
 // Of several that a router reports silent at once none is taken for the one that serves instead.
 func TestHostsThatFallSilentTogetherAreNotSentToEachOther(t *testing.T) {
-	c := start(t, Config{Lease: long})
-	id := c.create("web")
-	r := c.router("r1")
-	a, b, client := c.host("s1", "r1"), c.host("s2", "r1"), c.host("c1", "r1")
-	for _, s := range []*fakeHost{a, b} {
-		s.serves(web(id))
-		r.state(s.locator(), "up")
-	}
-	r.has(web(id), weights{a.locator(): 100, b.locator(): 100})
+	c, r, id, a, b, client := twoServe(t)
 	r.states("suspect", a.locator(), b.locator())
 	c.becomes("s1", "suspect")
 	c.becomes("s2", "suspect")

@@ -7,10 +7,10 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/model"
 )
 
@@ -27,13 +27,7 @@ type decision struct {
 // slow and lossy network, their journals say, and SPIN does the same with the model.
 func TestMovesOfRealHostsReplayOnTheModel(t *testing.T) {
 	m := theMobile(t)
-	spin, err := exec.LookPath("spin")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("needs spin: scripts/packages.sh model")
-	}
+	spin := nstest.Program(t, "spin", "spin")
 	m.middle("delay 10ms loss 10%")
 	defer m.middle("delay 0s loss 0%")
 	before := m.journal("c1", "s2")

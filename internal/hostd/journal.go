@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"scaffold.dev/scaffold/internal/core/session"
 )
 
@@ -28,17 +26,11 @@ func (d *daemon) openJournal() error {
 	}
 	lines, broken := json.NewEncoder(file), false
 	d.journal = func(e session.Entry) {
-		err := lines.Encode(Decision{monotonicNow(), d.cfg.Name, e})
+		err := lines.Encode(Decision{monotonic(), d.cfg.Name, e})
 		if err != nil && !broken {
 			broken = true
 			d.log.Warn("the journal has gaps", "file", d.cfg.Journal, "error", err)
 		}
 	}
 	return nil
-}
-
-func monotonicNow() int64 {
-	var t unix.Timespec
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) //nolint:errcheck // it is there
-	return t.Nano()
 }

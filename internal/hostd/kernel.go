@@ -34,7 +34,7 @@ type item struct {
 	present func(*kernelView) (bool, error)
 	add     func() error
 	remove  func() error
-	again   bool // added anew whenever another one was missing
+	again   bool // added anew whenever another one was
 }
 
 // A kernel keeps the items of the host's network namespace in place.
@@ -60,18 +60,20 @@ func (k *kernel) want(items []item) error {
 // restore puts back what is missing and names it.
 func (k *kernel) restore() (missing []string, err error) {
 	var now kernelView
+	changed := false // what could not be added changes nothing, and must not wake us again
 	for _, i := range k.items {
 		ok, e := i.present(&now)
 		if e == nil && !ok {
 			missing = append(missing, i.name)
 			e = i.add()
+			changed = changed || e == nil
 		}
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", i.name, e))
 		}
 	}
 	for _, i := range k.items {
-		if i.again && len(missing) > 0 {
+		if i.again && changed {
 			err = errors.Join(err, i.add())
 		}
 	}
@@ -179,10 +181,9 @@ func rule(want netlink.Rule, name string) item {
 		name: name,
 		key:  name,
 		present: func(v *kernelView) (bool, error) {
-			all, err := v.rules()
-			return slices.ContainsFunc(all, func(o netlink.Rule) bool {
+			return v.hasRule(func(o netlink.Rule) bool {
 				return o.Table == table && o.Mark == r.Mark && o.IifName == r.IifName
-			}), err
+			})
 		},
 		add:    func() error { return netlink.RuleAdd(r) },
 		remove: func() error { return netlink.RuleDel(r) },

@@ -1,6 +1,8 @@
 package hostd
 
 import (
+	"slices"
+
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -40,6 +42,7 @@ func (v *kernelView) routes() ([]netlink.Route, error) {
 	})
 }
 
-func (v *kernelView) rules() ([]netlink.Rule, error) {
-	return v.ruleList.get(func() ([]netlink.Rule, error) { return netlink.RuleList(netlink.FAMILY_V6) })
+func (v *kernelView) hasRule(is func(netlink.Rule) bool) (bool, error) {
+	all, err := v.ruleList.get(func() ([]netlink.Rule, error) { return netlink.RuleList(netlink.FAMILY_V6) })
+	return slices.ContainsFunc(all, is), err
 }

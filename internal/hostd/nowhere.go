@@ -3,7 +3,6 @@ package hostd
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -56,10 +55,9 @@ func loses(proto uint8, called string) item {
 		name: name,
 		key:  name,
 		present: func(v *kernelView) (bool, error) {
-			all, err := v.rules()
-			return slices.ContainsFunc(all, func(o netlink.Rule) bool {
+			return v.hasRule(func(o netlink.Rule) bool {
 				return o.Table == lostTable && o.IifName == "lo" && uint8(o.IPProto) == proto
-			}), err
+			})
 		},
 		add:    func() error { return change(unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL) },
 		remove: func() error { return change(unix.RTM_DELRULE, 0) },

@@ -89,8 +89,11 @@ func claim(byInode map[uint32][]*apiv1.Flow, inode uint32, dir string) {
 }
 
 // idleMS is how long ago a CLOCK_MONOTONIC stamp was.
-func idleMS(stamp uint64) int64 {
+func idleMS(stamp uint64) int64 { return max(0, (monotonic()-int64(stamp))/1e6) }
+
+// monotonic is CLOCK_MONOTONIC in ns.
+func monotonic() int64 {
 	var now unix.Timespec
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
-	return max(0, (now.Nano()-int64(stamp))/1e6)
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) //nolint:errcheck // it is there
+	return now.Nano()
 }

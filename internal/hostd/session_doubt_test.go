@@ -68,7 +68,7 @@ func TestAHostIsNotGivenUpWhileItsPacketsCome(t *testing.T) {
 	} {
 		a.suspects[placeB].since = raised
 		now := raised.Add(65 * time.Millisecond)
-		a.edge.heard = uint64(monotonicNow() - now.Sub(raised.Add(c.heard)).Nanoseconds())
+		a.edge.heard = uint64(monotonic() - now.Sub(raised.Add(c.heard)).Nanoseconds())
 		if got := a.excused(now, placeB); got != c.want {
 			t.Errorf("%s: excused: %v", what, got)
 		}

@@ -72,11 +72,12 @@ func (s *sessions) whenPoliciesKnown(list []sid.ServiceID, then func()) {
 		then()
 		return
 	}
+	space := s.edge.Space() // the loop may open another edge meanwhile
 	go func() {
 		ctx, cancel := context.WithTimeout(s.d.ctx, policyWait)
 		defer cancel()
 		for _, id := range list {
-			addr := s.edge.Space().ServiceAddr(id).String()
+			addr := space.ServiceAddr(id).String()
 			s.d.names.ask(ctx, &apiv1.ResolveRequest{Address: addr}) //nolint:errcheck // learned where it succeeds
 		}
 		s.d.post(then)

@@ -17,7 +17,7 @@ const busyEnv = "SCAFFOLD_TEST_BUSY"
 // TestBusyHelper is what TestAKilledRunLeavesNothing kills.
 func TestBusyHelper(t *testing.T) {
 	if os.Getenv(busyEnv) == "" {
-		t.Skip("for another test")
+		t.Skipf("runs only as the program that TestAKilledRunLeavesNothing kills, with %s set", busyEnv)
 	}
 	New(t, "busy").Start(t, "sleep", "1000")
 	fmt.Println("busy")

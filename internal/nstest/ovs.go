@@ -23,9 +23,7 @@ const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 func (n *NS) NewOVS(t testing.TB) *OVS {
 	t.Helper()
 	for _, program := range []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"} {
-		if _, err := exec.LookPath(program); err != nil {
-			missingProgram(t, program, "openvswitch-switch")
-		}
+		Program(t, program, "openvswitch-switch")
 	}
 	dir, err := os.MkdirTemp(place(), "ovs") // short: a socket's name has 107 bytes
 	if err != nil {
@@ -53,15 +51,6 @@ func place() string {
 		return "/run"
 	}
 	return ""
-}
-
-// missingProgram fails where root was promised, and skips elsewhere.
-func missingProgram(t testing.TB, program, pkg string) {
-	t.Helper()
-	if os.Getenv(RootEnv) == "1" {
-		t.Fatalf("%s is missing: scripts/packages.sh test installs it (Debian package %s)", program, pkg)
-	}
-	t.Skipf("%s is missing: Debian package %s has it", program, pkg)
 }
 
 func (o *OVS) command(program string, args ...string) *exec.Cmd {

@@ -2,6 +2,7 @@ package nstest
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 )
 
@@ -24,4 +25,19 @@ func Root(t testing.TB) {
 		t.Fatalf("%s=1 promises root, but the tests run as uid %d", RootEnv, os.Geteuid())
 	}
 	t.Skip("needs root")
+}
+
+// Program is the path of a program that a test needs, of a Debian package. Where it is missing the test fails if root
+// was promised, for scripts/packages.sh was to install it, and skips elsewhere.
+func Program(t testing.TB, name, pkg string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+	case os.Getenv(RootEnv) == "1":
+		t.Fatalf("%s is missing: scripts/packages.sh test installs it (Debian package %s)", name, pkg)
+	default:
+		t.Skipf("%s is missing: Debian package %s has it", name, pkg)
+	}
+	return path
 }

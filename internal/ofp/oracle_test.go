@@ -9,23 +9,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"scaffold.dev/scaffold/internal/nstest"
 )
 
 var update = flag.Bool("update", false, "write testdata/ofctl.txt anew: the diff is what to look at")
 
-// ofctl is Open vSwitch's own decoder; on the build server it has to be there.
-func ofctl(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("ovs-ofctl")
-	if err == nil {
-		return path
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("ovs-ofctl is missing: scripts/packages.sh test installs it (Debian package openvswitch-common)")
-	}
-	t.Skip("ovs-ofctl is missing: Debian package openvswitch-common has it")
-	return ""
-}
+// ofctl is Open vSwitch's own decoder.
+func ofctl(t *testing.T) string { return nstest.Program(t, "ovs-ofctl", "openvswitch-common") }
 
 // begins is what the decoder prints first of each message.
 var begins = regexp.MustCompile(`(?m)^[A-Z]+_[A-Z_]+( request| reply)? \(OF1\.\d\) \(xid=`)

@@ -65,6 +65,9 @@ func (k *Kicker) look(t Tuple, d *devices) (*Socket, bool, error) {
 	if err := d.read(); err != nil {
 		return nil, false, err
 	}
+	if len(d.all) > few {
+		return nil, false, nil
+	}
 	for _, index := range d.all {
 		s, verdict, err := k.lookFrom(t, index)
 		if errors.Is(err, errNoDevice) {
@@ -74,7 +77,7 @@ func (k *Kicker) look(t Tuple, d *devices) (*Socket, bool, error) {
 			return s, verdict == oneFound, err
 		}
 	}
-	return nil, len(d.all) <= few, nil
+	return nil, true, nil
 }
 
 // devices are those of the namespace, once they are asked for.

@@ -2,10 +2,10 @@ package session
 
 import (
 	"math/rand/v2"
-	"os/exec"
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/model"
 	"scaffold.dev/scaffold/sid"
 )
@@ -71,10 +71,7 @@ func record(t *testing.T, seed uint64) (run []model.Event) {
 
 // TestRunsReplayOnTheModel: SPIN executes the model along runs of the code.
 func TestRunsReplayOnTheModel(t *testing.T) {
-	spin, err := exec.LookPath("spin")
-	if err != nil {
-		t.Skip("needs spin: scripts/packages.sh model")
-	}
+	spin := nstest.Program(t, "spin", "spin")
 	for seed := range uint64(10) {
 		run := record(t, seed)
 		if n, err := model.Replay(t.Context(), spin, run); err != nil || n != len(run) {
