@@ -186,3 +186,38 @@ func TestWhoAsksHearsWhetherOthersServe(t *testing.T) {
 		t.Errorf("a controller that does not know yet who serves answered %v, want unavailable", err)
 	}
 }
+
+func TestAHostWhoseUplinksFailInTwoWaysIsSilentAtOnce(t *testing.T) {
+	c := start(t, Config{Lease: long})
+	id := c.create("web")
+	r1, r2 := c.linked()
+	h, peer := c.host("s1", "r1"), c.host("s2", "r2")
+	first, second := h.locator(), h.attach(1, "r2")
+	h.serves(web(id))
+	peer.serves(web(id))
+	r1.state(first, "up")
+	r2.state(second, "up")
+	r1.has(web(id), weights{first: 100, peer.locator(): 100})
+	r1.state(first, "suspect")
+	c.event("host.uplink")
+	r2.state(second, "gone")
+	peer.hears(first, id)
+}
+
+func TestWhoLeftALocatorIsNotSomebodyElse(t *testing.T) {
+	c := start(t, Config{Lease: long})
+	id := c.create("web")
+	r1, _ := c.linked()
+	h := c.host("s1", "r1")
+	before := h.locator()
+	h.serves(web(id))
+	r1.has(web(id), weights{before: 100})
+	moved := c.host("s1", "r2")
+	moved.serves(web(id))
+	r1.has(web(id), weights{moved.locator(): 100})
+	answer, err := c.agent.Others(t.Context(), connect.NewRequest(&apiv1.OthersRequest{
+		Ss: id.SS, Suffix: uint64(id.Suffix), Proto: uint32(sid.TCP), Port: 80, Besides: uint64(before)}))
+	if err != nil || answer.Msg.There {
+		t.Errorf("the only server, elsewhere by now, was taken for another one: %v", err)
+	}
+}
