@@ -33,6 +33,30 @@ func (s *sizeFlag) Set(text string) error {
 // Type implements pflag.Value.
 func (s *sizeFlag) Type() string { return "int" }
 
+// An extraFlag is a sizeFlag of what 0 leaves out.
+type extraFlag int
+
+func addExtra(flags *pflag.FlagSet, n *int, name string, value int, usage string) {
+	*n = value
+	flags.Var((*extraFlag)(n), name, usage+"; 0 leaves this out")
+}
+
+// String, Set and Type make it a flag.
+func (e *extraFlag) String() string { return strconv.Itoa(int(*e)) }
+
+// Set implements pflag.Value.
+func (e *extraFlag) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return fmt.Errorf("want a whole number from 0 up")
+	}
+	*e = extraFlag(n)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (e *extraFlag) Type() string { return "int" }
+
 // A lengthFlag is how long something runs, with the least that shows anything.
 type lengthFlag struct {
 	d     *time.Duration

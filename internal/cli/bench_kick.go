@@ -31,6 +31,6 @@ func benchKick() *cobra.Command {
 	flags.out = addOutput(cmd.Flags())
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
 	addSize(cmd.Flags(), &times, "times", "n", 10, "breaks of each length, with the kick and without")
-	cmd.Flags().IntVar(&crowd, "connections", 10000, "connections to kick at once; 0 leaves this out")
+	addExtra(cmd.Flags(), &crowd, "connections", 10000, "connections to kick at once")
 	return cmd
 }

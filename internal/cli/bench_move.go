@@ -29,7 +29,7 @@ func benchMove() *cobra.Command {
 	})
 	f := cmd.Flags()
 	addSize(f, &size.Runs, "runs", "n", 40, "moves of each kind")
-	f.IntVar(&size.Crowd, "flows", 10000, "flows on one host that moves at once; 0 leaves this out")
+	addExtra(f, &size.Crowd, "flows", 10000, "flows on one host that moves at once")
 	f.DurationVar(&size.Delay, "delay", 0, "of the path, each way")
 	f.Float64Var(&loss, "loss", 0, "of the path, in percent, each way")
 	f.Var(rateFlag{&size.Rate}, "rate", "bytes per second of each stream")

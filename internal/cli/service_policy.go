@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,19 +9,35 @@ import (
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	service "scaffold.dev/scaffold/internal/core/names"
 )
 
 // policyFlags are the flags of a policy; only those that were given change anything.
 type policyFlags struct {
-	flags    *pflag.FlagSet
-	want     apiv1.Policy
-	patience time.Duration
+	flags *pflag.FlagSet
+	want  apiv1.Policy
 }
+
+// A patienceFlag is in ms, as in a policy.
+type patienceFlag uint32
+
+// String, Set and Type make it a flag.
+func (p *patienceFlag) String() string { return (time.Duration(*p) * time.Millisecond).String() }
+
+// Set implements pflag.Value.
+func (p *patienceFlag) Set(text string) (err error) {
+	ms, err := service.ParsePatience(text)
+	*p = patienceFlag(ms)
+	return err
+}
+
+// Type implements pflag.Value.
+func (p *patienceFlag) Type() string { return "duration" }
 
 func addPolicy(flags *pflag.FlagSet) *policyFlags {
 	p := &policyFlags{flags: flags}
 	flags.StringVar(&p.want.Failover, "failover", "reset", "flows of an instance that is gone: reset (clients are told and may try again) or continue (another instance that can resume goes on)")
-	flags.DurationVar(&p.patience, "patience", 0, "how long a host that is cut off or unplugged is waited for before its flows turn to other instances, at most 1m")
+	flags.Var((*patienceFlag)(&p.want.PatienceMs), "patience", "how long a host that is cut off or unplugged is waited for before its flows turn to other instances, at most 1m")
 	flags.StringVar(&p.want.Drain, "drain", "wait", "flows of an instance that drains: wait (they end in peace) or shed (they fail over)")
 	flags.StringVar(&p.want.Ready, "ready", "", "when an instance may serve: tcp, http:/path or exec:command (default: when it listens)")
 	flags.Uint32Var(&p.want.Weight, "weight", 100, "weight of hosts that nobody gave one, 1 to 65535")
@@ -35,7 +50,7 @@ func addPolicy(flags *pflag.FlagSet) *policyFlags {
 func (p *policyFlags) apply(policy *apiv1.Policy) {
 	set := map[string]func(){
 		"failover":  func() { policy.Failover = p.want.Failover },
-		"patience":  func() { policy.PatienceMs = uint32(min(max(0, p.patience.Milliseconds()), math.MaxUint32)) },
+		"patience":  func() { policy.PatienceMs = p.want.PatienceMs },
 		"drain":     func() { policy.Drain = p.want.Drain },
 		"ready":     func() { policy.Ready = p.want.Ready },
 		"weight":    func() { policy.Weight = p.want.Weight },

@@ -133,11 +133,9 @@ func (s *ServiceSpec) set(field string) error {
 	case "datagrams":
 		s.Policy.Datagrams = value
 	case "patience":
-		var d time.Duration
-		if d, err = time.ParseDuration(value); err != nil || d < 0 {
-			return fmt.Errorf("policy %q: want a duration such as 3s", field)
+		if s.Policy.Patience, err = names.ParsePatience(value); err != nil {
+			return err
 		}
-		s.Policy.Patience = uint32(min(d.Milliseconds(), names.MaxPatience+1)) // the check refuses what is too long
 	case "weight":
 		_, err = fmt.Sscan(value, &s.Policy.Weight)
 	case "dscp":

@@ -89,7 +89,7 @@ func (a *agentAPI) Others(ctx context.Context, req *connect.Request[apiv1.Others
 	t := sid.Triple{Service: sid.ServiceID{SS: m.Ss, Suffix: sid.Suffix(m.Suffix)}, Proto: sid.Proto(m.Proto), Port: uint16(m.Port)}
 	settled := false
 	err := a.n.ask(ctx, func() {
-		settled = a.n.grace == nil // else many have not told yet what they serve
+		settled = a.n.grace == nil                             // else many have not told yet what they serve
 		besides := a.n.quarantine[sid.Locator(m.Besides)].host // that went from there
 		if at := a.n.places[sid.Locator(m.Besides)]; at != nil {
 			besides = at.host.Name

@@ -72,7 +72,7 @@ type Service struct {
 	Datagrams string
 	DSCP      uint32
 	Failover  string
-	Patience  time.Duration
+	Patience  uint32 // ms
 	Drain     string
 }
 

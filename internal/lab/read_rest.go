@@ -19,7 +19,7 @@ func (r *reader) services(f *File, n *yaml.Node) {
 			"weight":    func(n *yaml.Node) { s.Weight = uint32(r.integer(n, "weight", 0, 65535)) },
 			"datagrams": func(n *yaml.Node) { s.Datagrams = r.oneOf(n, "datagrams", "bound", "unbound", "unset") },
 			"failover":  func(n *yaml.Node) { s.Failover = r.oneOf(n, "failover", "reset", "continue") },
-			"patience":  func(n *yaml.Node) { s.Patience = r.duration(n, "patience") },
+			"patience":  func(n *yaml.Node) { s.Patience = r.patience(n) },
 			"drain":     func(n *yaml.Node) { s.Drain = r.oneOf(n, "drain", "wait", "shed") },
 			"dscp":      func(n *yaml.Node) { s.DSCP = uint32(r.integer(n, "dscp", 0, 63)) },
 		})

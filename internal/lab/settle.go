@@ -103,7 +103,7 @@ func (l *Lab) controllerAnswers(ctx context.Context, admin apiv1connect.AdminCli
 
 func createService(ctx context.Context, admin apiv1connect.AdminClient, s *Service) error {
 	policy := &apiv1.Policy{Ready: s.Ready, Weight: s.Weight, Datagrams: s.Datagrams, Dscp: s.DSCP,
-		Failover: s.Failover, Drain: s.Drain, PatienceMs: uint32(s.Patience.Milliseconds())}
+		Failover: s.Failover, Drain: s.Drain, PatienceMs: s.Patience}
 	_, err := admin.CreateService(ctx, connect.NewRequest(&apiv1.CreateServiceRequest{Name: s.Name, Policy: policy}))
 	if err != nil && connect.CodeOf(err) != connect.CodeAlreadyExists {
 		return fmt.Errorf("create service %s: %w", s.Name, err)

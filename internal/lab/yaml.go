@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	service "scaffold.dev/scaffold/internal/core/names"
 )
 
 // Errors are all that is wrong with a file, in the order of its lines.
@@ -177,6 +179,14 @@ func (r *reader) oneOf(n *yaml.Node, what string, allowed ...string) string {
 	}
 	r.errorf(n.Line, "%s: expected one of %s, found %s", what, strings.Join(allowed, ", "), kindOf(n))
 	return ""
+}
+
+func (r *reader) patience(n *yaml.Node) uint32 {
+	ms, err := service.ParsePatience(r.text(n, "patience"))
+	if err != nil {
+		r.errorf(n.Line, "%v", err)
+	}
+	return ms
 }
 
 func (r *reader) duration(n *yaml.Node, what string) time.Duration {

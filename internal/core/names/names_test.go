@@ -99,11 +99,33 @@ func TestPoliciesAreChecked(t *testing.T) {
 			t.Errorf("%+v: %v", good, err)
 		}
 	}
-	for _, bad := range []Policy{{Ready: "http:x"}, {Ready: "exec:"}, {Ready: "x"}, {Weight: 65536}, {DSCP: 64}, {Datagrams: "x"}, {Drain: "x"}, {Failover: "x"}} {
+	for _, bad := range []Policy{{Ready: "http:x"}, {Ready: "exec:"}, {Ready: "x"}, {Weight: 65536}, {DSCP: 64}, {Datagrams: "x"}, {Drain: "x"}, {Failover: "x"}, {Patience: MaxPatience + 1}} {
 		if bad.Check() == nil {
 			t.Errorf("%+v was accepted", bad)
 		}
 	}
+}
+
+func TestPatienceIsADurationOfAMinuteAtMost(t *testing.T) {
+	for text, want := range map[string]uint32{"0s": 0, "0": 0, "1500ms": 1500, "1m": MaxPatience} {
+		if ms, err := ParsePatience(text); err != nil || ms != want {
+			t.Errorf("%q: %d ms, %v, want %d", text, ms, err, want)
+		}
+	}
+	for _, bad := range []string{"", "banana", "-5s", "1m1s", "5", "99999h"} {
+		if ms, err := ParsePatience(bad); err == nil {
+			t.Errorf("%q is %d ms", bad, ms)
+		}
+	}
+}
+
+func FuzzParsePatience(f *testing.F) {
+	f.Add("1.5s")
+	f.Fuzz(func(t *testing.T, text string) {
+		if ms, err := ParsePatience(text); err == nil && (Policy{Patience: ms}).Check() != nil {
+			t.Errorf("%q is %d ms, which no policy takes", text, ms)
+		}
+	})
 }
 
 func TestEveryRecordIsFoundByNameAndByID(t *testing.T) {

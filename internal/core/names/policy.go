@@ -37,6 +37,15 @@ func (p Policy) DrainMode() string {
 // Waits is the patience.
 func (p Policy) Waits() time.Duration { return time.Duration(p.Patience) * time.Millisecond }
 
+// ParsePatience reads a patience as people write it.
+func ParsePatience(text string) (ms uint32, err error) {
+	d, err := time.ParseDuration(text)
+	if longest := MaxPatience * time.Millisecond; err != nil || d < 0 || d > longest {
+		return 0, fmt.Errorf("patience %q: want a duration from 0s to %v, such as 3s", text, longest)
+	}
+	return uint32(d.Milliseconds()), nil
+}
+
 // Limits of Policy's numbers.
 const (
 	MaxWeight   = 65535
@@ -58,7 +67,7 @@ func (p Policy) Check() error {
 	case p.DSCP > MaxDSCP:
 		return fmt.Errorf("policy dscp %d: want 0 to %d", p.DSCP, MaxDSCP)
 	case p.Patience > MaxPatience:
-		return fmt.Errorf("policy patience %v: want 0s to %v", p.Waits(), time.Duration(MaxPatience)*time.Millisecond)
+		return fmt.Errorf("policy patience %v: want 0s to %v", p.Waits(), MaxPatience*time.Millisecond)
 	}
 	return p.checkReady()
 }
