@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scaffold.dev/scaffold/internal/nstest"
 )
 
 // damages are what disks and people do to a data directory.
@@ -64,11 +66,21 @@ func overwrite(t *testing.T, pattern string, change func([]byte) []byte) {
 
 // Either all is there in spite of the damage, or an error names the directory. Nothing hangs, and
 // nothing ends the process.
+// restlessDir is a temporary directory in which an etcd that gave up in the middle of its start may still make a file.
+func restlessDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "damaged-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nstest.Wait(t, dir, func() error { return os.RemoveAll(dir) }) })
+	return dir
+}
+
 func TestADamagedDirectoryIsSaid(t *testing.T) {
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // etcd waits for itself now and then
-			dir := t.TempDir()
+			dir := restlessDir(t)
 			s := open(t, dir)
 			if err := s.Commit(t.Context(), PutHost(Host{Name: "s1"})); err != nil {
 				t.Fatal(err)
