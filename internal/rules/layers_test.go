@@ -14,12 +14,12 @@ var layers = [][]string{
 	{"sid", "examples", "model"},
 	{"wire"},
 	{"internal/core", "internal/ofp", "internal/api", "internal/obs"},
-	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/ofconn", "internal/plot"},
-	{"internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "internal/doctor", "."},
+	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/ofconn", "internal/oftables", "internal/userstack", "internal/ovs", "controller", "internal/plot"},
+	{"internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/doctor", "."},
 	{"internal/bench", "internal/dash", "internal/programs", "internal/e2e", "examples/resume"},
 	{"internal/demo"},
 	{"internal/cli"},
-	{"cmd", "internal/badinput"},
+	{"cmd", "controller/run", "internal/badinput"},
 	{"internal/rules"},
 }
 
@@ -34,13 +34,14 @@ var owners = map[string][]string{
 	"go.yaml.in/yaml":            {"internal/lab"},
 	"github.com/vishvananda":     {"internal/bpf", "internal/hostd", "internal/routerd", "internal/lab", "internal/doctor", "internal/nstest"},
 	"gonum.org":                  {"internal/plot"},
+	"gvisor.dev":                 {"internal/userstack"},
 	"github.com/quic-go":         {"internal/programs/quic"},
 	"pgregory.net/rapid":         {}, // tests only
 	"github.com/rogpeppe":        {},
 	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
 	"github.com/stretchr":        {},
-	"connectrpc.com/connect":     {".", "internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "internal/demo", "internal/bench", "internal/cli"},
-	"google.golang.org/protobuf": {"internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/lab", "internal/demo", "internal/bench", "internal/cli", "internal/store"},
+	"connectrpc.com/connect":     {".", "internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli"},
+	"google.golang.org/protobuf": {"internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli", "internal/store"},
 }
 
 // under reports whether the package is dir or below it.

@@ -1,0 +1,17 @@
+// Package controller is for those who extend Scaffold's controller by modules: programs that see packets,
+// switches and hosts of a network of OpenFlow switches, and put rules of their own into the switches beside
+// Scaffold's.
+//
+// A [Module] is linked into a controller of one's own, with package scaffold.dev/scaffold/controller/run:
+//
+//	func main() { run.Main(mymodule.New()) }
+//
+// Each module has a goroutine of its own, in which all that it asked to hear of is called, one after the
+// other; it needs no locks. What it cannot take in time is dropped and counted (packets) or merged (news of
+// switches and hosts). A module that panics, or whose call takes longer than [Patience], is stopped: its
+// rules are removed, it is named in the events, and the rest of the controller goes on.
+//
+// A module's rules are its own: they carry cookies of its range, lie in its tables or in a band of table 0,
+// and are put back when a switch comes again. It cannot touch rules of Scaffold, of other modules or of
+// other controllers.
+package controller

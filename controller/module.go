@@ -1,0 +1,50 @@
+package controller
+
+import "time"
+
+// Patience is how long a call of a module may take.
+const Patience = 5 * time.Second
+
+// A Module extends the controller.
+type Module interface {
+	// Name tells it from other modules: letters, digits and hyphens, in lower case.
+	Name() string
+	// Start is called once, before anything else, and says what the module wants to hear of. An error stops it.
+	Start(Network) error
+}
+
+// A Network is what a module can see and do. Its methods may be called from any goroutine; what they register
+// is called in the module's own. All of them do nothing once the module is stopped, those with an error
+// return [ErrStopped].
+type Network interface {
+	// HandleSwitches calls f for each switch that is there, and again whenever one comes, goes or changes.
+	HandleSwitches(f func(Switch))
+	// HandleHosts calls f for each host that is there, and again whenever one comes, goes, moves or changes.
+	HandleHosts(f func(Host))
+	// Subscribe has switches punt the packets that match, and calls f for them.
+	Subscribe(s Subscription, f func(Packet)) error
+	// Every calls f each d, until the module stops; a call that is late is not made up for.
+	Every(d time.Duration, f func())
+
+	// Switches are those that are connected, by name.
+	Switches() []Switch
+	// Hosts are those that the controller knows, by name.
+	Hosts() []Host
+	// Links are those between routers, switches or not, as they are reported from both ends.
+	Links() []Link
+	// Path is the way that packets take from one host or router to another.
+	Path(from, to string) (Path, error)
+
+	// SetFlows makes these the module's rules at a switch: what it had and does not name goes, what is there
+	// already is left alone. They are kept for a switch that is away.
+	SetFlows(switchName string, flows []Flow) error
+	// Tables are the numbers of n tables that are the module's own at all switches.
+	Tables(n int) ([]uint8, error)
+	// Send has a switch send a packet.
+	Send(switchName string, out Out) error
+	// SetLinks says what the module found out of a switch's links; it replaces what it said before. The planner
+	// uses them beside those that routers report themselves.
+	SetLinks(switchName string, links []Link) error
+	// Report puts a line into the network's events: subject is a switch, host or service.
+	Report(subject, text string)
+}

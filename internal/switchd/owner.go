@@ -1,0 +1,13 @@
+package switchd
+
+// An owner is who a rule in a switch belongs to; it stands in the rule's cookie.
+type owner uint16
+
+// The owners of this package; those of linked-in modules follow.
+const (
+	ownScaffold owner = iota // what internal/oftables makes of the controller's rules
+	ownJoin
+	ownLinks
+	ownWatch
+	ownOthers owner = 16
+)
