@@ -12,6 +12,7 @@ import (
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/sid"
 )
@@ -125,7 +126,7 @@ func (s *fakeSession) await(what string, match func(*apiv1.RouterReport) bool) {
 }
 
 // state waits for a report of the host.
-func (s *fakeSession) state(l sid.Locator, want probeState, reason string) {
+func (s *fakeSession) state(l sid.Locator, want liveness.State, reason string) {
 	s.t.Helper()
 	s.await(fmt.Sprintf("%v as %s", l, want), func(r *apiv1.RouterReport) bool {
 		for _, h := range r.GetHosts().GetHosts() {

@@ -16,6 +16,7 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
 	"scaffold.dev/scaffold/internal/bpf/features"
 	"scaffold.dev/scaffold/internal/bpf/router"
+	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/sid"
 )
@@ -50,7 +51,7 @@ type daemon struct {
 	bootID     string
 	generation uint64
 	naming     *naming // of the snapshot under way
-	hosts      map[sid.Locator]hostChange
+	hosts      map[sid.Locator]liveness.Change
 	probing    map[sid.Locator]string // port
 	probeRules probeRules
 }
@@ -64,7 +65,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d := &daemon{cfg: cfg, log: log, health: &obs.Health{}, ctx: ctx, inbox: make(chan func(), 256), failure: make(chan error, 1),
-		ports: map[int]*port{}, neighbours: newNeighbours(cfg.Links), hosts: map[sid.Locator]hostChange{}, probing: map[sid.Locator]string{}}
+		ports: map[int]*port{}, neighbours: newNeighbours(cfg.Links), hosts: map[sid.Locator]liveness.Change{}, probing: map[sid.Locator]string{}}
 	d.health.Set("controller", errors.New("not reached yet"))
 	alone, err := api.Alone("routerd")
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/sid"
 )
@@ -16,7 +17,7 @@ import (
 // probeRules are how the controller wants hosts to be probed.
 type probeRules struct {
 	every  time.Duration
-	limits limits
+	limits liveness.Limits
 }
 
 func bootID() string {
@@ -110,8 +111,8 @@ func (d *daemon) settle() error {
 func rulesOf(j *apiv1.RouterJoined) probeRules {
 	every := max(1, j.ProbeIntervalMs)
 	r := probeRules{every: time.Duration(every) * time.Millisecond}
-	r.limits.suspect = max(1, j.SuspectAfter)
-	r.limits.gone = max(r.limits.suspect+1, j.GoneAfterMs/every)
+	r.limits.Suspect = max(1, j.SuspectAfter)
+	r.limits.Gone = max(r.limits.Suspect+1, j.GoneAfterMs/every)
 	return r
 }
 
@@ -121,7 +122,7 @@ func (d *daemon) restartProber() (err error) {
 		d.prober.Close()
 		d.prober = nil
 	}
-	report := func(c []hostChange, quit <-chan struct{}) {
+	report := func(c []liveness.Change, quit <-chan struct{}) {
 		select {
 		case d.inbox <- func() { d.hostChanges(c) }:
 		case <-quit: // the loop waits for the prober's end, or has ended
@@ -158,8 +159,8 @@ func (d *daemon) unprobe(l sid.Locator) {
 }
 
 // hostChanges notes and reports what the prober found; hosts that were given up meanwhile are left out.
-func (d *daemon) hostChanges(changes []hostChange) {
-	fresh := map[sid.Locator]hostChange{}
+func (d *daemon) hostChanges(changes []liveness.Change) {
+	fresh := map[sid.Locator]liveness.Change{}
 	for _, c := range changes {
 		if _, ok := d.probing[c.Locator]; ok {
 			d.hosts[c.Locator], fresh[c.Locator] = c, c
@@ -169,7 +170,7 @@ func (d *daemon) hostChanges(changes []hostChange) {
 	d.tellHosts(fresh)
 }
 
-func (d *daemon) tellHosts(hosts map[sid.Locator]hostChange) {
+func (d *daemon) tellHosts(hosts map[sid.Locator]liveness.Change) {
 	if d.session == nil || len(hosts) == 0 {
 		return
 	}

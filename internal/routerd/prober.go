@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -25,22 +26,22 @@ const (
 type prober struct {
 	fd     int
 	every  time.Duration
-	report func(changes []hostChange, quit <-chan struct{}) // called from the prober's thread alone
-	quit   chan struct{}                                    // closed by Close
+	report func(changes []liveness.Change, quit <-chan struct{}) // called from the prober's thread alone
+	quit   chan struct{}                                         // closed by Close
 	done   chan struct{}
 
 	mu     sync.Mutex // guards what follows
-	probes *probes
+	probes *liveness.Probes
 }
 
 // newProber sends from own's address until Close; it needs the router's network namespace.
-func newProber(own sid.Locator, every time.Duration, l limits, report func([]hostChange, <-chan struct{}), log *slog.Logger) (*prober, error) {
+func newProber(own sid.Locator, every time.Duration, l liveness.Limits, report func([]liveness.Change, <-chan struct{}), log *slog.Logger) (*prober, error) {
 	fd, err := probeSocket(own)
 	if err != nil {
 		return nil, fmt.Errorf("open the probe socket at %v: %w", own.Host(), err)
 	}
 	p := &prober{fd: fd, every: every, report: report,
-		quit: make(chan struct{}), done: make(chan struct{}), probes: newProbes(l)}
+		quit: make(chan struct{}), done: make(chan struct{}), probes: liveness.New(l)}
 	go p.run(log)
 	return p, nil
 }
@@ -62,26 +63,26 @@ func probeSocket(own sid.Locator) (int, error) {
 }
 
 // do changes what is probed; the caller reports the changes that follow.
-func (p *prober) do(f func(*probes) []hostChange) []hostChange {
+func (p *prober) do(f func(*liveness.Probes) []liveness.Change) []liveness.Change {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return f(p.probes)
 }
 
 func (p *prober) add(l sid.Locator, port string) {
-	p.do(func(ps *probes) []hostChange { ps.add(l, port, rand.Uint64()); return nil })
+	p.do(func(ps *liveness.Probes) []liveness.Change { ps.Add(l, port, rand.Uint64()); return nil })
 }
 
 func (p *prober) remove(l sid.Locator) {
-	p.do(func(ps *probes) []hostChange { ps.remove(l); return nil })
+	p.do(func(ps *liveness.Probes) []liveness.Change { ps.Remove(l); return nil })
 }
 
-func (p *prober) carrier(port string, on bool) []hostChange {
-	return p.do(func(ps *probes) []hostChange { return ps.carrier(port, on) })
+func (p *prober) carrier(port string, on bool) []liveness.Change {
+	return p.do(func(ps *liveness.Probes) []liveness.Change { return ps.Carrier(port, on) })
 }
 
 // tell is for the prober's own thread.
-func (p *prober) tell(changes []hostChange) {
+func (p *prober) tell(changes []liveness.Change) {
 	if len(changes) > 0 {
 		p.report(changes, p.quit)
 	}
@@ -113,7 +114,7 @@ func (p *prober) run(log *slog.Logger) {
 			return
 		default:
 		}
-		p.tell(p.do(func(ps *probes) []hostChange { return ps.round(p.send) }))
+		p.tell(p.do(func(ps *liveness.Probes) []liveness.Change { return ps.Round(p.send) }))
 	}
 }
 
@@ -158,7 +159,7 @@ func (p *prober) drain() {
 		}
 		a := netip.AddrFrom16(src.Addr)
 		if sid.Low(a) == sid.HostSuffix {
-			p.tell(p.do(func(ps *probes) []hostChange { return ps.answered(sid.LocatorOf(a), h.Nonce) }))
+			p.tell(p.do(func(ps *liveness.Probes) []liveness.Change { return ps.Answered(sid.LocatorOf(a), h.Nonce) }))
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
+	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
@@ -258,17 +259,17 @@ func TestProbingTellsSuspectGoneAndBack(t *testing.T) {
 	start(t, s.router, s.cfg)
 	c := s.controller.accept(t, own)
 	c.snapshot(1, s.rules(1, web))
-	c.state(server, hostUp, "probes")
+	c.state(server, liveness.Up, "probes")
 	s.silent.Store(true)
-	c.state(server, hostSuspect, "probes")
-	c.state(server, hostGone, "probes")
+	c.state(server, liveness.Suspect, "probes")
+	c.state(server, liveness.Gone, "probes")
 	s.silent.Store(false)
-	c.state(server, hostUp, "probes")
+	c.state(server, liveness.Up, "probes")
 	s.server.Down(t, "up")
-	c.state(server, hostGone, "carrier")
+	c.state(server, liveness.Gone, "carrier")
 	close(c.end) // a new session gets the full set
 	c = s.controller.accept(t, own)
-	c.state(server, hostGone, "carrier")
+	c.state(server, liveness.Gone, "carrier")
 }
 
 // TestHostsReachTheControllerOverTheirLink: a host has its link-local address and HELLO, nothing else.

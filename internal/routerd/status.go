@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/obs"
 )
 
@@ -73,7 +74,7 @@ type gauges struct{ hosts, links, routes, services, instances, bytes, joined, ru
 func (d *daemon) measure() {
 	s := d.status()
 	g := d.gauges
-	hosts := map[string]int{"unknown": 0, string(hostUp): 0, string(hostSuspect): 0, string(hostGone): 0}
+	hosts := map[string]int{"unknown": 0, string(liveness.Up): 0, string(liveness.Suspect): 0, string(liveness.Gone): 0}
 	for _, h := range s.Hosts {
 		hosts[cmp.Or(h.State, "unknown")]++
 	}
