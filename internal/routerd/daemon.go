@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/agent"
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
@@ -45,7 +46,7 @@ type daemon struct {
 	prober     *prober          // nil before the first Joined
 
 	gauges     gauges
-	session    *session // nil while there is none
+	session    *agent.Session // nil while there is none
 	space      sid.Space
 	locator    sid.Locator
 	bootID     string
@@ -92,7 +93,9 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- api.Serve(ctx, d.handler(watch), listener) }()
 	go d.hear()
-	go d.converse()
+	stream := &agent.Router{Controller: cfg.Controller, Log: log, Call: d.call, Join: d.join, Joined: d.joined, Order: d.order, Parted: d.parted,
+		Health: func(err error) { d.health.Set("controller", err) }}
+	go stream.Converse(ctx)
 	err = d.loop(served)
 	cancel()
 	return errors.Join(err, d.close())

@@ -164,5 +164,5 @@ func (d *daemon) tellNeighbours() {
 		return
 	}
 	d.told = now
-	d.session.send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: now}})
+	d.session.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: now}})
 }

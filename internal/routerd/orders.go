@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"scaffold.dev/scaffold/internal/agent"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/obs"
@@ -32,8 +33,8 @@ func (d *daemon) join() *apiv1.RouterJoin {
 }
 
 // joined takes the router's place in the network, and tells the controller all that it may have missed.
-func (d *daemon) joined(s *session, j *apiv1.RouterJoined) error {
-	space, own, err := place(j)
+func (d *daemon) joined(s *agent.Session, j *apiv1.RouterJoined) error {
+	space, own, err := agent.Place(j)
 	if err != nil {
 		return fmt.Errorf("the controller's answer: %w", err)
 	}
@@ -61,38 +62,10 @@ func (d *daemon) joined(s *session, j *apiv1.RouterJoined) error {
 }
 
 // parted ends a session.
-func (d *daemon) parted(s *session) {
+func (d *daemon) parted(s *agent.Session) {
 	if d.session == s {
 		d.session, d.naming = nil, nil
 	}
-}
-
-// place reads where the controller puts the router.
-func place(j *apiv1.RouterJoined) (space sid.Space, own sid.Locator, err error) {
-	var errs [4]error
-	space.Services, errs[0] = netip.ParsePrefix(j.GetSpace().GetServices())
-	space.AS, errs[1] = netip.ParsePrefix(j.GetSpace().GetAs())
-	space.Identities, errs[2] = netip.ParsePrefix(j.GetSpace().GetIdentities())
-	own, errs[3] = parseLocator(j.Locator)
-	if err := errors.Join(errs[:]...); err != nil {
-		return space, 0, err
-	}
-	if !space.Owns(own) {
-		return space, 0, fmt.Errorf("locator %v is not in %v", own, space.AS)
-	}
-	return space, own, space.Validate()
-}
-
-// parseLocator reads a prefix of 64 bits, or any address in it.
-func parseLocator(s string) (sid.Locator, error) {
-	if p, err := netip.ParsePrefix(s); err == nil && p.Bits() == sid.LocatorBits {
-		return sid.LocatorOf(p.Addr()), nil
-	}
-	a, err := netip.ParseAddr(s)
-	if err != nil || !a.Is6() {
-		return 0, fmt.Errorf("locator %q: want an IPv6 prefix of 64 bits", s)
-	}
-	return sid.LocatorOf(a), nil
 }
 
 // settle puts the router's own address and the guards of the network's prefixes into the kernel.
@@ -110,10 +83,7 @@ func (d *daemon) settle() error {
 // rulesOf turns the times of the controller into numbers of probes.
 func rulesOf(j *apiv1.RouterJoined) probeRules {
 	every := max(1, j.ProbeIntervalMs)
-	r := probeRules{every: time.Duration(every) * time.Millisecond}
-	r.limits.Suspect = max(1, j.SuspectAfter)
-	r.limits.Gone = max(r.limits.Suspect+1, j.GoneAfterMs/every)
-	return r
+	return probeRules{every: time.Duration(every) * time.Millisecond, limits: agent.Limits(j, every)}
 }
 
 // restartProber begins to probe all hosts anew, from the address and at the pace that now hold.
@@ -178,7 +148,7 @@ func (d *daemon) tellHosts(hosts map[sid.Locator]liveness.Change) {
 	for _, c := range hosts {
 		states.Hosts = append(states.Hosts, &apiv1.HostState{Locator: uint64(c.Locator), State: string(c.State), Missed: c.Missed, Reason: c.Reason})
 	}
-	d.session.send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: states}})
+	d.session.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: states}})
 }
 
 func (d *daemon) tellCounters() {
@@ -191,6 +161,6 @@ func (d *daemon) tellCounters() {
 		d.log.Warn("counters", "error", err)
 		return
 	}
-	d.session.send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Counters{Counters: &apiv1.RouterCounters{
+	d.session.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Counters{Counters: &apiv1.RouterCounters{
 		Counters: counters, TableBytes: u.Bytes, Services: uint32(u.Services), Instances: uint32(u.Instances)}}})
 }

@@ -2,11 +2,11 @@ package routerd
 
 import (
 	"errors"
-	"fmt"
-	"net/netip"
 
+	"scaffold.dev/scaffold/internal/agent"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/router"
+	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
 )
@@ -56,20 +56,21 @@ func (d *daemon) applied(generation uint64, err error) {
 		d.log.Error("rules not wholly applied", "generation", generation, "error", err)
 	}
 	if d.session != nil {
-		d.session.send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Applied{Applied: a}})
+		d.session.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Applied{Applied: a}})
 	}
 }
 
 // apply makes before it breaks: ways first, then who is reached by them, then what goes away.
-func (d *daemon) apply(r *apiv1.Rules) error {
-	var errs []error
-	each(r.Routes, &errs, func(x *apiv1.Route) error { return d.applyRoute(x, false) })
+func (d *daemon) apply(m *apiv1.Rules) error {
+	r, err := agent.Decode(m)
+	errs := []error{err}
+	each(r.Routes, &errs, func(x plan.Route) error { return d.applyRoute(x, false) })
 	each(r.Redirects, &errs, d.applyRedirect)
 	each(r.Gone, &errs, d.applyGone)
 	each(r.Resolutions, &errs, d.applyResolution)
 	each(r.Services, &errs, d.applyService)
 	each(r.Probes, &errs, d.applyProbe)
-	each(r.Routes, &errs, func(x *apiv1.Route) error { return d.applyRoute(x, true) })
+	each(r.Routes, &errs, func(x plan.Route) error { return d.applyRoute(x, true) })
 	return errors.Join(errs...)
 }
 
@@ -84,25 +85,17 @@ func each[T any](list []T, errs *[]error, f func(T) error) {
 	}
 }
 
-func (d *daemon) applyRoute(x *apiv1.Route, gone bool) error {
+func (d *daemon) applyRoute(x plan.Route, gone bool) error {
 	if x.Gone != gone {
 		return nil
 	}
-	prefix, err := netip.ParsePrefix(x.Prefix)
-	if err != nil || !prefix.Addr().Is6() || len(x.Mac) != 0 && len(x.Mac) != 6 {
-		return fmt.Errorf("route %v: want an IPv6 prefix and a MAC address of 6 bytes or none", x)
-	}
-	key := routeKey{prefix: prefix.Masked()}
+	key := routeKey{prefix: x.Prefix}
 	if gone {
 		return d.routes.remove(key)
 	}
-	value := route{port: x.Port, mac: string(x.Mac)}
-	if x.Via != "" {
-		via, err := netip.ParseAddr(x.Via)
-		if err != nil || !via.Is6() {
-			return fmt.Errorf("route %v: via is no IPv6 address", x)
-		}
-		value.via = via.WithZone("")
+	value := route{port: x.Port, via: x.Via}
+	if x.MAC != [6]byte{} {
+		value.mac = string(x.MAC[:])
 	}
 	if d.naming != nil {
 		d.naming.routes[key] = true
@@ -110,74 +103,66 @@ func (d *daemon) applyRoute(x *apiv1.Route, gone bool) error {
 	return d.routes.set(key, value)
 }
 
-func (d *daemon) applyService(x *apiv1.ServiceRule) error {
-	id := sid.ServiceID{SS: x.Ss, Suffix: sid.Suffix(x.Suffix)}
+func (d *daemon) applyService(x plan.ServiceRule) error {
 	if d.resolver == nil {
 		return nil
 	}
 	if x.Gone {
-		return d.resolver.RemoveService(id)
+		return d.resolver.RemoveService(x.Service)
 	}
 	if d.naming != nil {
-		d.naming.services[id] = true
+		d.naming.services[x.Service] = true
 	}
-	return d.resolver.SetService(id, router.Service{Instances: x.Instances, Forbidden: x.Forbidden})
+	return d.resolver.SetService(x.Service, router.Service{Instances: x.Instances, Forbidden: x.Forbidden})
 }
 
-func (d *daemon) applyResolution(x *apiv1.Resolution) error {
+func (d *daemon) applyResolution(x plan.Resolution) error {
 	if d.resolver == nil {
 		return nil
 	}
-	if x.Proto > 255 || x.Port > 65535 {
-		return fmt.Errorf("resolution %v: protocol or port out of range", x)
-	}
-	t := sid.Triple{Service: sid.ServiceID{SS: x.Ss, Suffix: sid.Suffix(x.Suffix)}, Proto: sid.Proto(x.Proto), Port: uint16(x.Port)}
 	targets := make([]resolve.Target, len(x.Targets))
 	for i, y := range x.Targets {
-		targets[i] = resolve.Target{Locator: sid.Locator(y.Locator), Weight: y.Weight}
+		targets[i] = resolve.Target(y)
 	}
 	if d.naming != nil {
-		d.naming.triples[t] = true
+		d.naming.triples[x.Triple] = true
 	}
-	return d.resolver.SetTable(t, targets)
+	return d.resolver.SetTable(x.Triple, targets)
 }
 
-func (d *daemon) applyProbe(x *apiv1.Probe) error {
-	l := sid.Locator(x.Locator)
+func (d *daemon) applyProbe(x plan.Probe) error {
 	if x.Gone {
-		d.unprobe(l)
+		d.unprobe(x.Locator)
 		return nil
 	}
 	if d.naming != nil {
-		d.naming.probes[l] = true
+		d.naming.probes[x.Locator] = true
 	}
-	d.probe(l, x.Port)
+	d.probe(x.Locator, x.Port)
 	return nil
 }
 
-func (d *daemon) applyRedirect(x *apiv1.Redirect) error {
-	from := sid.Locator(x.From)
+func (d *daemon) applyRedirect(x plan.Redirect) error {
 	if d.resolver == nil {
 		return nil
 	}
 	if x.Gone {
-		return d.resolver.RemoveRedirect(from)
+		return d.resolver.RemoveRedirect(x.From)
 	}
 	if d.naming != nil {
-		d.naming.redirects[from] = true
+		d.naming.redirects[x.From] = true
 	}
-	return d.resolver.SetRedirect(from, sid.Locator(x.To))
+	return d.resolver.SetRedirect(x.From, x.To)
 }
 
-func (d *daemon) applyGone(x *apiv1.Gone) error {
-	l := sid.Locator(x.Locator)
+func (d *daemon) applyGone(x plan.Gone) error {
 	if d.resolver == nil {
 		return nil
 	}
 	if d.naming != nil && !x.Back {
-		d.naming.gone[l] = true
+		d.naming.gone[x.Locator] = true
 	}
-	return d.resolver.SetGone(l, !x.Back)
+	return d.resolver.SetGone(x.Locator, !x.Back)
 }
 
 // commit ends a snapshot: what it did not name goes.

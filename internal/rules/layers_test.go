@@ -14,7 +14,7 @@ var layers = [][]string{
 	{"sid", "examples", "model"},
 	{"wire"},
 	{"internal/core", "internal/ofp", "internal/api", "internal/obs"},
-	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/ofconn", "internal/oftables", "internal/userstack", "internal/ovs", "controller", "internal/plot"},
+	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/ofconn", "internal/oftables", "internal/userstack", "internal/ovs", "controller", "internal/plot"},
 	{"internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/doctor", "."},
 	{"internal/bench", "internal/dash", "internal/programs", "internal/e2e", "examples/resume"},
 	{"internal/demo"},
@@ -40,8 +40,8 @@ var owners = map[string][]string{
 	"github.com/rogpeppe":        {},
 	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
 	"github.com/stretchr":        {},
-	"connectrpc.com/connect":     {".", "internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli"},
-	"google.golang.org/protobuf": {"internal/api", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli", "internal/store"},
+	"connectrpc.com/connect":     {".", "internal/api", "internal/agent", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli"},
+	"google.golang.org/protobuf": {"internal/api", "internal/agent", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli", "internal/store"},
 }
 
 // under reports whether the package is dir or below it.
