@@ -11,7 +11,10 @@ import (
 
 // agentAPI serves hosts and routers. Its methods run in the handlers' goroutines and only ask or
 // post to the loop.
-type agentAPI struct{ n *network }
+type agentAPI struct {
+	n      *network
+	orders *adminAPI // for what is saved before it is answered
+}
 
 // Host is a host's stream from its Join to its end.
 func (a *agentAPI) Host(ctx context.Context, stream *connect.BidiStream[apiv1.HostReport, apiv1.HostOrder]) error {

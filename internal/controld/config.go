@@ -7,6 +7,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -32,6 +33,8 @@ type Config struct {
 	CertifyFor    time.Duration // how long a host's certificate is valid
 	QueueLength   int           // orders that a stream may lag behind
 	Profiles      bool          // serve /debug/pprof on the socket
+	Mounts        []api.Mount   // what else of this process is served with the API
+	Metrics       *obs.Metrics  // of "controld", where the process exports more with them; nil: its own
 }
 
 // A ServiceSpec is a service to create at start where it does not exist yet.

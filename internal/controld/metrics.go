@@ -20,8 +20,11 @@ type metrics struct {
 	pending       obs.Gauge
 }
 
-func newMetrics() metrics {
-	m := obs.NewMetrics("controld")
+// newMetrics makes the daemon's metrics in a registry, nil: its own.
+func newMetrics(m *obs.Metrics) metrics {
+	if m == nil {
+		m = obs.NewMetrics("controld")
+	}
 	return metrics{
 		registry:      m,
 		events:        m.Counter("events_total", "Events by kind.", "kind"),

@@ -24,24 +24,26 @@ type network struct {
 	health  *obs.Health
 	metrics metrics
 
-	key        ed25519.PrivateKey // the network's; nil where it is open
-	epoch      uint64
-	generation uint64 // of the rules: epoch<<32 and a count, so that it grows over restarts too
-	started    time.Time
-	names      *names.Table
-	plan       *plan.Plan
-	hosts      map[string]*host
-	places     map[sid.Locator]*attachment // of hosts that are here
-	redirects  map[sid.Locator]*redirect   // by the locator that was left
-	routers    map[string]*router
-	blocks     map[uint8]string     // router names
-	quarantine map[sid.Locator]held // only who had it may have it again
-	holds      uint64               // quarantines begun
-	overrides  map[overrideKey]store.Override
-	news       map[*host][]*apiv1.ServicePolicy // for hosts, since the last flush
-	events     *history
-	waits      map[*wait]struct{}
-	ordering   map[overrideKey]*orderWait // drains that hosts are not told of yet
+	key         ed25519.PrivateKey // the network's; nil where it is open
+	epoch       uint64
+	generation  uint64 // of the rules: epoch<<32 and a count, so that it grows over restarts too
+	started     time.Time
+	names       *names.Table
+	plan        *plan.Plan
+	hosts       map[string]*host
+	places      map[sid.Locator]*attachment // of hosts that are here
+	redirects   map[sid.Locator]*redirect   // by the locator that was left
+	routers     map[string]*router
+	blocks      map[uint8]string     // router names
+	quarantine  map[sid.Locator]held // only who had it may have it again
+	holds       uint64               // quarantines begun
+	overrides   map[overrideKey]store.Override
+	switchFlows map[switchFlowKey]store.SwitchFlow // that operators want switches to have
+	notes       meter
+	news        map[*host][]*apiv1.ServicePolicy // for hosts, since the last flush
+	events      *history
+	waits       map[*wait]struct{}
+	ordering    map[overrideKey]*orderWait // drains that hosts are not told of yet
 	// changedHands: since the last flush an instance became ready, or a host fell silent or came back.
 	changedHands bool
 	grace        *grace // nil once rules are sent
@@ -55,21 +57,22 @@ type overrideKey struct {
 
 func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
 	return &network{
-		cfg: cfg, log: log, loop: newLoop(), saver: s, health: new(obs.Health), metrics: newMetrics(),
-		started:    time.Now(),
-		names:      names.NewTable(cfg.Domain),
-		plan:       plan.New(cfg.Space),
-		hosts:      make(map[string]*host),
-		places:     make(map[sid.Locator]*attachment),
-		redirects:  make(map[sid.Locator]*redirect),
-		routers:    make(map[string]*router),
-		blocks:     make(map[uint8]string),
-		quarantine: make(map[sid.Locator]held),
-		overrides:  make(map[overrideKey]store.Override),
-		waits:      make(map[*wait]struct{}),
-		ordering:   make(map[overrideKey]*orderWait),
-		news:       make(map[*host][]*apiv1.ServicePolicy),
-		events:     newHistory(),
+		cfg: cfg, log: log, loop: newLoop(), saver: s, health: new(obs.Health), metrics: newMetrics(cfg.Metrics),
+		started:     time.Now(),
+		names:       names.NewTable(cfg.Domain),
+		plan:        plan.New(cfg.Space),
+		hosts:       make(map[string]*host),
+		places:      make(map[sid.Locator]*attachment),
+		redirects:   make(map[sid.Locator]*redirect),
+		routers:     make(map[string]*router),
+		blocks:      make(map[uint8]string),
+		quarantine:  make(map[sid.Locator]held),
+		overrides:   make(map[overrideKey]store.Override),
+		switchFlows: make(map[switchFlowKey]store.SwitchFlow),
+		waits:       make(map[*wait]struct{}),
+		ordering:    make(map[overrideKey]*orderWait),
+		news:        make(map[*host][]*apiv1.ServicePolicy),
+		events:      newHistory(),
 	}
 }
 
@@ -104,6 +107,9 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	for _, q := range state.Quarantines {
 		n.hold(q.Locator, q.Host)
 		n.plan.SetLeft(q.Locator, true)
+	}
+	for _, f := range state.SwitchFlows {
+		n.switchFlows[switchFlowKey{f.Switch, f.Number}] = f
 	}
 	for _, r := range state.Redirects {
 		n.takeUp(r)

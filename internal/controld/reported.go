@@ -16,15 +16,15 @@ const (
 	reportedEvents = "flow."
 )
 
-// A meter lets a host tell so much and no more.
+// A meter lets somebody tell so much and no more.
 type meter struct {
 	tokens  float64
 	filled  time.Time
 	skipped uint64
 }
 
-func (m *meter) take(now time.Time) bool {
-	m.tokens = min(eventBurst, m.tokens+now.Sub(m.filled).Seconds()*eventsASecond)
+func (m *meter) take(now time.Time, burst, aSecond float64) bool {
+	m.tokens = min(burst, m.tokens+now.Sub(m.filled).Seconds()*aSecond)
 	m.filled = now
 	if m.tokens < 1 {
 		m.skipped++
@@ -40,7 +40,7 @@ func (n *network) reported(h *host, e *apiv1.Event) {
 		n.metrics.refusedEvents.Inc()
 		return
 	}
-	if !h.meter.take(time.Now()) {
+	if !h.meter.take(time.Now(), eventBurst, eventsASecond) {
 		n.metrics.refusedEvents.Inc()
 		return
 	}

@@ -93,8 +93,12 @@ func closeAll(listeners []net.Listener) error {
 func (n *network) handler() http.Handler {
 	mux := http.NewServeMux()
 	limit := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom))
-	mux.Handle(apiv1connect.NewAdminHandler(&adminAPI{n: n}, limit))
-	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n: n}, limit))
+	admin := &adminAPI{n: n}
+	mux.Handle(apiv1connect.NewAdminHandler(admin, limit))
+	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n: n, orders: admin}, limit))
+	for _, m := range n.cfg.Mounts {
+		mux.Handle(m.Path, m.Handler)
+	}
 	mux.Handle("/", obs.Handler(n.metrics.registry, n.health, n.cfg.Profiles))
 	return withDeadlines(mux)
 }

@@ -137,6 +137,11 @@ func (n *network) host(h *host) *apiv1.Host {
 		Router: h.Router, Port: h.Port, State: n.stateText(h), Version: h.version,
 		Flows: h.load.GetFlows(), Cpu: h.load.GetCpu(),
 	}
+	for _, p := range h.all() {
+		if h.Here {
+			m.Places = append(m.Places, &apiv1.HostPlace{Locator: p.Locator.String(), Router: p.Router, Port: p.Port})
+		}
+	}
 	if !h.joined.IsZero() {
 		m.JoinedUnixMs = h.joined.UnixMilli()
 	}
@@ -182,11 +187,11 @@ func refusals(counters map[string]uint64) (sum uint64) {
 func (n *network) links(r *router) []*apiv1.Link {
 	var list []*apiv1.Link
 	for _, l := range r.links {
-		list = append(list, &apiv1.Link{Port: l.Port, Peer: l.Peer, PeerPort: l.PeerPort, Up: l.Up, Cost: l.Cost})
+		list = append(list, &apiv1.Link{Port: l.Port, Peer: l.Peer, PeerPort: l.PeerPort, Up: l.Up, Cost: l.Cost, Via: l.Via, Reason: l.Reason})
 	}
 	for _, at := range n.places {
 		if at.Router == r.Name {
-			list = append(list, &apiv1.Link{Port: at.Port, Peer: at.host.Name, Up: at.state == plan.HostUp, Cost: 1})
+			list = append(list, &apiv1.Link{Port: at.Port, Peer: at.host.Name, Up: at.state == plan.HostUp, Cost: 1, Host: true})
 		}
 	}
 	slices.SortFunc(list, func(a, b *apiv1.Link) int {

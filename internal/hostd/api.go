@@ -22,7 +22,9 @@ func (d *daemon) serveAPI(ctx context.Context) error {
 	}
 	mux := http.NewServeMux()
 	mux.Handle(apiv1connect.NewLocalHandler(&local{d: d}))
-	mux.Handle("/"+apiv1connect.AdminName+"/", d.adminProxy())
+	for _, of := range []string{apiv1connect.AdminName, apiv1connect.SwitchesName} {
+		mux.Handle("/"+of+"/", d.adminProxy())
+	}
 	mux.Handle("/", obs.Handler(d.metrics(), d.health(), true))
 	go func() {
 		if err := api.Serve(d.ctx, mux, l); err != nil && d.ctx.Err() == nil {
@@ -32,7 +34,7 @@ func (d *daemon) serveAPI(ctx context.Context) error {
 	return nil
 }
 
-// adminProxy hands the Admin service to the controller, over the same way that this host joined by.
+// adminProxy hands what operators ask of the network to the controller, over the same way that this host joined by.
 func (d *daemon) adminProxy() http.Handler {
 	errs := connect.NewErrorWriter()
 	unavailable := func(w http.ResponseWriter, r *http.Request, err error) {

@@ -26,6 +26,9 @@ func NewMetrics(daemon string) *Metrics {
 	return m
 }
 
+// Part returns metrics of another name that are exported with these, for a part of the same process.
+func (m *Metrics) Part(name string) *Metrics { return &Metrics{registry: m.registry, daemon: name} }
+
 // Handler serves the metrics in Prometheus' text format.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})

@@ -19,6 +19,32 @@ func (m *Metrics) CounterMap(name, help, label string, read func() (map[string]u
 	m.registry.MustRegister(counterMap{prometheus.NewDesc(m.name(name), help, []string{label}, nil), read})
 }
 
+// CounterTable is CounterMap for counters of several labels: read calls add for each. It is asked at each
+// scrape, so what is not there any more is not exported any more.
+func (m *Metrics) CounterTable(name, help string, labels []string, read func(add Add)) {
+	m.registry.MustRegister(tableOf{prometheus.NewDesc(m.name(name), help, labels, nil), prometheus.CounterValue, read})
+}
+
+// GaugeTable is CounterTable for what goes up and down.
+func (m *Metrics) GaugeTable(name, help string, labels []string, read func(add Add)) {
+	m.registry.MustRegister(tableOf{prometheus.NewDesc(m.name(name), help, labels, nil), prometheus.GaugeValue, read})
+}
+
+// Add takes one value and the values of its labels.
+type Add func(value float64, labels ...string)
+
+type tableOf struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	read func(Add)
+}
+
+func (c tableOf) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
+
+func (c tableOf) Collect(ch chan<- prometheus.Metric) {
+	c.read(func(v float64, labels ...string) { ch <- prometheus.MustNewConstMetric(c.desc, c.kind, v, labels...) })
+}
+
 type counterMap struct {
 	desc *prometheus.Desc
 	read func() (map[string]uint64, error)

@@ -80,6 +80,17 @@ type Redirect struct {
 	Host string      `json:"host"`
 }
 
+// A SwitchFlow is a flow that an operator wants an OpenFlow switch to have, in the words that were typed: what
+// a port's number is may be another one when the switch comes again.
+type SwitchFlow struct {
+	Switch   string `json:"switch"`
+	Number   uint32 `json:"number"` // of the switch's
+	Match    string `json:"match"`
+	Actions  string `json:"actions"`
+	Priority uint32 `json:"priority"`
+	First    bool   `json:"first,omitempty"` // before Scaffold's own
+}
+
 // State is everything stored.
 type State struct {
 	Services    []names.Record
@@ -89,6 +100,7 @@ type State struct {
 	Overrides   []Override
 	Quarantines []Quarantine
 	Redirects   []Redirect
+	SwitchFlows []SwitchFlow
 	Key         []byte // seed of the network's Ed25519 key; nil in a network that never had one
 	Epoch       uint64 // starts of a controller on this store, this one counted
 }
@@ -132,6 +144,14 @@ func PutRedirect(r Redirect) Change { return Change{redirectKey(r.From), r} }
 // DeleteRedirect forgets it.
 func DeleteRedirect(from sid.Locator) Change { return Change{redirectKey(from), nil} }
 
+// PutSwitchFlow stores an operator's flow.
+func PutSwitchFlow(f SwitchFlow) Change { return Change{switchFlowKey(f.Switch, f.Number), f} }
+
+// DeleteSwitchFlow forgets it.
+func DeleteSwitchFlow(switchName string, number uint32) Change {
+	return Change{switchFlowKey(switchName, number), nil}
+}
+
 // PutKey stores the seed of the network's key.
 func PutKey(seed []byte) Change { return Change{"key", seed} }
 
@@ -139,6 +159,10 @@ func serviceKey(id sid.ServiceID) string { return "service/" + id.String() }
 func overrideKey(o Override) string      { return "override/" + o.Service.String() + "/" + o.Host }
 func quarantineKey(l sid.Locator) string { return fmt.Sprintf("quarantine/%016x", uint64(l)) }
 func redirectKey(l sid.Locator) string   { return fmt.Sprintf("redirect/%016x", uint64(l)) }
+
+func switchFlowKey(switchName string, number uint32) string {
+	return fmt.Sprintf("switchflow/%s/%d", switchName, number)
+}
 
 // read adds one record to the state. Kinds that a newer version wrote are left alone.
 func (s *State) read(key string, value []byte) error {
@@ -159,6 +183,8 @@ func (s *State) read(key string, value []byte) error {
 		s.Quarantines, err = decode(s.Quarantines, value)
 	case "redirect":
 		s.Redirects, err = decode(s.Redirects, value)
+	case "switchflow":
+		s.SwitchFlows, err = decode(s.SwitchFlows, value)
 	case "key":
 		err = json.Unmarshal(value, &s.Key)
 	case "epoch":

@@ -35,6 +35,7 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 		Overrides:   []Override{{Service: id, Host: "s1", Set: true, Drain: true}},
 		Quarantines: []Quarantine{{Locator: 0xfd5d000000010102, Host: "s2"}},
 		Redirects:   []Redirect{{From: 0xfd5d000000010102, To: 0xfd5d000000010103, Host: "s2"}},
+		SwitchFlows: []SwitchFlow{{Switch: "s1", Number: 2, Match: "any", Actions: "NORMAL", Priority: 3, First: true}},
 		Epoch:       1,
 	}
 	s := open(t, dir)
@@ -43,11 +44,12 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 	}
 	gone := Override{Service: id, Host: "s9"}
 	err := s.Commit(t.Context(), PutService(want.Services[0]), PutHost(want.Hosts[0]), PutRouter(want.Routers[0]), PutLinks(want.Links[0]),
-		PutOverride(want.Overrides[0]), PutOverride(gone), PutQuarantine(want.Quarantines[0]), PutRedirect(want.Redirects[0]))
+		PutOverride(want.Overrides[0]), PutOverride(gone), PutQuarantine(want.Quarantines[0]), PutRedirect(want.Redirects[0]),
+		PutSwitchFlow(want.SwitchFlows[0]), PutSwitchFlow(SwitchFlow{Switch: "s1", Number: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Commit(t.Context(), DeleteOverride(gone)); err != nil {
+	if err := s.Commit(t.Context(), DeleteOverride(gone), DeleteSwitchFlow("s1", 1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

@@ -1486,6 +1486,7 @@ type Host struct {
 	Instances     []*Instance            `protobuf:"bytes,9,rep,name=instances,proto3" json:"instances,omitempty"` // GetHost only
 	JoinedUnixMs  int64                  `protobuf:"varint,10,opt,name=joined_unix_ms,json=joinedUnixMs,proto3" json:"joined_unix_ms,omitempty"`
 	Version       string                 `protobuf:"bytes,11,opt,name=version,proto3" json:"version,omitempty"`
+	Places        []*HostPlace           `protobuf:"bytes,12,rep,name=places,proto3" json:"places,omitempty"` // all of them, the preferred one first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1597,6 +1598,74 @@ func (x *Host) GetVersion() string {
 	return ""
 }
 
+func (x *Host) GetPlaces() []*HostPlace {
+	if x != nil {
+		return x.Places
+	}
+	return nil
+}
+
+// Where a host hangs on the network.
+type HostPlace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Locator       string                 `protobuf:"bytes,1,opt,name=locator,proto3" json:"locator,omitempty"`
+	Router        string                 `protobuf:"bytes,2,opt,name=router,proto3" json:"router,omitempty"`
+	Port          string                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostPlace) Reset() {
+	*x = HostPlace{}
+	mi := &file_scaffold_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostPlace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostPlace) ProtoMessage() {}
+
+func (x *HostPlace) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostPlace.ProtoReflect.Descriptor instead.
+func (*HostPlace) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *HostPlace) GetLocator() string {
+	if x != nil {
+		return x.Locator
+	}
+	return ""
+}
+
+func (x *HostPlace) GetRouter() string {
+	if x != nil {
+		return x.Router
+	}
+	return ""
+}
+
+func (x *HostPlace) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
 type ListRoutersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1605,7 +1674,7 @@ type ListRoutersRequest struct {
 
 func (x *ListRoutersRequest) Reset() {
 	*x = ListRoutersRequest{}
-	mi := &file_scaffold_proto_msgTypes[24]
+	mi := &file_scaffold_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1686,7 @@ func (x *ListRoutersRequest) String() string {
 func (*ListRoutersRequest) ProtoMessage() {}
 
 func (x *ListRoutersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[24]
+	mi := &file_scaffold_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1699,7 @@ func (x *ListRoutersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRoutersRequest.ProtoReflect.Descriptor instead.
 func (*ListRoutersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{24}
+	return file_scaffold_proto_rawDescGZIP(), []int{25}
 }
 
 type ListRoutersResponse struct {
@@ -1642,7 +1711,7 @@ type ListRoutersResponse struct {
 
 func (x *ListRoutersResponse) Reset() {
 	*x = ListRoutersResponse{}
-	mi := &file_scaffold_proto_msgTypes[25]
+	mi := &file_scaffold_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1723,7 @@ func (x *ListRoutersResponse) String() string {
 func (*ListRoutersResponse) ProtoMessage() {}
 
 func (x *ListRoutersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[25]
+	mi := &file_scaffold_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1736,7 @@ func (x *ListRoutersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRoutersResponse.ProtoReflect.Descriptor instead.
 func (*ListRoutersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{25}
+	return file_scaffold_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListRoutersResponse) GetRouters() []*Router {
@@ -1696,7 +1765,7 @@ type Router struct {
 
 func (x *Router) Reset() {
 	*x = Router{}
-	mi := &file_scaffold_proto_msgTypes[26]
+	mi := &file_scaffold_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +1777,7 @@ func (x *Router) String() string {
 func (*Router) ProtoMessage() {}
 
 func (x *Router) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[26]
+	mi := &file_scaffold_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +1790,7 @@ func (x *Router) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Router.ProtoReflect.Descriptor instead.
 func (*Router) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{26}
+	return file_scaffold_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Router) GetName() string {
@@ -1808,13 +1877,16 @@ type Link struct {
 	PeerPort      string                 `protobuf:"bytes,3,opt,name=peer_port,json=peerPort,proto3" json:"peer_port,omitempty"`
 	Up            bool                   `protobuf:"varint,4,opt,name=up,proto3" json:"up,omitempty"`
 	Cost          uint32                 `protobuf:"varint,5,opt,name=cost,proto3" json:"cost,omitempty"`
+	Via           string                 `protobuf:"bytes,6,opt,name=via,proto3" json:"via,omitempty"`       // next hop on the port, where the peer is a router
+	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"` // why it is not up
+	Host          bool                   `protobuf:"varint,8,opt,name=host,proto3" json:"host,omitempty"`    // the peer is a host
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_scaffold_proto_msgTypes[27]
+	mi := &file_scaffold_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1898,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[27]
+	mi := &file_scaffold_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1911,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{27}
+	return file_scaffold_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Link) GetPort() string {
@@ -1877,6 +1949,191 @@ func (x *Link) GetCost() uint32 {
 	return 0
 }
 
+func (x *Link) GetVia() string {
+	if x != nil {
+		return x.Via
+	}
+	return ""
+}
+
+func (x *Link) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Link) GetHost() bool {
+	if x != nil {
+		return x.Host
+	}
+	return false
+}
+
+type GetPathRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPathRequest) Reset() {
+	*x = GetPathRequest{}
+	mi := &file_scaffold_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPathRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPathRequest) ProtoMessage() {}
+
+func (x *GetPathRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPathRequest.ProtoReflect.Descriptor instead.
+func (*GetPathRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *GetPathRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *GetPathRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+type Path struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hops          []*Hop                 `protobuf:"bytes,1,rep,name=hops,proto3" json:"hops,omitempty"`  // in order
+	Cost          uint64                 `protobuf:"varint,2,opt,name=cost,proto3" json:"cost,omitempty"` // of the links between routers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Path) Reset() {
+	*x = Path{}
+	mi := &file_scaffold_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Path) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Path) ProtoMessage() {}
+
+func (x *Path) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Path.ProtoReflect.Descriptor instead.
+func (*Path) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Path) GetHops() []*Hop {
+	if x != nil {
+		return x.Hops
+	}
+	return nil
+}
+
+func (x *Path) GetCost() uint64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+type Hop struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Router        string                 `protobuf:"bytes,1,opt,name=router,proto3" json:"router,omitempty"`
+	In            string                 `protobuf:"bytes,2,opt,name=in,proto3" json:"in,omitempty"` // ports; empty where the path begins or ends at the router itself
+	Out           string                 `protobuf:"bytes,3,opt,name=out,proto3" json:"out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hop) Reset() {
+	*x = Hop{}
+	mi := &file_scaffold_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hop) ProtoMessage() {}
+
+func (x *Hop) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hop.ProtoReflect.Descriptor instead.
+func (*Hop) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Hop) GetRouter() string {
+	if x != nil {
+		return x.Router
+	}
+	return ""
+}
+
+func (x *Hop) GetIn() string {
+	if x != nil {
+		return x.In
+	}
+	return ""
+}
+
+func (x *Hop) GetOut() string {
+	if x != nil {
+		return x.Out
+	}
+	return ""
+}
+
 type WatchEventsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Follow        bool                   `protobuf:"varint,1,opt,name=follow,proto3" json:"follow,omitempty"`
@@ -1887,7 +2144,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_scaffold_proto_msgTypes[28]
+	mi := &file_scaffold_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +2156,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[28]
+	mi := &file_scaffold_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +2169,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{28}
+	return file_scaffold_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -1943,7 +2200,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_scaffold_proto_msgTypes[29]
+	mi := &file_scaffold_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1955,7 +2212,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[29]
+	mi := &file_scaffold_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1968,7 +2225,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{29}
+	return file_scaffold_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Event) GetUnixMs() int64 {
@@ -2013,6 +2270,251 @@ func (x *Event) GetAttrs() map[string]string {
 	return nil
 }
 
+type NoteResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NoteResponse) Reset() {
+	*x = NoteResponse{}
+	mi := &file_scaffold_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NoteResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NoteResponse) ProtoMessage() {}
+
+func (x *NoteResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NoteResponse.ProtoReflect.Descriptor instead.
+func (*NoteResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{34}
+}
+
+// A flow that an operator wants a switch to have, in the words that were typed.
+type KeptFlow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"` // of the switch's, from 1
+	Match         string                 `protobuf:"bytes,3,opt,name=match,proto3" json:"match,omitempty"`
+	Actions       string                 `protobuf:"bytes,4,opt,name=actions,proto3" json:"actions,omitempty"`
+	Priority      uint32                 `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
+	First         bool                   `protobuf:"varint,6,opt,name=first,proto3" json:"first,omitempty"` // before Scaffold's own
+	Gone          bool                   `protobuf:"varint,7,opt,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptFlow) Reset() {
+	*x = KeptFlow{}
+	mi := &file_scaffold_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptFlow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptFlow) ProtoMessage() {}
+
+func (x *KeptFlow) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptFlow.ProtoReflect.Descriptor instead.
+func (*KeptFlow) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *KeptFlow) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *KeptFlow) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *KeptFlow) GetMatch() string {
+	if x != nil {
+		return x.Match
+	}
+	return ""
+}
+
+func (x *KeptFlow) GetActions() string {
+	if x != nil {
+		return x.Actions
+	}
+	return ""
+}
+
+func (x *KeptFlow) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *KeptFlow) GetFirst() bool {
+	if x != nil {
+		return x.First
+	}
+	return false
+}
+
+func (x *KeptFlow) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
+type KeepFlowResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepFlowResponse) Reset() {
+	*x = KeepFlowResponse{}
+	mi := &file_scaffold_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepFlowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepFlowResponse) ProtoMessage() {}
+
+func (x *KeepFlowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepFlowResponse.ProtoReflect.Descriptor instead.
+func (*KeepFlowResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{36}
+}
+
+type KeptFlowsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptFlowsRequest) Reset() {
+	*x = KeptFlowsRequest{}
+	mi := &file_scaffold_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptFlowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptFlowsRequest) ProtoMessage() {}
+
+func (x *KeptFlowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptFlowsRequest.ProtoReflect.Descriptor instead.
+func (*KeptFlowsRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{37}
+}
+
+type KeptFlowsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flows         []*KeptFlow            `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptFlowsResponse) Reset() {
+	*x = KeptFlowsResponse{}
+	mi := &file_scaffold_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptFlowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptFlowsResponse) ProtoMessage() {}
+
+func (x *KeptFlowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptFlowsResponse.ProtoReflect.Descriptor instead.
+func (*KeptFlowsResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *KeptFlowsResponse) GetFlows() []*KeptFlow {
+	if x != nil {
+		return x.Flows
+	}
+	return nil
+}
+
 // Is there an instance that new flows are sent to, other than on the host at the locator? UDP and port 23727: that
 // goes on with flows of others, docs/protocol.md §6.5.
 type OthersRequest struct {
@@ -2028,7 +2530,7 @@ type OthersRequest struct {
 
 func (x *OthersRequest) Reset() {
 	*x = OthersRequest{}
-	mi := &file_scaffold_proto_msgTypes[30]
+	mi := &file_scaffold_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2542,7 @@ func (x *OthersRequest) String() string {
 func (*OthersRequest) ProtoMessage() {}
 
 func (x *OthersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[30]
+	mi := &file_scaffold_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2555,7 @@ func (x *OthersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OthersRequest.ProtoReflect.Descriptor instead.
 func (*OthersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{30}
+	return file_scaffold_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *OthersRequest) GetSs() uint32 {
@@ -2100,7 +2602,7 @@ type OthersResponse struct {
 
 func (x *OthersResponse) Reset() {
 	*x = OthersResponse{}
-	mi := &file_scaffold_proto_msgTypes[31]
+	mi := &file_scaffold_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2614,7 @@ func (x *OthersResponse) String() string {
 func (*OthersResponse) ProtoMessage() {}
 
 func (x *OthersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[31]
+	mi := &file_scaffold_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2627,7 @@ func (x *OthersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OthersResponse.ProtoReflect.Descriptor instead.
 func (*OthersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{31}
+	return file_scaffold_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *OthersResponse) GetThere() bool {
@@ -2145,7 +2647,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_scaffold_proto_msgTypes[32]
+	mi := &file_scaffold_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2659,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[32]
+	mi := &file_scaffold_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2672,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{32}
+	return file_scaffold_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ResolveRequest) GetName() string {
@@ -2200,7 +2702,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_scaffold_proto_msgTypes[33]
+	mi := &file_scaffold_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2714,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[33]
+	mi := &file_scaffold_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2727,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{33}
+	return file_scaffold_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ResolveResponse) GetName() string {
@@ -2283,7 +2785,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_scaffold_proto_msgTypes[34]
+	mi := &file_scaffold_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2295,7 +2797,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[34]
+	mi := &file_scaffold_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2308,7 +2810,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{34}
+	return file_scaffold_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *HostReport) GetReport() isHostReport_Report {
@@ -2477,7 +2979,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_scaffold_proto_msgTypes[35]
+	mi := &file_scaffold_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2489,7 +2991,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[35]
+	mi := &file_scaffold_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2502,7 +3004,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{35}
+	return file_scaffold_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Join) GetName() string {
@@ -2603,7 +3105,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_scaffold_proto_msgTypes[36]
+	mi := &file_scaffold_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +3117,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[36]
+	mi := &file_scaffold_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2628,7 +3130,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{36}
+	return file_scaffold_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Attachment) GetRouter() string {
@@ -2678,7 +3180,7 @@ type Attach struct {
 
 func (x *Attach) Reset() {
 	*x = Attach{}
-	mi := &file_scaffold_proto_msgTypes[37]
+	mi := &file_scaffold_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2690,7 +3192,7 @@ func (x *Attach) String() string {
 func (*Attach) ProtoMessage() {}
 
 func (x *Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[37]
+	mi := &file_scaffold_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2703,7 +3205,7 @@ func (x *Attach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attach.ProtoReflect.Descriptor instead.
 func (*Attach) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{37}
+	return file_scaffold_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Attach) GetSerial() uint32 {
@@ -2737,7 +3239,7 @@ type Detach struct {
 
 func (x *Detach) Reset() {
 	*x = Detach{}
-	mi := &file_scaffold_proto_msgTypes[38]
+	mi := &file_scaffold_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2749,7 +3251,7 @@ func (x *Detach) String() string {
 func (*Detach) ProtoMessage() {}
 
 func (x *Detach) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[38]
+	mi := &file_scaffold_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2762,7 +3264,7 @@ func (x *Detach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Detach.ProtoReflect.Descriptor instead.
 func (*Detach) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{38}
+	return file_scaffold_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Detach) GetLocator() uint64 {
@@ -2788,7 +3290,7 @@ type Prefer struct {
 
 func (x *Prefer) Reset() {
 	*x = Prefer{}
-	mi := &file_scaffold_proto_msgTypes[39]
+	mi := &file_scaffold_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2800,7 +3302,7 @@ func (x *Prefer) String() string {
 func (*Prefer) ProtoMessage() {}
 
 func (x *Prefer) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[39]
+	mi := &file_scaffold_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2813,7 +3315,7 @@ func (x *Prefer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prefer.ProtoReflect.Descriptor instead.
 func (*Prefer) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{39}
+	return file_scaffold_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Prefer) GetLocator() uint64 {
@@ -2833,7 +3335,7 @@ type Registrations struct {
 
 func (x *Registrations) Reset() {
 	*x = Registrations{}
-	mi := &file_scaffold_proto_msgTypes[40]
+	mi := &file_scaffold_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2845,7 +3347,7 @@ func (x *Registrations) String() string {
 func (*Registrations) ProtoMessage() {}
 
 func (x *Registrations) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[40]
+	mi := &file_scaffold_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2858,7 +3360,7 @@ func (x *Registrations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registrations.ProtoReflect.Descriptor instead.
 func (*Registrations) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{40}
+	return file_scaffold_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Registrations) GetEntries() []*Registration {
@@ -2892,7 +3394,7 @@ type Registration struct {
 
 func (x *Registration) Reset() {
 	*x = Registration{}
-	mi := &file_scaffold_proto_msgTypes[41]
+	mi := &file_scaffold_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2904,7 +3406,7 @@ func (x *Registration) String() string {
 func (*Registration) ProtoMessage() {}
 
 func (x *Registration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[41]
+	mi := &file_scaffold_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2917,7 +3419,7 @@ func (x *Registration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registration.ProtoReflect.Descriptor instead.
 func (*Registration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{41}
+	return file_scaffold_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Registration) GetSs() uint32 {
@@ -2994,7 +3496,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_scaffold_proto_msgTypes[42]
+	mi := &file_scaffold_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3006,7 +3508,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[42]
+	mi := &file_scaffold_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3019,7 +3521,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{42}
+	return file_scaffold_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Load) GetFlows() uint32 {
@@ -3058,7 +3560,7 @@ type TripleLoad struct {
 
 func (x *TripleLoad) Reset() {
 	*x = TripleLoad{}
-	mi := &file_scaffold_proto_msgTypes[43]
+	mi := &file_scaffold_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3070,7 +3572,7 @@ func (x *TripleLoad) String() string {
 func (*TripleLoad) ProtoMessage() {}
 
 func (x *TripleLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[43]
+	mi := &file_scaffold_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3083,7 +3585,7 @@ func (x *TripleLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TripleLoad.ProtoReflect.Descriptor instead.
 func (*TripleLoad) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{43}
+	return file_scaffold_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TripleLoad) GetSs() uint32 {
@@ -3144,7 +3646,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_scaffold_proto_msgTypes[44]
+	mi := &file_scaffold_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3156,7 +3658,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[44]
+	mi := &file_scaffold_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3169,7 +3671,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{44}
+	return file_scaffold_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Leave) GetReason() string {
@@ -3197,7 +3699,7 @@ type HostOrder struct {
 
 func (x *HostOrder) Reset() {
 	*x = HostOrder{}
-	mi := &file_scaffold_proto_msgTypes[45]
+	mi := &file_scaffold_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3209,7 +3711,7 @@ func (x *HostOrder) String() string {
 func (*HostOrder) ProtoMessage() {}
 
 func (x *HostOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[45]
+	mi := &file_scaffold_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3222,7 +3724,7 @@ func (x *HostOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostOrder.ProtoReflect.Descriptor instead.
 func (*HostOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{45}
+	return file_scaffold_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *HostOrder) GetOrder() isHostOrder_Order {
@@ -3360,7 +3862,7 @@ type Joined struct {
 
 func (x *Joined) Reset() {
 	*x = Joined{}
-	mi := &file_scaffold_proto_msgTypes[46]
+	mi := &file_scaffold_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +3874,7 @@ func (x *Joined) String() string {
 func (*Joined) ProtoMessage() {}
 
 func (x *Joined) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[46]
+	mi := &file_scaffold_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +3887,7 @@ func (x *Joined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Joined.ProtoReflect.Descriptor instead.
 func (*Joined) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{46}
+	return file_scaffold_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Joined) GetNetwork() string {
@@ -3479,7 +3981,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_scaffold_proto_msgTypes[47]
+	mi := &file_scaffold_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3491,7 +3993,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[47]
+	mi := &file_scaffold_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3504,7 +4006,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{47}
+	return file_scaffold_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Attached) GetSerial() uint32 {
@@ -3554,7 +4056,7 @@ type DrainOrder struct {
 
 func (x *DrainOrder) Reset() {
 	*x = DrainOrder{}
-	mi := &file_scaffold_proto_msgTypes[48]
+	mi := &file_scaffold_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3566,7 +4068,7 @@ func (x *DrainOrder) String() string {
 func (*DrainOrder) ProtoMessage() {}
 
 func (x *DrainOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[48]
+	mi := &file_scaffold_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3579,7 +4081,7 @@ func (x *DrainOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOrder.ProtoReflect.Descriptor instead.
 func (*DrainOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{48}
+	return file_scaffold_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DrainOrder) GetSs() uint32 {
@@ -3613,7 +4115,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_scaffold_proto_msgTypes[49]
+	mi := &file_scaffold_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3625,7 +4127,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[49]
+	mi := &file_scaffold_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3638,7 +4140,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{49}
+	return file_scaffold_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Refused) GetReason() string {
@@ -3664,7 +4166,7 @@ type ServicePolicies struct {
 
 func (x *ServicePolicies) Reset() {
 	*x = ServicePolicies{}
-	mi := &file_scaffold_proto_msgTypes[50]
+	mi := &file_scaffold_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3676,7 +4178,7 @@ func (x *ServicePolicies) String() string {
 func (*ServicePolicies) ProtoMessage() {}
 
 func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[50]
+	mi := &file_scaffold_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3689,7 +4191,7 @@ func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicies.ProtoReflect.Descriptor instead.
 func (*ServicePolicies) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{50}
+	return file_scaffold_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ServicePolicies) GetEntries() []*ServicePolicy {
@@ -3712,7 +4214,7 @@ type ServicePolicy struct {
 
 func (x *ServicePolicy) Reset() {
 	*x = ServicePolicy{}
-	mi := &file_scaffold_proto_msgTypes[51]
+	mi := &file_scaffold_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3724,7 +4226,7 @@ func (x *ServicePolicy) String() string {
 func (*ServicePolicy) ProtoMessage() {}
 
 func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[51]
+	mi := &file_scaffold_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3737,7 +4239,7 @@ func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicy.ProtoReflect.Descriptor instead.
 func (*ServicePolicy) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{51}
+	return file_scaffold_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ServicePolicy) GetName() string {
@@ -3787,7 +4289,7 @@ type LocatorsGone struct {
 
 func (x *LocatorsGone) Reset() {
 	*x = LocatorsGone{}
-	mi := &file_scaffold_proto_msgTypes[52]
+	mi := &file_scaffold_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3799,7 +4301,7 @@ func (x *LocatorsGone) String() string {
 func (*LocatorsGone) ProtoMessage() {}
 
 func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[52]
+	mi := &file_scaffold_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3812,7 +4314,7 @@ func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatorsGone.ProtoReflect.Descriptor instead.
 func (*LocatorsGone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{52}
+	return file_scaffold_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *LocatorsGone) GetLocators() []uint64 {
@@ -3839,7 +4341,7 @@ type ServiceRef struct {
 
 func (x *ServiceRef) Reset() {
 	*x = ServiceRef{}
-	mi := &file_scaffold_proto_msgTypes[53]
+	mi := &file_scaffold_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3851,7 +4353,7 @@ func (x *ServiceRef) String() string {
 func (*ServiceRef) ProtoMessage() {}
 
 func (x *ServiceRef) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[53]
+	mi := &file_scaffold_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3864,7 +4366,7 @@ func (x *ServiceRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRef.ProtoReflect.Descriptor instead.
 func (*ServiceRef) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{53}
+	return file_scaffold_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ServiceRef) GetSs() uint32 {
@@ -3891,7 +4393,7 @@ type RegistrationRefused struct {
 
 func (x *RegistrationRefused) Reset() {
 	*x = RegistrationRefused{}
-	mi := &file_scaffold_proto_msgTypes[54]
+	mi := &file_scaffold_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3903,7 +4405,7 @@ func (x *RegistrationRefused) String() string {
 func (*RegistrationRefused) ProtoMessage() {}
 
 func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[54]
+	mi := &file_scaffold_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3916,7 +4418,7 @@ func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegistrationRefused.ProtoReflect.Descriptor instead.
 func (*RegistrationRefused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{54}
+	return file_scaffold_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RegistrationRefused) GetRegistration() *Registration {
@@ -3949,7 +4451,7 @@ type RouterReport struct {
 
 func (x *RouterReport) Reset() {
 	*x = RouterReport{}
-	mi := &file_scaffold_proto_msgTypes[55]
+	mi := &file_scaffold_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3961,7 +4463,7 @@ func (x *RouterReport) String() string {
 func (*RouterReport) ProtoMessage() {}
 
 func (x *RouterReport) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[55]
+	mi := &file_scaffold_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3974,7 +4476,7 @@ func (x *RouterReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterReport.ProtoReflect.Descriptor instead.
 func (*RouterReport) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{55}
+	return file_scaffold_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RouterReport) GetReport() isRouterReport_Report {
@@ -4077,7 +4579,7 @@ type RouterJoin struct {
 
 func (x *RouterJoin) Reset() {
 	*x = RouterJoin{}
-	mi := &file_scaffold_proto_msgTypes[56]
+	mi := &file_scaffold_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4089,7 +4591,7 @@ func (x *RouterJoin) String() string {
 func (*RouterJoin) ProtoMessage() {}
 
 func (x *RouterJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[56]
+	mi := &file_scaffold_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4102,7 +4604,7 @@ func (x *RouterJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoin.ProtoReflect.Descriptor instead.
 func (*RouterJoin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{56}
+	return file_scaffold_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RouterJoin) GetName() string {
@@ -4156,7 +4658,7 @@ type Neighbours struct {
 
 func (x *Neighbours) Reset() {
 	*x = Neighbours{}
-	mi := &file_scaffold_proto_msgTypes[57]
+	mi := &file_scaffold_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4168,7 +4670,7 @@ func (x *Neighbours) String() string {
 func (*Neighbours) ProtoMessage() {}
 
 func (x *Neighbours) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[57]
+	mi := &file_scaffold_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4181,7 +4683,7 @@ func (x *Neighbours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbours.ProtoReflect.Descriptor instead.
 func (*Neighbours) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{57}
+	return file_scaffold_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Neighbours) GetLinks() []*Neighbour {
@@ -4206,7 +4708,7 @@ type Neighbour struct {
 
 func (x *Neighbour) Reset() {
 	*x = Neighbour{}
-	mi := &file_scaffold_proto_msgTypes[58]
+	mi := &file_scaffold_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4218,7 +4720,7 @@ func (x *Neighbour) String() string {
 func (*Neighbour) ProtoMessage() {}
 
 func (x *Neighbour) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[58]
+	mi := &file_scaffold_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4231,7 +4733,7 @@ func (x *Neighbour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
 func (*Neighbour) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{58}
+	return file_scaffold_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Neighbour) GetPort() string {
@@ -4292,7 +4794,7 @@ type HostStates struct {
 
 func (x *HostStates) Reset() {
 	*x = HostStates{}
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4304,7 +4806,7 @@ func (x *HostStates) String() string {
 func (*HostStates) ProtoMessage() {}
 
 func (x *HostStates) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4317,7 +4819,7 @@ func (x *HostStates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStates.ProtoReflect.Descriptor instead.
 func (*HostStates) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{59}
+	return file_scaffold_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *HostStates) GetHosts() []*HostState {
@@ -4339,7 +4841,7 @@ type HostState struct {
 
 func (x *HostState) Reset() {
 	*x = HostState{}
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4351,7 +4853,7 @@ func (x *HostState) String() string {
 func (*HostState) ProtoMessage() {}
 
 func (x *HostState) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4364,7 +4866,7 @@ func (x *HostState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostState.ProtoReflect.Descriptor instead.
 func (*HostState) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{60}
+	return file_scaffold_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *HostState) GetLocator() uint64 {
@@ -4407,7 +4909,7 @@ type RouterCounters struct {
 
 func (x *RouterCounters) Reset() {
 	*x = RouterCounters{}
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4419,7 +4921,7 @@ func (x *RouterCounters) String() string {
 func (*RouterCounters) ProtoMessage() {}
 
 func (x *RouterCounters) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4432,7 +4934,7 @@ func (x *RouterCounters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterCounters.ProtoReflect.Descriptor instead.
 func (*RouterCounters) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{61}
+	return file_scaffold_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *RouterCounters) GetCounters() map[string]uint64 {
@@ -4473,7 +4975,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4485,7 +4987,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4498,7 +5000,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{62}
+	return file_scaffold_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Applied) GetGeneration() uint64 {
@@ -4534,7 +5036,7 @@ type RouterOrder struct {
 
 func (x *RouterOrder) Reset() {
 	*x = RouterOrder{}
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4546,7 +5048,7 @@ func (x *RouterOrder) String() string {
 func (*RouterOrder) ProtoMessage() {}
 
 func (x *RouterOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4559,7 +5061,7 @@ func (x *RouterOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterOrder.ProtoReflect.Descriptor instead.
 func (*RouterOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{63}
+	return file_scaffold_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RouterOrder) GetOrder() isRouterOrder_Order {
@@ -4662,7 +5164,7 @@ type RouterJoined struct {
 
 func (x *RouterJoined) Reset() {
 	*x = RouterJoined{}
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +5176,7 @@ func (x *RouterJoined) String() string {
 func (*RouterJoined) ProtoMessage() {}
 
 func (x *RouterJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +5189,7 @@ func (x *RouterJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoined.ProtoReflect.Descriptor instead.
 func (*RouterJoined) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{64}
+	return file_scaffold_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *RouterJoined) GetNetwork() string {
@@ -4741,7 +5243,7 @@ type SnapshotBegin struct {
 
 func (x *SnapshotBegin) Reset() {
 	*x = SnapshotBegin{}
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4753,7 +5255,7 @@ func (x *SnapshotBegin) String() string {
 func (*SnapshotBegin) ProtoMessage() {}
 
 func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4766,7 +5268,7 @@ func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotBegin.ProtoReflect.Descriptor instead.
 func (*SnapshotBegin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{65}
+	return file_scaffold_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SnapshotBegin) GetGeneration() uint64 {
@@ -4785,7 +5287,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4797,7 +5299,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4810,7 +5312,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{66}
+	return file_scaffold_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Commit) GetGeneration() uint64 {
@@ -4835,7 +5337,7 @@ type Rules struct {
 
 func (x *Rules) Reset() {
 	*x = Rules{}
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4847,7 +5349,7 @@ func (x *Rules) String() string {
 func (*Rules) ProtoMessage() {}
 
 func (x *Rules) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4860,7 +5362,7 @@ func (x *Rules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rules.ProtoReflect.Descriptor instead.
 func (*Rules) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{67}
+	return file_scaffold_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Rules) GetGeneration() uint64 {
@@ -4925,7 +5427,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4937,7 +5439,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4950,7 +5452,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{68}
+	return file_scaffold_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Route) GetPrefix() string {
@@ -5002,7 +5504,7 @@ type ServiceRule struct {
 
 func (x *ServiceRule) Reset() {
 	*x = ServiceRule{}
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5014,7 +5516,7 @@ func (x *ServiceRule) String() string {
 func (*ServiceRule) ProtoMessage() {}
 
 func (x *ServiceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5027,7 +5529,7 @@ func (x *ServiceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRule.ProtoReflect.Descriptor instead.
 func (*ServiceRule) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{69}
+	return file_scaffold_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ServiceRule) GetSs() uint32 {
@@ -5078,7 +5580,7 @@ type Resolution struct {
 
 func (x *Resolution) Reset() {
 	*x = Resolution{}
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5090,7 +5592,7 @@ func (x *Resolution) String() string {
 func (*Resolution) ProtoMessage() {}
 
 func (x *Resolution) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5103,7 +5605,7 @@ func (x *Resolution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolution.ProtoReflect.Descriptor instead.
 func (*Resolution) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{70}
+	return file_scaffold_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Resolution) GetSs() uint32 {
@@ -5151,7 +5653,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5163,7 +5665,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5176,7 +5678,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{71}
+	return file_scaffold_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Target) GetLocator() uint64 {
@@ -5205,7 +5707,7 @@ type Probe struct {
 
 func (x *Probe) Reset() {
 	*x = Probe{}
-	mi := &file_scaffold_proto_msgTypes[72]
+	mi := &file_scaffold_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5217,7 +5719,7 @@ func (x *Probe) String() string {
 func (*Probe) ProtoMessage() {}
 
 func (x *Probe) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[72]
+	mi := &file_scaffold_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5230,7 +5732,7 @@ func (x *Probe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Probe.ProtoReflect.Descriptor instead.
 func (*Probe) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{72}
+	return file_scaffold_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Probe) GetLocator() uint64 {
@@ -5265,7 +5767,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_scaffold_proto_msgTypes[73]
+	mi := &file_scaffold_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5277,7 +5779,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[73]
+	mi := &file_scaffold_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5290,7 +5792,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{73}
+	return file_scaffold_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Gone) GetLocator() uint64 {
@@ -5318,7 +5820,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_scaffold_proto_msgTypes[74]
+	mi := &file_scaffold_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5330,7 +5832,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[74]
+	mi := &file_scaffold_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5343,7 +5845,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{74}
+	return file_scaffold_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Redirect) GetFrom() uint64 {
@@ -5375,7 +5877,7 @@ type GetHostStatusRequest struct {
 
 func (x *GetHostStatusRequest) Reset() {
 	*x = GetHostStatusRequest{}
-	mi := &file_scaffold_proto_msgTypes[75]
+	mi := &file_scaffold_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5387,7 +5889,7 @@ func (x *GetHostStatusRequest) String() string {
 func (*GetHostStatusRequest) ProtoMessage() {}
 
 func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[75]
+	mi := &file_scaffold_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5400,7 +5902,7 @@ func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetHostStatusRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{75}
+	return file_scaffold_proto_rawDescGZIP(), []int{84}
 }
 
 type HostStatus struct {
@@ -5422,7 +5924,7 @@ type HostStatus struct {
 
 func (x *HostStatus) Reset() {
 	*x = HostStatus{}
-	mi := &file_scaffold_proto_msgTypes[76]
+	mi := &file_scaffold_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5434,7 +5936,7 @@ func (x *HostStatus) String() string {
 func (*HostStatus) ProtoMessage() {}
 
 func (x *HostStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[76]
+	mi := &file_scaffold_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5447,7 +5949,7 @@ func (x *HostStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStatus.ProtoReflect.Descriptor instead.
 func (*HostStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{76}
+	return file_scaffold_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *HostStatus) GetName() string {
@@ -5538,7 +6040,7 @@ type Feature struct {
 
 func (x *Feature) Reset() {
 	*x = Feature{}
-	mi := &file_scaffold_proto_msgTypes[77]
+	mi := &file_scaffold_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5550,7 +6052,7 @@ func (x *Feature) String() string {
 func (*Feature) ProtoMessage() {}
 
 func (x *Feature) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[77]
+	mi := &file_scaffold_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5563,7 +6065,7 @@ func (x *Feature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feature.ProtoReflect.Descriptor instead.
 func (*Feature) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{77}
+	return file_scaffold_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Feature) GetName() string {
@@ -5600,7 +6102,7 @@ type Uplink struct {
 
 func (x *Uplink) Reset() {
 	*x = Uplink{}
-	mi := &file_scaffold_proto_msgTypes[78]
+	mi := &file_scaffold_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5612,7 +6114,7 @@ func (x *Uplink) String() string {
 func (*Uplink) ProtoMessage() {}
 
 func (x *Uplink) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[78]
+	mi := &file_scaffold_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5625,7 +6127,7 @@ func (x *Uplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Uplink.ProtoReflect.Descriptor instead.
 func (*Uplink) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{78}
+	return file_scaffold_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Uplink) GetInterface() string {
@@ -5673,7 +6175,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[79]
+	mi := &file_scaffold_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5685,7 +6187,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[79]
+	mi := &file_scaffold_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5698,7 +6200,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{79}
+	return file_scaffold_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListFlowsRequest) GetService() string {
@@ -5725,7 +6227,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[80]
+	mi := &file_scaffold_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5737,7 +6239,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[80]
+	mi := &file_scaffold_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5750,7 +6252,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{80}
+	return file_scaffold_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListFlowsResponse) GetFlows() []*Flow {
@@ -5791,7 +6293,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_scaffold_proto_msgTypes[81]
+	mi := &file_scaffold_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5803,7 +6305,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[81]
+	mi := &file_scaffold_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5816,7 +6318,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{81}
+	return file_scaffold_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Flow) GetId() string {
@@ -5940,7 +6442,7 @@ type WhoRequest struct {
 
 func (x *WhoRequest) Reset() {
 	*x = WhoRequest{}
-	mi := &file_scaffold_proto_msgTypes[82]
+	mi := &file_scaffold_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5952,7 +6454,7 @@ func (x *WhoRequest) String() string {
 func (*WhoRequest) ProtoMessage() {}
 
 func (x *WhoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[82]
+	mi := &file_scaffold_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5965,7 +6467,7 @@ func (x *WhoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoRequest.ProtoReflect.Descriptor instead.
 func (*WhoRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{82}
+	return file_scaffold_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *WhoRequest) GetAddress() string {
@@ -5983,7 +6485,7 @@ type ListRegistrationsRequest struct {
 
 func (x *ListRegistrationsRequest) Reset() {
 	*x = ListRegistrationsRequest{}
-	mi := &file_scaffold_proto_msgTypes[83]
+	mi := &file_scaffold_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5995,7 +6497,7 @@ func (x *ListRegistrationsRequest) String() string {
 func (*ListRegistrationsRequest) ProtoMessage() {}
 
 func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[83]
+	mi := &file_scaffold_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6008,7 +6510,7 @@ func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsRequest.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{83}
+	return file_scaffold_proto_rawDescGZIP(), []int{92}
 }
 
 type ListRegistrationsResponse struct {
@@ -6020,7 +6522,7 @@ type ListRegistrationsResponse struct {
 
 func (x *ListRegistrationsResponse) Reset() {
 	*x = ListRegistrationsResponse{}
-	mi := &file_scaffold_proto_msgTypes[84]
+	mi := &file_scaffold_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6032,7 +6534,7 @@ func (x *ListRegistrationsResponse) String() string {
 func (*ListRegistrationsResponse) ProtoMessage() {}
 
 func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[84]
+	mi := &file_scaffold_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6045,7 +6547,7 @@ func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsResponse.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{84}
+	return file_scaffold_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ListRegistrationsResponse) GetRegistrations() []*LocalRegistration {
@@ -6071,7 +6573,7 @@ type LocalRegistration struct {
 
 func (x *LocalRegistration) Reset() {
 	*x = LocalRegistration{}
-	mi := &file_scaffold_proto_msgTypes[85]
+	mi := &file_scaffold_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6083,7 +6585,7 @@ func (x *LocalRegistration) String() string {
 func (*LocalRegistration) ProtoMessage() {}
 
 func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[85]
+	mi := &file_scaffold_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6096,7 +6598,7 @@ func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalRegistration.ProtoReflect.Descriptor instead.
 func (*LocalRegistration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{85}
+	return file_scaffold_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *LocalRegistration) GetService() string {
@@ -6169,7 +6671,7 @@ type MoveFlowsRequest struct {
 
 func (x *MoveFlowsRequest) Reset() {
 	*x = MoveFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[86]
+	mi := &file_scaffold_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6181,7 +6683,7 @@ func (x *MoveFlowsRequest) String() string {
 func (*MoveFlowsRequest) ProtoMessage() {}
 
 func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[86]
+	mi := &file_scaffold_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6194,7 +6696,7 @@ func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsRequest.ProtoReflect.Descriptor instead.
 func (*MoveFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{86}
+	return file_scaffold_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *MoveFlowsRequest) GetFlow() string {
@@ -6235,7 +6737,7 @@ type MoveFlowsResponse struct {
 
 func (x *MoveFlowsResponse) Reset() {
 	*x = MoveFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[87]
+	mi := &file_scaffold_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6247,7 +6749,7 @@ func (x *MoveFlowsResponse) String() string {
 func (*MoveFlowsResponse) ProtoMessage() {}
 
 func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[87]
+	mi := &file_scaffold_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6260,7 +6762,7 @@ func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsResponse.ProtoReflect.Descriptor instead.
 func (*MoveFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{87}
+	return file_scaffold_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *MoveFlowsResponse) GetMoved() uint32 {
@@ -6286,7 +6788,7 @@ type BiographyRequest struct {
 
 func (x *BiographyRequest) Reset() {
 	*x = BiographyRequest{}
-	mi := &file_scaffold_proto_msgTypes[88]
+	mi := &file_scaffold_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6298,7 +6800,7 @@ func (x *BiographyRequest) String() string {
 func (*BiographyRequest) ProtoMessage() {}
 
 func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[88]
+	mi := &file_scaffold_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6311,7 +6813,7 @@ func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BiographyRequest.ProtoReflect.Descriptor instead.
 func (*BiographyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{88}
+	return file_scaffold_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *BiographyRequest) GetFlow() string {
@@ -6332,7 +6834,7 @@ type FlowStory struct {
 
 func (x *FlowStory) Reset() {
 	*x = FlowStory{}
-	mi := &file_scaffold_proto_msgTypes[89]
+	mi := &file_scaffold_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6344,7 +6846,7 @@ func (x *FlowStory) String() string {
 func (*FlowStory) ProtoMessage() {}
 
 func (x *FlowStory) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[89]
+	mi := &file_scaffold_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6357,7 +6859,7 @@ func (x *FlowStory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowStory.ProtoReflect.Descriptor instead.
 func (*FlowStory) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{89}
+	return file_scaffold_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *FlowStory) GetFlow() *Flow {
@@ -6393,7 +6895,7 @@ type Chapter struct {
 
 func (x *Chapter) Reset() {
 	*x = Chapter{}
-	mi := &file_scaffold_proto_msgTypes[90]
+	mi := &file_scaffold_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6405,7 +6907,7 @@ func (x *Chapter) String() string {
 func (*Chapter) ProtoMessage() {}
 
 func (x *Chapter) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[90]
+	mi := &file_scaffold_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6418,7 +6920,7 @@ func (x *Chapter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chapter.ProtoReflect.Descriptor instead.
 func (*Chapter) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{90}
+	return file_scaffold_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Chapter) GetUnixNs() int64 {
@@ -6461,7 +6963,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_scaffold_proto_msgTypes[91]
+	mi := &file_scaffold_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6473,7 +6975,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[91]
+	mi := &file_scaffold_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6486,7 +6988,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{91}
+	return file_scaffold_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ServeRequest) GetService() string {
@@ -6526,7 +7028,7 @@ type ServeNotice struct {
 
 func (x *ServeNotice) Reset() {
 	*x = ServeNotice{}
-	mi := &file_scaffold_proto_msgTypes[92]
+	mi := &file_scaffold_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6538,7 +7040,7 @@ func (x *ServeNotice) String() string {
 func (*ServeNotice) ProtoMessage() {}
 
 func (x *ServeNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[92]
+	mi := &file_scaffold_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6551,7 +7053,7 @@ func (x *ServeNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeNotice.ProtoReflect.Descriptor instead.
 func (*ServeNotice) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{92}
+	return file_scaffold_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ServeNotice) GetKind() string {
@@ -6572,7 +7074,7 @@ type IdentifyRequest struct {
 
 func (x *IdentifyRequest) Reset() {
 	*x = IdentifyRequest{}
-	mi := &file_scaffold_proto_msgTypes[93]
+	mi := &file_scaffold_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6584,7 +7086,7 @@ func (x *IdentifyRequest) String() string {
 func (*IdentifyRequest) ProtoMessage() {}
 
 func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[93]
+	mi := &file_scaffold_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6597,7 +7099,7 @@ func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentifyRequest.ProtoReflect.Descriptor instead.
 func (*IdentifyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{93}
+	return file_scaffold_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *IdentifyRequest) GetProto() string {
@@ -6634,7 +7136,7 @@ type FlowIdentity struct {
 
 func (x *FlowIdentity) Reset() {
 	*x = FlowIdentity{}
-	mi := &file_scaffold_proto_msgTypes[94]
+	mi := &file_scaffold_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6646,7 +7148,7 @@ func (x *FlowIdentity) String() string {
 func (*FlowIdentity) ProtoMessage() {}
 
 func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[94]
+	mi := &file_scaffold_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6659,7 +7161,7 @@ func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowIdentity.ProtoReflect.Descriptor instead.
 func (*FlowIdentity) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{94}
+	return file_scaffold_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *FlowIdentity) GetStable() string {
@@ -6711,7 +7213,7 @@ type FailFlowsRequest struct {
 
 func (x *FailFlowsRequest) Reset() {
 	*x = FailFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6723,7 +7225,7 @@ func (x *FailFlowsRequest) String() string {
 func (*FailFlowsRequest) ProtoMessage() {}
 
 func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6736,7 +7238,7 @@ func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsRequest.ProtoReflect.Descriptor instead.
 func (*FailFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{95}
+	return file_scaffold_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *FailFlowsRequest) GetService() string {
@@ -6790,7 +7292,7 @@ type FailFlowsResponse struct {
 
 func (x *FailFlowsResponse) Reset() {
 	*x = FailFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[96]
+	mi := &file_scaffold_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6802,7 +7304,7 @@ func (x *FailFlowsResponse) String() string {
 func (*FailFlowsResponse) ProtoMessage() {}
 
 func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[96]
+	mi := &file_scaffold_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6815,7 +7317,7 @@ func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsResponse.ProtoReflect.Descriptor instead.
 func (*FailFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{96}
+	return file_scaffold_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *FailFlowsResponse) GetFailed() uint32 {
@@ -6836,7 +7338,7 @@ type DrainLocalRequest struct {
 
 func (x *DrainLocalRequest) Reset() {
 	*x = DrainLocalRequest{}
-	mi := &file_scaffold_proto_msgTypes[97]
+	mi := &file_scaffold_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6848,7 +7350,7 @@ func (x *DrainLocalRequest) String() string {
 func (*DrainLocalRequest) ProtoMessage() {}
 
 func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[97]
+	mi := &file_scaffold_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6861,7 +7363,7 @@ func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainLocalRequest.ProtoReflect.Descriptor instead.
 func (*DrainLocalRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{97}
+	return file_scaffold_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *DrainLocalRequest) GetService() string {
@@ -6895,7 +7397,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_scaffold_proto_msgTypes[98]
+	mi := &file_scaffold_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6907,7 +7409,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[98]
+	mi := &file_scaffold_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6920,7 +7422,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{98}
+	return file_scaffold_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *DrainProgress) GetFlows() uint32 {
@@ -6935,6 +7437,995 @@ func (x *DrainProgress) GetShed() uint32 {
 		return x.Shed
 	}
 	return 0
+}
+
+type ListSwitchesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSwitchesRequest) Reset() {
+	*x = ListSwitchesRequest{}
+	mi := &file_scaffold_proto_msgTypes[108]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSwitchesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSwitchesRequest) ProtoMessage() {}
+
+func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[108]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSwitchesRequest.ProtoReflect.Descriptor instead.
+func (*ListSwitchesRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{108}
+}
+
+type ListSwitchesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switches      []*Switch              `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSwitchesResponse) Reset() {
+	*x = ListSwitchesResponse{}
+	mi := &file_scaffold_proto_msgTypes[109]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSwitchesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSwitchesResponse) ProtoMessage() {}
+
+func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[109]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSwitchesResponse.ProtoReflect.Descriptor instead.
+func (*ListSwitchesResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{109}
+}
+
+func (x *ListSwitchesResponse) GetSwitches() []*Switch {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
+}
+
+type GetSwitchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSwitchRequest) Reset() {
+	*x = GetSwitchRequest{}
+	mi := &file_scaffold_proto_msgTypes[110]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSwitchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSwitchRequest) ProtoMessage() {}
+
+func (x *GetSwitchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[110]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSwitchRequest.ProtoReflect.Descriptor instead.
+func (*GetSwitchRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{110}
+}
+
+func (x *GetSwitchRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type Switch struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Datapath         string                 `protobuf:"bytes,2,opt,name=datapath,proto3" json:"datapath,omitempty"`                             // id, 16 hexadecimal digits
+	Version          string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`                               // of OpenFlow
+	State            string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`                                   // "up", "gone"
+	Address          string                 `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`                               // that it connected from
+	SinceUnixMs      int64                  `protobuf:"varint,6,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"` // of the state
+	Locator          string                 `protobuf:"bytes,7,opt,name=locator,proto3" json:"locator,omitempty"`                               // as a router
+	LinkLocal        string                 `protobuf:"bytes,8,opt,name=link_local,json=linkLocal,proto3" json:"link_local,omitempty"`
+	Mac              string                 `protobuf:"bytes,9,opt,name=mac,proto3" json:"mac,omitempty"`
+	Generation       uint64                 `protobuf:"varint,10,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules that it holds
+	Flows            uint32                 `protobuf:"varint,11,opt,name=flows,proto3" json:"flows,omitempty"`           // of ours, as it is to hold them
+	Groups           uint32                 `protobuf:"varint,12,opt,name=groups,proto3" json:"groups,omitempty"`
+	Meters           uint32                 `protobuf:"varint,13,opt,name=meters,proto3" json:"meters,omitempty"`
+	Connects         uint64                 `protobuf:"varint,14,opt,name=connects,proto3" json:"connects,omitempty"`
+	PacketIns        map[string]uint64      `protobuf:"bytes,15,rep,name=packet_ins,json=packetIns,proto3" json:"packet_ins,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // by owner
+	Dropped          uint64                 `protobuf:"varint,16,opt,name=dropped,proto3" json:"dropped,omitempty"`                                                                                                // packets that it punted and nobody took
+	Errors           uint64                 `protobuf:"varint,17,opt,name=errors,proto3" json:"errors,omitempty"`                                                                                                  // refusals of what it was told
+	Bundles          uint64                 `protobuf:"varint,18,opt,name=bundles,proto3" json:"bundles,omitempty"`
+	ReconcileSeconds float64                `protobuf:"fixed64,19,opt,name=reconcile_seconds,json=reconcileSeconds,proto3" json:"reconcile_seconds,omitempty"` // that bringing it up to date took when it came last
+	Ports            []*SwitchPort          `protobuf:"bytes,20,rep,name=ports,proto3" json:"ports,omitempty"`                                                 // GetSwitch only
+	Shares           []*ServiceShare        `protobuf:"bytes,21,rep,name=shares,proto3" json:"shares,omitempty"`                                               // GetSwitch only
+	Trouble          string                 `protobuf:"bytes,22,opt,name=trouble,proto3" json:"trouble,omitempty"`                                             // what is wrong with it
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Switch) Reset() {
+	*x = Switch{}
+	mi := &file_scaffold_proto_msgTypes[111]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Switch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Switch) ProtoMessage() {}
+
+func (x *Switch) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[111]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Switch.ProtoReflect.Descriptor instead.
+func (*Switch) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{111}
+}
+
+func (x *Switch) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Switch) GetDatapath() string {
+	if x != nil {
+		return x.Datapath
+	}
+	return ""
+}
+
+func (x *Switch) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Switch) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Switch) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Switch) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *Switch) GetLocator() string {
+	if x != nil {
+		return x.Locator
+	}
+	return ""
+}
+
+func (x *Switch) GetLinkLocal() string {
+	if x != nil {
+		return x.LinkLocal
+	}
+	return ""
+}
+
+func (x *Switch) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *Switch) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *Switch) GetFlows() uint32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *Switch) GetGroups() uint32 {
+	if x != nil {
+		return x.Groups
+	}
+	return 0
+}
+
+func (x *Switch) GetMeters() uint32 {
+	if x != nil {
+		return x.Meters
+	}
+	return 0
+}
+
+func (x *Switch) GetConnects() uint64 {
+	if x != nil {
+		return x.Connects
+	}
+	return 0
+}
+
+func (x *Switch) GetPacketIns() map[string]uint64 {
+	if x != nil {
+		return x.PacketIns
+	}
+	return nil
+}
+
+func (x *Switch) GetDropped() uint64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+func (x *Switch) GetErrors() uint64 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
+}
+
+func (x *Switch) GetBundles() uint64 {
+	if x != nil {
+		return x.Bundles
+	}
+	return 0
+}
+
+func (x *Switch) GetReconcileSeconds() float64 {
+	if x != nil {
+		return x.ReconcileSeconds
+	}
+	return 0
+}
+
+func (x *Switch) GetPorts() []*SwitchPort {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *Switch) GetShares() []*ServiceShare {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+func (x *Switch) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+type SwitchPort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Mac           string                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
+	Up            bool                   `protobuf:"varint,4,opt,name=up,proto3" json:"up,omitempty"`
+	RxPackets     uint64                 `protobuf:"varint,5,opt,name=rx_packets,json=rxPackets,proto3" json:"rx_packets,omitempty"`
+	TxPackets     uint64                 `protobuf:"varint,6,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
+	RxBytes       uint64                 `protobuf:"varint,7,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
+	TxBytes       uint64                 `protobuf:"varint,8,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
+	RxDropped     uint64                 `protobuf:"varint,9,opt,name=rx_dropped,json=rxDropped,proto3" json:"rx_dropped,omitempty"`
+	TxDropped     uint64                 `protobuf:"varint,10,opt,name=tx_dropped,json=txDropped,proto3" json:"tx_dropped,omitempty"`
+	RxErrors      uint64                 `protobuf:"varint,11,opt,name=rx_errors,json=rxErrors,proto3" json:"rx_errors,omitempty"`
+	TxErrors      uint64                 `protobuf:"varint,12,opt,name=tx_errors,json=txErrors,proto3" json:"tx_errors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchPort) Reset() {
+	*x = SwitchPort{}
+	mi := &file_scaffold_proto_msgTypes[112]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchPort) ProtoMessage() {}
+
+func (x *SwitchPort) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[112]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchPort.ProtoReflect.Descriptor instead.
+func (*SwitchPort) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{112}
+}
+
+func (x *SwitchPort) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SwitchPort) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SwitchPort) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *SwitchPort) GetUp() bool {
+	if x != nil {
+		return x.Up
+	}
+	return false
+}
+
+func (x *SwitchPort) GetRxPackets() uint64 {
+	if x != nil {
+		return x.RxPackets
+	}
+	return 0
+}
+
+func (x *SwitchPort) GetTxPackets() uint64 {
+	if x != nil {
+		return x.TxPackets
+	}
+	return 0
+}
+
+func (x *SwitchPort) GetRxBytes() uint64 {
+	if x != nil {
+		return x.RxBytes
+	}
+	return 0
+}
+
+func (x *SwitchPort) GetTxBytes() uint64 {
+	if x != nil {
+		return x.TxBytes
+	}
+	return 0
+}
+
+func (x *SwitchPort) GetRxDropped() uint64 {
+	if x != nil {
+		return x.RxDropped
+	}
+	return 0
+}
+
+func (x *SwitchPort) GetTxDropped() uint64 {
+	if x != nil {
+		return x.TxDropped
+	}
+	return 0
+}
+
+func (x *SwitchPort) GetRxErrors() uint64 {
+	if x != nil {
+		return x.RxErrors
+	}
+	return 0
+}
+
+func (x *SwitchPort) GetTxErrors() uint64 {
+	if x != nil {
+		return x.TxErrors
+	}
+	return 0
+}
+
+// How a switch splits new flows of a service: its groups cannot hold every ratio.
+type ServiceShare struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"` // name, or serviceID
+	Proto         string                 `protobuf:"bytes,2,opt,name=proto,proto3" json:"proto,omitempty"`     // empty: any
+	Port          uint32                 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	Instances     []*InstanceShare       `protobuf:"bytes,4,rep,name=instances,proto3" json:"instances,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceShare) Reset() {
+	*x = ServiceShare{}
+	mi := &file_scaffold_proto_msgTypes[113]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceShare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceShare) ProtoMessage() {}
+
+func (x *ServiceShare) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[113]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceShare.ProtoReflect.Descriptor instead.
+func (*ServiceShare) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{113}
+}
+
+func (x *ServiceShare) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *ServiceShare) GetProto() string {
+	if x != nil {
+		return x.Proto
+	}
+	return ""
+}
+
+func (x *ServiceShare) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *ServiceShare) GetInstances() []*InstanceShare {
+	if x != nil {
+		return x.Instances
+	}
+	return nil
+}
+
+type InstanceShare struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Locator       string                 `protobuf:"bytes,2,opt,name=locator,proto3" json:"locator,omitempty"`
+	Weight        uint32                 `protobuf:"varint,3,opt,name=weight,proto3" json:"weight,omitempty"` // as asked for
+	Share         float64                `protobuf:"fixed64,4,opt,name=share,proto3" json:"share,omitempty"`  // of new flows, 0..1, as the switch does it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InstanceShare) Reset() {
+	*x = InstanceShare{}
+	mi := &file_scaffold_proto_msgTypes[114]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InstanceShare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InstanceShare) ProtoMessage() {}
+
+func (x *InstanceShare) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[114]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InstanceShare.ProtoReflect.Descriptor instead.
+func (*InstanceShare) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{114}
+}
+
+func (x *InstanceShare) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *InstanceShare) GetLocator() string {
+	if x != nil {
+		return x.Locator
+	}
+	return ""
+}
+
+func (x *InstanceShare) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *InstanceShare) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+type ListSwitchFlowsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSwitchFlowsRequest) Reset() {
+	*x = ListSwitchFlowsRequest{}
+	mi := &file_scaffold_proto_msgTypes[115]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSwitchFlowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSwitchFlowsRequest) ProtoMessage() {}
+
+func (x *ListSwitchFlowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[115]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSwitchFlowsRequest.ProtoReflect.Descriptor instead.
+func (*ListSwitchFlowsRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{115}
+}
+
+func (x *ListSwitchFlowsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListSwitchFlowsRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+type ListSwitchFlowsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flows         []*SwitchFlow          `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSwitchFlowsResponse) Reset() {
+	*x = ListSwitchFlowsResponse{}
+	mi := &file_scaffold_proto_msgTypes[116]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSwitchFlowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSwitchFlowsResponse) ProtoMessage() {}
+
+func (x *ListSwitchFlowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[116]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSwitchFlowsResponse.ProtoReflect.Descriptor instead.
+func (*ListSwitchFlowsResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{116}
+}
+
+func (x *ListSwitchFlowsResponse) GetFlows() []*SwitchFlow {
+	if x != nil {
+		return x.Flows
+	}
+	return nil
+}
+
+type SwitchFlow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Table         uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`
+	Priority      uint32                 `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
+	Match         string                 `protobuf:"bytes,3,opt,name=match,proto3" json:"match,omitempty"`
+	Actions       string                 `protobuf:"bytes,4,opt,name=actions,proto3" json:"actions,omitempty"`
+	Owner         string                 `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"` // "scaffold", "operator", "module NAME", "other"
+	Cookie        uint64                 `protobuf:"varint,6,opt,name=cookie,proto3" json:"cookie,omitempty"`
+	Packets       uint64                 `protobuf:"varint,7,opt,name=packets,proto3" json:"packets,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	AgeMs         int64                  `protobuf:"varint,9,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"`
+	Number        uint32                 `protobuf:"varint,10,opt,name=number,proto3" json:"number,omitempty"`  // of an operator's
+	Trouble       string                 `protobuf:"bytes,11,opt,name=trouble,proto3" json:"trouble,omitempty"` // why the switch does not have it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchFlow) Reset() {
+	*x = SwitchFlow{}
+	mi := &file_scaffold_proto_msgTypes[117]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchFlow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchFlow) ProtoMessage() {}
+
+func (x *SwitchFlow) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[117]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchFlow.ProtoReflect.Descriptor instead.
+func (*SwitchFlow) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{117}
+}
+
+func (x *SwitchFlow) GetTable() uint32 {
+	if x != nil {
+		return x.Table
+	}
+	return 0
+}
+
+func (x *SwitchFlow) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *SwitchFlow) GetMatch() string {
+	if x != nil {
+		return x.Match
+	}
+	return ""
+}
+
+func (x *SwitchFlow) GetActions() string {
+	if x != nil {
+		return x.Actions
+	}
+	return ""
+}
+
+func (x *SwitchFlow) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *SwitchFlow) GetCookie() uint64 {
+	if x != nil {
+		return x.Cookie
+	}
+	return 0
+}
+
+func (x *SwitchFlow) GetPackets() uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *SwitchFlow) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *SwitchFlow) GetAgeMs() int64 {
+	if x != nil {
+		return x.AgeMs
+	}
+	return 0
+}
+
+func (x *SwitchFlow) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SwitchFlow) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+type AddSwitchFlowRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Match         string                 `protobuf:"bytes,2,opt,name=match,proto3" json:"match,omitempty"`        // as ovs-ofctl writes it: "ipv6,tcp_dst=80"
+	Actions       string                 `protobuf:"bytes,3,opt,name=actions,proto3" json:"actions,omitempty"`    // "set_field:fd5d::1->ipv6_dst,output:to-s1"
+	Priority      uint32                 `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"` // 0..8191
+	First         bool                   `protobuf:"varint,5,opt,name=first,proto3" json:"first,omitempty"`       // before Scaffold's own rules
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddSwitchFlowRequest) Reset() {
+	*x = AddSwitchFlowRequest{}
+	mi := &file_scaffold_proto_msgTypes[118]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddSwitchFlowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddSwitchFlowRequest) ProtoMessage() {}
+
+func (x *AddSwitchFlowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[118]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddSwitchFlowRequest.ProtoReflect.Descriptor instead.
+func (*AddSwitchFlowRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{118}
+}
+
+func (x *AddSwitchFlowRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddSwitchFlowRequest) GetMatch() string {
+	if x != nil {
+		return x.Match
+	}
+	return ""
+}
+
+func (x *AddSwitchFlowRequest) GetActions() string {
+	if x != nil {
+		return x.Actions
+	}
+	return ""
+}
+
+func (x *AddSwitchFlowRequest) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *AddSwitchFlowRequest) GetFirst() bool {
+	if x != nil {
+		return x.First
+	}
+	return false
+}
+
+type RemoveSwitchFlowRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSwitchFlowRequest) Reset() {
+	*x = RemoveSwitchFlowRequest{}
+	mi := &file_scaffold_proto_msgTypes[119]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSwitchFlowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSwitchFlowRequest) ProtoMessage() {}
+
+func (x *RemoveSwitchFlowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[119]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSwitchFlowRequest.ProtoReflect.Descriptor instead.
+func (*RemoveSwitchFlowRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{119}
+}
+
+func (x *RemoveSwitchFlowRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RemoveSwitchFlowRequest) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+type RemoveSwitchFlowResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSwitchFlowResponse) Reset() {
+	*x = RemoveSwitchFlowResponse{}
+	mi := &file_scaffold_proto_msgTypes[120]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSwitchFlowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSwitchFlowResponse) ProtoMessage() {}
+
+func (x *RemoveSwitchFlowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[120]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSwitchFlowResponse.ProtoReflect.Descriptor instead.
+func (*RemoveSwitchFlowResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{120}
 }
 
 var File_scaffold_proto protoreflect.FileDescriptor
@@ -7048,7 +8539,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x11ListHostsResponse\x12'\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x11.scaffold.v1.HostR\x05hosts\"$\n" +
 	"\x0eGetHostRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xaf\x02\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xdf\x02\n" +
 	"\x04Host\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x1a\n" +
@@ -7061,7 +8552,12 @@ const file_scaffold_proto_rawDesc = "" +
 	"\tinstances\x18\t \x03(\v2\x15.scaffold.v1.InstanceR\tinstances\x12$\n" +
 	"\x0ejoined_unix_ms\x18\n" +
 	" \x01(\x03R\fjoinedUnixMs\x12\x18\n" +
-	"\aversion\x18\v \x01(\tR\aversion\"\x14\n" +
+	"\aversion\x18\v \x01(\tR\aversion\x12.\n" +
+	"\x06places\x18\f \x03(\v2\x16.scaffold.v1.HostPlaceR\x06places\"Q\n" +
+	"\tHostPlace\x12\x18\n" +
+	"\alocator\x18\x01 \x01(\tR\alocator\x12\x16\n" +
+	"\x06router\x18\x02 \x01(\tR\x06router\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\tR\x04port\"\x14\n" +
 	"\x12ListRoutersRequest\"D\n" +
 	"\x13ListRoutersResponse\x12-\n" +
 	"\arouters\x18\x01 \x03(\v2\x13.scaffold.v1.RouterR\arouters\"\xc5\x02\n" +
@@ -7080,13 +8576,26 @@ const file_scaffold_proto_rawDesc = "" +
 	"\vtable_bytes\x18\n" +
 	" \x01(\x04R\n" +
 	"tableBytes\x12'\n" +
-	"\x0ftable_instances\x18\v \x01(\rR\x0etableInstances\"o\n" +
+	"\x0ftable_instances\x18\v \x01(\rR\x0etableInstances\"\xad\x01\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1b\n" +
 	"\tpeer_port\x18\x03 \x01(\tR\bpeerPort\x12\x0e\n" +
 	"\x02up\x18\x04 \x01(\bR\x02up\x12\x12\n" +
-	"\x04cost\x18\x05 \x01(\rR\x04cost\"F\n" +
+	"\x04cost\x18\x05 \x01(\rR\x04cost\x12\x10\n" +
+	"\x03via\x18\x06 \x01(\tR\x03via\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\x12\x12\n" +
+	"\x04host\x18\b \x01(\bR\x04host\"4\n" +
+	"\x0eGetPathRequest\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\"@\n" +
+	"\x04Path\x12$\n" +
+	"\x04hops\x18\x01 \x03(\v2\x10.scaffold.v1.HopR\x04hops\x12\x12\n" +
+	"\x04cost\x18\x02 \x01(\x04R\x04cost\"?\n" +
+	"\x03Hop\x12\x16\n" +
+	"\x06router\x18\x01 \x01(\tR\x06router\x12\x0e\n" +
+	"\x02in\x18\x02 \x01(\tR\x02in\x12\x10\n" +
+	"\x03out\x18\x03 \x01(\tR\x03out\"F\n" +
 	"\x12WatchEventsRequest\x12\x16\n" +
 	"\x06follow\x18\x01 \x01(\bR\x06follow\x12\x18\n" +
 	"\ahistory\x18\x02 \x01(\rR\ahistory\"\xe3\x01\n" +
@@ -7100,7 +8609,20 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"AttrsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"{\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x0e\n" +
+	"\fNoteResponse\"\xb0\x01\n" +
+	"\bKeptFlow\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\x12\x14\n" +
+	"\x05match\x18\x03 \x01(\tR\x05match\x12\x18\n" +
+	"\aactions\x18\x04 \x01(\tR\aactions\x12\x1a\n" +
+	"\bpriority\x18\x05 \x01(\rR\bpriority\x12\x14\n" +
+	"\x05first\x18\x06 \x01(\bR\x05first\x12\x12\n" +
+	"\x04gone\x18\a \x01(\bR\x04gone\"\x12\n" +
+	"\x10KeepFlowResponse\"\x12\n" +
+	"\x10KeptFlowsRequest\"@\n" +
+	"\x11KeptFlowsResponse\x12+\n" +
+	"\x05flows\x18\x01 \x03(\v2\x15.scaffold.v1.KeptFlowR\x05flows\"{\n" +
 	"\rOthersRequest\x12\x0e\n" +
 	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
 	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\x12\x14\n" +
@@ -7490,7 +9012,101 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aundrain\x18\x03 \x01(\bR\aundrain\"9\n" +
 	"\rDrainProgress\x12\x14\n" +
 	"\x05flows\x18\x01 \x01(\rR\x05flows\x12\x12\n" +
-	"\x04shed\x18\x02 \x01(\rR\x04shed2\xf5\a\n" +
+	"\x04shed\x18\x02 \x01(\rR\x04shed\"\x15\n" +
+	"\x13ListSwitchesRequest\"G\n" +
+	"\x14ListSwitchesResponse\x12/\n" +
+	"\bswitches\x18\x01 \x03(\v2\x13.scaffold.v1.SwitchR\bswitches\"&\n" +
+	"\x10GetSwitchRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xe9\x05\n" +
+	"\x06Switch\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bdatapath\x18\x02 \x01(\tR\bdatapath\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\x12\x18\n" +
+	"\aaddress\x18\x05 \x01(\tR\aaddress\x12\"\n" +
+	"\rsince_unix_ms\x18\x06 \x01(\x03R\vsinceUnixMs\x12\x18\n" +
+	"\alocator\x18\a \x01(\tR\alocator\x12\x1d\n" +
+	"\n" +
+	"link_local\x18\b \x01(\tR\tlinkLocal\x12\x10\n" +
+	"\x03mac\x18\t \x01(\tR\x03mac\x12\x1e\n" +
+	"\n" +
+	"generation\x18\n" +
+	" \x01(\x04R\n" +
+	"generation\x12\x14\n" +
+	"\x05flows\x18\v \x01(\rR\x05flows\x12\x16\n" +
+	"\x06groups\x18\f \x01(\rR\x06groups\x12\x16\n" +
+	"\x06meters\x18\r \x01(\rR\x06meters\x12\x1a\n" +
+	"\bconnects\x18\x0e \x01(\x04R\bconnects\x12A\n" +
+	"\n" +
+	"packet_ins\x18\x0f \x03(\v2\".scaffold.v1.Switch.PacketInsEntryR\tpacketIns\x12\x18\n" +
+	"\adropped\x18\x10 \x01(\x04R\adropped\x12\x16\n" +
+	"\x06errors\x18\x11 \x01(\x04R\x06errors\x12\x18\n" +
+	"\abundles\x18\x12 \x01(\x04R\abundles\x12+\n" +
+	"\x11reconcile_seconds\x18\x13 \x01(\x01R\x10reconcileSeconds\x12-\n" +
+	"\x05ports\x18\x14 \x03(\v2\x17.scaffold.v1.SwitchPortR\x05ports\x121\n" +
+	"\x06shares\x18\x15 \x03(\v2\x19.scaffold.v1.ServiceShareR\x06shares\x12\x18\n" +
+	"\atrouble\x18\x16 \x01(\tR\atrouble\x1a<\n" +
+	"\x0ePacketInsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xc6\x02\n" +
+	"\n" +
+	"SwitchPort\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\x12\x10\n" +
+	"\x03mac\x18\x03 \x01(\tR\x03mac\x12\x0e\n" +
+	"\x02up\x18\x04 \x01(\bR\x02up\x12\x1d\n" +
+	"\n" +
+	"rx_packets\x18\x05 \x01(\x04R\trxPackets\x12\x1d\n" +
+	"\n" +
+	"tx_packets\x18\x06 \x01(\x04R\ttxPackets\x12\x19\n" +
+	"\brx_bytes\x18\a \x01(\x04R\arxBytes\x12\x19\n" +
+	"\btx_bytes\x18\b \x01(\x04R\atxBytes\x12\x1d\n" +
+	"\n" +
+	"rx_dropped\x18\t \x01(\x04R\trxDropped\x12\x1d\n" +
+	"\n" +
+	"tx_dropped\x18\n" +
+	" \x01(\x04R\ttxDropped\x12\x1b\n" +
+	"\trx_errors\x18\v \x01(\x04R\brxErrors\x12\x1b\n" +
+	"\ttx_errors\x18\f \x01(\x04R\btxErrors\"\x8c\x01\n" +
+	"\fServiceShare\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x14\n" +
+	"\x05proto\x18\x02 \x01(\tR\x05proto\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\x128\n" +
+	"\tinstances\x18\x04 \x03(\v2\x1a.scaffold.v1.InstanceShareR\tinstances\"k\n" +
+	"\rInstanceShare\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x18\n" +
+	"\alocator\x18\x02 \x01(\tR\alocator\x12\x16\n" +
+	"\x06weight\x18\x03 \x01(\rR\x06weight\x12\x14\n" +
+	"\x05share\x18\x04 \x01(\x01R\x05share\"B\n" +
+	"\x16ListSwitchFlowsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\"H\n" +
+	"\x17ListSwitchFlowsResponse\x12-\n" +
+	"\x05flows\x18\x01 \x03(\v2\x17.scaffold.v1.SwitchFlowR\x05flows\"\x95\x02\n" +
+	"\n" +
+	"SwitchFlow\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\rR\x05table\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\rR\bpriority\x12\x14\n" +
+	"\x05match\x18\x03 \x01(\tR\x05match\x12\x18\n" +
+	"\aactions\x18\x04 \x01(\tR\aactions\x12\x14\n" +
+	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x16\n" +
+	"\x06cookie\x18\x06 \x01(\x04R\x06cookie\x12\x18\n" +
+	"\apackets\x18\a \x01(\x04R\apackets\x12\x14\n" +
+	"\x05bytes\x18\b \x01(\x04R\x05bytes\x12\x15\n" +
+	"\x06age_ms\x18\t \x01(\x03R\x05ageMs\x12\x16\n" +
+	"\x06number\x18\n" +
+	" \x01(\rR\x06number\x12\x18\n" +
+	"\atrouble\x18\v \x01(\tR\atrouble\"\x8c\x01\n" +
+	"\x14AddSwitchFlowRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05match\x18\x02 \x01(\tR\x05match\x12\x18\n" +
+	"\aactions\x18\x03 \x01(\tR\aactions\x12\x1a\n" +
+	"\bpriority\x18\x04 \x01(\rR\bpriority\x12\x14\n" +
+	"\x05first\x18\x05 \x01(\bR\x05first\"E\n" +
+	"\x17RemoveSwitchFlowRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\x1a\n" +
+	"\x18RemoveSwitchFlowResponse2\xb0\b\n" +
 	"\x05Admin\x12?\n" +
 	"\tGetStatus\x12\x1d.scaffold.v1.GetStatusRequest\x1a\x13.scaffold.v1.Status\x12H\n" +
 	"\rCreateService\x12!.scaffold.v1.CreateServiceRequest\x1a\x14.scaffold.v1.Service\x12S\n" +
@@ -7506,12 +9122,16 @@ const file_scaffold_proto_rawDesc = "" +
 	"\tListHosts\x12\x1d.scaffold.v1.ListHostsRequest\x1a\x1e.scaffold.v1.ListHostsResponse\x129\n" +
 	"\aGetHost\x12\x1b.scaffold.v1.GetHostRequest\x1a\x11.scaffold.v1.Host\x12P\n" +
 	"\vListRouters\x12\x1f.scaffold.v1.ListRoutersRequest\x1a .scaffold.v1.ListRoutersResponse\x12D\n" +
-	"\vWatchEvents\x12\x1f.scaffold.v1.WatchEventsRequest\x1a\x12.scaffold.v1.Event0\x012\x90\x02\n" +
+	"\vWatchEvents\x12\x1f.scaffold.v1.WatchEventsRequest\x1a\x12.scaffold.v1.Event0\x01\x129\n" +
+	"\aGetPath\x12\x1b.scaffold.v1.GetPathRequest\x1a\x11.scaffold.v1.Path2\xd5\x03\n" +
 	"\x05Agent\x12;\n" +
 	"\x04Host\x12\x17.scaffold.v1.HostReport\x1a\x16.scaffold.v1.HostOrder(\x010\x01\x12A\n" +
 	"\x06Router\x12\x19.scaffold.v1.RouterReport\x1a\x18.scaffold.v1.RouterOrder(\x010\x01\x12D\n" +
 	"\aResolve\x12\x1b.scaffold.v1.ResolveRequest\x1a\x1c.scaffold.v1.ResolveResponse\x12A\n" +
-	"\x06Others\x12\x1a.scaffold.v1.OthersRequest\x1a\x1b.scaffold.v1.OthersResponse2\xe4\x05\n" +
+	"\x06Others\x12\x1a.scaffold.v1.OthersRequest\x1a\x1b.scaffold.v1.OthersResponse\x125\n" +
+	"\x04Note\x12\x12.scaffold.v1.Event\x1a\x19.scaffold.v1.NoteResponse\x12@\n" +
+	"\bKeepFlow\x12\x15.scaffold.v1.KeptFlow\x1a\x1d.scaffold.v1.KeepFlowResponse\x12J\n" +
+	"\tKeptFlows\x12\x1d.scaffold.v1.KeptFlowsRequest\x1a\x1e.scaffold.v1.KeptFlowsResponse2\xe4\x05\n" +
 	"\x05Local\x12K\n" +
 	"\rGetHostStatus\x12!.scaffold.v1.GetHostStatusRequest\x1a\x17.scaffold.v1.HostStatus\x12J\n" +
 	"\tListFlows\x12\x1d.scaffold.v1.ListFlowsRequest\x1a\x1e.scaffold.v1.ListFlowsResponse\x121\n" +
@@ -7523,7 +9143,13 @@ const file_scaffold_proto_rawDesc = "" +
 	"\bIdentify\x12\x1c.scaffold.v1.IdentifyRequest\x1a\x19.scaffold.v1.FlowIdentity\x12J\n" +
 	"\tFailFlows\x12\x1d.scaffold.v1.FailFlowsRequest\x1a\x1e.scaffold.v1.FailFlowsResponse\x12J\n" +
 	"\n" +
-	"DrainLocal\x12\x1e.scaffold.v1.DrainLocalRequest\x1a\x1a.scaffold.v1.DrainProgress0\x01B-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
+	"DrainLocal\x12\x1e.scaffold.v1.DrainLocalRequest\x1a\x1a.scaffold.v1.DrainProgress0\x012\xac\x03\n" +
+	"\bSwitches\x12S\n" +
+	"\fListSwitches\x12 .scaffold.v1.ListSwitchesRequest\x1a!.scaffold.v1.ListSwitchesResponse\x12?\n" +
+	"\tGetSwitch\x12\x1d.scaffold.v1.GetSwitchRequest\x1a\x13.scaffold.v1.Switch\x12\\\n" +
+	"\x0fListSwitchFlows\x12#.scaffold.v1.ListSwitchFlowsRequest\x1a$.scaffold.v1.ListSwitchFlowsResponse\x12K\n" +
+	"\rAddSwitchFlow\x12!.scaffold.v1.AddSwitchFlowRequest\x1a\x17.scaffold.v1.SwitchFlow\x12_\n" +
+	"\x10RemoveSwitchFlow\x12$.scaffold.v1.RemoveSwitchFlowRequest\x1a%.scaffold.v1.RemoveSwitchFlowResponseB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_scaffold_proto_rawDescOnce sync.Once
@@ -7537,7 +9163,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 102)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 125)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -7563,84 +9189,107 @@ var file_scaffold_proto_goTypes = []any{
 	(*ListHostsResponse)(nil),         // 21: scaffold.v1.ListHostsResponse
 	(*GetHostRequest)(nil),            // 22: scaffold.v1.GetHostRequest
 	(*Host)(nil),                      // 23: scaffold.v1.Host
-	(*ListRoutersRequest)(nil),        // 24: scaffold.v1.ListRoutersRequest
-	(*ListRoutersResponse)(nil),       // 25: scaffold.v1.ListRoutersResponse
-	(*Router)(nil),                    // 26: scaffold.v1.Router
-	(*Link)(nil),                      // 27: scaffold.v1.Link
-	(*WatchEventsRequest)(nil),        // 28: scaffold.v1.WatchEventsRequest
-	(*Event)(nil),                     // 29: scaffold.v1.Event
-	(*OthersRequest)(nil),             // 30: scaffold.v1.OthersRequest
-	(*OthersResponse)(nil),            // 31: scaffold.v1.OthersResponse
-	(*ResolveRequest)(nil),            // 32: scaffold.v1.ResolveRequest
-	(*ResolveResponse)(nil),           // 33: scaffold.v1.ResolveResponse
-	(*HostReport)(nil),                // 34: scaffold.v1.HostReport
-	(*Join)(nil),                      // 35: scaffold.v1.Join
-	(*Attachment)(nil),                // 36: scaffold.v1.Attachment
-	(*Attach)(nil),                    // 37: scaffold.v1.Attach
-	(*Detach)(nil),                    // 38: scaffold.v1.Detach
-	(*Prefer)(nil),                    // 39: scaffold.v1.Prefer
-	(*Registrations)(nil),             // 40: scaffold.v1.Registrations
-	(*Registration)(nil),              // 41: scaffold.v1.Registration
-	(*Load)(nil),                      // 42: scaffold.v1.Load
-	(*TripleLoad)(nil),                // 43: scaffold.v1.TripleLoad
-	(*Leave)(nil),                     // 44: scaffold.v1.Leave
-	(*HostOrder)(nil),                 // 45: scaffold.v1.HostOrder
-	(*Joined)(nil),                    // 46: scaffold.v1.Joined
-	(*Attached)(nil),                  // 47: scaffold.v1.Attached
-	(*DrainOrder)(nil),                // 48: scaffold.v1.DrainOrder
-	(*Refused)(nil),                   // 49: scaffold.v1.Refused
-	(*ServicePolicies)(nil),           // 50: scaffold.v1.ServicePolicies
-	(*ServicePolicy)(nil),             // 51: scaffold.v1.ServicePolicy
-	(*LocatorsGone)(nil),              // 52: scaffold.v1.LocatorsGone
-	(*ServiceRef)(nil),                // 53: scaffold.v1.ServiceRef
-	(*RegistrationRefused)(nil),       // 54: scaffold.v1.RegistrationRefused
-	(*RouterReport)(nil),              // 55: scaffold.v1.RouterReport
-	(*RouterJoin)(nil),                // 56: scaffold.v1.RouterJoin
-	(*Neighbours)(nil),                // 57: scaffold.v1.Neighbours
-	(*Neighbour)(nil),                 // 58: scaffold.v1.Neighbour
-	(*HostStates)(nil),                // 59: scaffold.v1.HostStates
-	(*HostState)(nil),                 // 60: scaffold.v1.HostState
-	(*RouterCounters)(nil),            // 61: scaffold.v1.RouterCounters
-	(*Applied)(nil),                   // 62: scaffold.v1.Applied
-	(*RouterOrder)(nil),               // 63: scaffold.v1.RouterOrder
-	(*RouterJoined)(nil),              // 64: scaffold.v1.RouterJoined
-	(*SnapshotBegin)(nil),             // 65: scaffold.v1.SnapshotBegin
-	(*Commit)(nil),                    // 66: scaffold.v1.Commit
-	(*Rules)(nil),                     // 67: scaffold.v1.Rules
-	(*Route)(nil),                     // 68: scaffold.v1.Route
-	(*ServiceRule)(nil),               // 69: scaffold.v1.ServiceRule
-	(*Resolution)(nil),                // 70: scaffold.v1.Resolution
-	(*Target)(nil),                    // 71: scaffold.v1.Target
-	(*Probe)(nil),                     // 72: scaffold.v1.Probe
-	(*Gone)(nil),                      // 73: scaffold.v1.Gone
-	(*Redirect)(nil),                  // 74: scaffold.v1.Redirect
-	(*GetHostStatusRequest)(nil),      // 75: scaffold.v1.GetHostStatusRequest
-	(*HostStatus)(nil),                // 76: scaffold.v1.HostStatus
-	(*Feature)(nil),                   // 77: scaffold.v1.Feature
-	(*Uplink)(nil),                    // 78: scaffold.v1.Uplink
-	(*ListFlowsRequest)(nil),          // 79: scaffold.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),         // 80: scaffold.v1.ListFlowsResponse
-	(*Flow)(nil),                      // 81: scaffold.v1.Flow
-	(*WhoRequest)(nil),                // 82: scaffold.v1.WhoRequest
-	(*ListRegistrationsRequest)(nil),  // 83: scaffold.v1.ListRegistrationsRequest
-	(*ListRegistrationsResponse)(nil), // 84: scaffold.v1.ListRegistrationsResponse
-	(*LocalRegistration)(nil),         // 85: scaffold.v1.LocalRegistration
-	(*MoveFlowsRequest)(nil),          // 86: scaffold.v1.MoveFlowsRequest
-	(*MoveFlowsResponse)(nil),         // 87: scaffold.v1.MoveFlowsResponse
-	(*BiographyRequest)(nil),          // 88: scaffold.v1.BiographyRequest
-	(*FlowStory)(nil),                 // 89: scaffold.v1.FlowStory
-	(*Chapter)(nil),                   // 90: scaffold.v1.Chapter
-	(*ServeRequest)(nil),              // 91: scaffold.v1.ServeRequest
-	(*ServeNotice)(nil),               // 92: scaffold.v1.ServeNotice
-	(*IdentifyRequest)(nil),           // 93: scaffold.v1.IdentifyRequest
-	(*FlowIdentity)(nil),              // 94: scaffold.v1.FlowIdentity
-	(*FailFlowsRequest)(nil),          // 95: scaffold.v1.FailFlowsRequest
-	(*FailFlowsResponse)(nil),         // 96: scaffold.v1.FailFlowsResponse
-	(*DrainLocalRequest)(nil),         // 97: scaffold.v1.DrainLocalRequest
-	(*DrainProgress)(nil),             // 98: scaffold.v1.DrainProgress
-	nil,                               // 99: scaffold.v1.Event.AttrsEntry
-	nil,                               // 100: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 101: scaffold.v1.HostStatus.CountersEntry
+	(*HostPlace)(nil),                 // 24: scaffold.v1.HostPlace
+	(*ListRoutersRequest)(nil),        // 25: scaffold.v1.ListRoutersRequest
+	(*ListRoutersResponse)(nil),       // 26: scaffold.v1.ListRoutersResponse
+	(*Router)(nil),                    // 27: scaffold.v1.Router
+	(*Link)(nil),                      // 28: scaffold.v1.Link
+	(*GetPathRequest)(nil),            // 29: scaffold.v1.GetPathRequest
+	(*Path)(nil),                      // 30: scaffold.v1.Path
+	(*Hop)(nil),                       // 31: scaffold.v1.Hop
+	(*WatchEventsRequest)(nil),        // 32: scaffold.v1.WatchEventsRequest
+	(*Event)(nil),                     // 33: scaffold.v1.Event
+	(*NoteResponse)(nil),              // 34: scaffold.v1.NoteResponse
+	(*KeptFlow)(nil),                  // 35: scaffold.v1.KeptFlow
+	(*KeepFlowResponse)(nil),          // 36: scaffold.v1.KeepFlowResponse
+	(*KeptFlowsRequest)(nil),          // 37: scaffold.v1.KeptFlowsRequest
+	(*KeptFlowsResponse)(nil),         // 38: scaffold.v1.KeptFlowsResponse
+	(*OthersRequest)(nil),             // 39: scaffold.v1.OthersRequest
+	(*OthersResponse)(nil),            // 40: scaffold.v1.OthersResponse
+	(*ResolveRequest)(nil),            // 41: scaffold.v1.ResolveRequest
+	(*ResolveResponse)(nil),           // 42: scaffold.v1.ResolveResponse
+	(*HostReport)(nil),                // 43: scaffold.v1.HostReport
+	(*Join)(nil),                      // 44: scaffold.v1.Join
+	(*Attachment)(nil),                // 45: scaffold.v1.Attachment
+	(*Attach)(nil),                    // 46: scaffold.v1.Attach
+	(*Detach)(nil),                    // 47: scaffold.v1.Detach
+	(*Prefer)(nil),                    // 48: scaffold.v1.Prefer
+	(*Registrations)(nil),             // 49: scaffold.v1.Registrations
+	(*Registration)(nil),              // 50: scaffold.v1.Registration
+	(*Load)(nil),                      // 51: scaffold.v1.Load
+	(*TripleLoad)(nil),                // 52: scaffold.v1.TripleLoad
+	(*Leave)(nil),                     // 53: scaffold.v1.Leave
+	(*HostOrder)(nil),                 // 54: scaffold.v1.HostOrder
+	(*Joined)(nil),                    // 55: scaffold.v1.Joined
+	(*Attached)(nil),                  // 56: scaffold.v1.Attached
+	(*DrainOrder)(nil),                // 57: scaffold.v1.DrainOrder
+	(*Refused)(nil),                   // 58: scaffold.v1.Refused
+	(*ServicePolicies)(nil),           // 59: scaffold.v1.ServicePolicies
+	(*ServicePolicy)(nil),             // 60: scaffold.v1.ServicePolicy
+	(*LocatorsGone)(nil),              // 61: scaffold.v1.LocatorsGone
+	(*ServiceRef)(nil),                // 62: scaffold.v1.ServiceRef
+	(*RegistrationRefused)(nil),       // 63: scaffold.v1.RegistrationRefused
+	(*RouterReport)(nil),              // 64: scaffold.v1.RouterReport
+	(*RouterJoin)(nil),                // 65: scaffold.v1.RouterJoin
+	(*Neighbours)(nil),                // 66: scaffold.v1.Neighbours
+	(*Neighbour)(nil),                 // 67: scaffold.v1.Neighbour
+	(*HostStates)(nil),                // 68: scaffold.v1.HostStates
+	(*HostState)(nil),                 // 69: scaffold.v1.HostState
+	(*RouterCounters)(nil),            // 70: scaffold.v1.RouterCounters
+	(*Applied)(nil),                   // 71: scaffold.v1.Applied
+	(*RouterOrder)(nil),               // 72: scaffold.v1.RouterOrder
+	(*RouterJoined)(nil),              // 73: scaffold.v1.RouterJoined
+	(*SnapshotBegin)(nil),             // 74: scaffold.v1.SnapshotBegin
+	(*Commit)(nil),                    // 75: scaffold.v1.Commit
+	(*Rules)(nil),                     // 76: scaffold.v1.Rules
+	(*Route)(nil),                     // 77: scaffold.v1.Route
+	(*ServiceRule)(nil),               // 78: scaffold.v1.ServiceRule
+	(*Resolution)(nil),                // 79: scaffold.v1.Resolution
+	(*Target)(nil),                    // 80: scaffold.v1.Target
+	(*Probe)(nil),                     // 81: scaffold.v1.Probe
+	(*Gone)(nil),                      // 82: scaffold.v1.Gone
+	(*Redirect)(nil),                  // 83: scaffold.v1.Redirect
+	(*GetHostStatusRequest)(nil),      // 84: scaffold.v1.GetHostStatusRequest
+	(*HostStatus)(nil),                // 85: scaffold.v1.HostStatus
+	(*Feature)(nil),                   // 86: scaffold.v1.Feature
+	(*Uplink)(nil),                    // 87: scaffold.v1.Uplink
+	(*ListFlowsRequest)(nil),          // 88: scaffold.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),         // 89: scaffold.v1.ListFlowsResponse
+	(*Flow)(nil),                      // 90: scaffold.v1.Flow
+	(*WhoRequest)(nil),                // 91: scaffold.v1.WhoRequest
+	(*ListRegistrationsRequest)(nil),  // 92: scaffold.v1.ListRegistrationsRequest
+	(*ListRegistrationsResponse)(nil), // 93: scaffold.v1.ListRegistrationsResponse
+	(*LocalRegistration)(nil),         // 94: scaffold.v1.LocalRegistration
+	(*MoveFlowsRequest)(nil),          // 95: scaffold.v1.MoveFlowsRequest
+	(*MoveFlowsResponse)(nil),         // 96: scaffold.v1.MoveFlowsResponse
+	(*BiographyRequest)(nil),          // 97: scaffold.v1.BiographyRequest
+	(*FlowStory)(nil),                 // 98: scaffold.v1.FlowStory
+	(*Chapter)(nil),                   // 99: scaffold.v1.Chapter
+	(*ServeRequest)(nil),              // 100: scaffold.v1.ServeRequest
+	(*ServeNotice)(nil),               // 101: scaffold.v1.ServeNotice
+	(*IdentifyRequest)(nil),           // 102: scaffold.v1.IdentifyRequest
+	(*FlowIdentity)(nil),              // 103: scaffold.v1.FlowIdentity
+	(*FailFlowsRequest)(nil),          // 104: scaffold.v1.FailFlowsRequest
+	(*FailFlowsResponse)(nil),         // 105: scaffold.v1.FailFlowsResponse
+	(*DrainLocalRequest)(nil),         // 106: scaffold.v1.DrainLocalRequest
+	(*DrainProgress)(nil),             // 107: scaffold.v1.DrainProgress
+	(*ListSwitchesRequest)(nil),       // 108: scaffold.v1.ListSwitchesRequest
+	(*ListSwitchesResponse)(nil),      // 109: scaffold.v1.ListSwitchesResponse
+	(*GetSwitchRequest)(nil),          // 110: scaffold.v1.GetSwitchRequest
+	(*Switch)(nil),                    // 111: scaffold.v1.Switch
+	(*SwitchPort)(nil),                // 112: scaffold.v1.SwitchPort
+	(*ServiceShare)(nil),              // 113: scaffold.v1.ServiceShare
+	(*InstanceShare)(nil),             // 114: scaffold.v1.InstanceShare
+	(*ListSwitchFlowsRequest)(nil),    // 115: scaffold.v1.ListSwitchFlowsRequest
+	(*ListSwitchFlowsResponse)(nil),   // 116: scaffold.v1.ListSwitchFlowsResponse
+	(*SwitchFlow)(nil),                // 117: scaffold.v1.SwitchFlow
+	(*AddSwitchFlowRequest)(nil),      // 118: scaffold.v1.AddSwitchFlowRequest
+	(*RemoveSwitchFlowRequest)(nil),   // 119: scaffold.v1.RemoveSwitchFlowRequest
+	(*RemoveSwitchFlowResponse)(nil),  // 120: scaffold.v1.RemoveSwitchFlowResponse
+	nil,                               // 121: scaffold.v1.Event.AttrsEntry
+	nil,                               // 122: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 123: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 124: scaffold.v1.Switch.PacketInsEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
 	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
@@ -7649,131 +9298,158 @@ var file_scaffold_proto_depIdxs = []int32{
 	17,  // 3: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
 	14,  // 4: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
 	18,  // 5: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
-	29,  // 6: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
+	33,  // 6: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
 	17,  // 7: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
 	19,  // 8: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
 	23,  // 9: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
 	19,  // 10: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
-	26,  // 11: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
-	27,  // 12: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
-	99,  // 13: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
-	17,  // 14: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
-	35,  // 15: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
-	40,  // 16: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
-	40,  // 17: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
-	42,  // 18: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
-	44,  // 19: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
-	37,  // 20: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
-	38,  // 21: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
-	39,  // 22: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
-	29,  // 23: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
-	36,  // 24: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
-	37,  // 25: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
-	36,  // 26: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
-	41,  // 27: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
-	43,  // 28: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
-	46,  // 29: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
-	49,  // 30: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
-	50,  // 31: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
-	52,  // 32: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
-	54,  // 33: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
-	47,  // 34: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
-	48,  // 35: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
-	2,   // 36: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
-	47,  // 37: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
-	51,  // 38: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
-	17,  // 39: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
-	53,  // 40: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
-	41,  // 41: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
-	56,  // 42: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
-	57,  // 43: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
-	59,  // 44: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
-	61,  // 45: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
-	62,  // 46: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	58,  // 47: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
-	60,  // 48: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	100, // 49: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
-	64,  // 50: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
-	49,  // 51: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
-	65,  // 52: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
-	67,  // 53: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
-	66,  // 54: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
-	2,   // 55: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
-	68,  // 56: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
-	69,  // 57: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
-	70,  // 58: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
-	72,  // 59: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
-	74,  // 60: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
-	73,  // 61: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
-	71,  // 62: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
-	78,  // 63: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	101, // 64: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
-	77,  // 65: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	81,  // 66: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	85,  // 67: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	81,  // 68: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
-	90,  // 69: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
-	0,   // 70: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 71: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,   // 72: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,   // 73: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,   // 74: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,   // 75: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10,  // 76: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11,  // 77: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12,  // 78: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15,  // 79: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20,  // 80: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22,  // 81: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	24,  // 82: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	28,  // 83: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	34,  // 84: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	55,  // 85: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	32,  // 86: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	30,  // 87: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	75,  // 88: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	79,  // 89: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	82,  // 90: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	83,  // 91: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	86,  // 92: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	88,  // 93: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	91,  // 94: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	93,  // 95: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	95,  // 96: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	97,  // 97: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	1,   // 98: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18,  // 99: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,   // 100: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18,  // 101: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18,  // 102: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,   // 103: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18,  // 104: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18,  // 105: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13,  // 106: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16,  // 107: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21,  // 108: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23,  // 109: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	25,  // 110: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	29,  // 111: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	45,  // 112: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	63,  // 113: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	33,  // 114: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	31,  // 115: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	76,  // 116: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	80,  // 117: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	81,  // 118: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	84,  // 119: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	87,  // 120: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	89,  // 121: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	92,  // 122: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	94,  // 123: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	96,  // 124: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	98,  // 125: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	98,  // [98:126] is the sub-list for method output_type
-	70,  // [70:98] is the sub-list for method input_type
-	70,  // [70:70] is the sub-list for extension type_name
-	70,  // [70:70] is the sub-list for extension extendee
-	0,   // [0:70] is the sub-list for field type_name
+	24,  // 11: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
+	27,  // 12: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
+	28,  // 13: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
+	31,  // 14: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
+	121, // 15: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	35,  // 16: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
+	17,  // 17: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
+	44,  // 18: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
+	49,  // 19: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
+	49,  // 20: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
+	51,  // 21: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
+	53,  // 22: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
+	46,  // 23: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
+	47,  // 24: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
+	48,  // 25: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
+	33,  // 26: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
+	45,  // 27: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
+	46,  // 28: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
+	45,  // 29: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
+	50,  // 30: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
+	52,  // 31: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
+	55,  // 32: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
+	58,  // 33: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
+	59,  // 34: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
+	61,  // 35: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
+	63,  // 36: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
+	56,  // 37: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
+	57,  // 38: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
+	2,   // 39: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
+	56,  // 40: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
+	60,  // 41: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
+	17,  // 42: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
+	62,  // 43: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
+	50,  // 44: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
+	65,  // 45: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
+	66,  // 46: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
+	68,  // 47: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
+	70,  // 48: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
+	71,  // 49: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
+	67,  // 50: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
+	69,  // 51: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
+	122, // 52: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	73,  // 53: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
+	58,  // 54: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
+	74,  // 55: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
+	76,  // 56: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
+	75,  // 57: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
+	2,   // 58: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
+	77,  // 59: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
+	78,  // 60: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
+	79,  // 61: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
+	81,  // 62: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
+	83,  // 63: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
+	82,  // 64: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
+	80,  // 65: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
+	87,  // 66: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
+	123, // 67: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	86,  // 68: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
+	90,  // 69: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
+	94,  // 70: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	90,  // 71: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
+	99,  // 72: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
+	111, // 73: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
+	124, // 74: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	112, // 75: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
+	113, // 76: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
+	114, // 77: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
+	117, // 78: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
+	0,   // 79: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 80: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,   // 81: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,   // 82: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,   // 83: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,   // 84: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10,  // 85: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11,  // 86: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12,  // 87: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15,  // 88: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20,  // 89: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22,  // 90: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	25,  // 91: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	32,  // 92: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	29,  // 93: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	43,  // 94: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	64,  // 95: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	41,  // 96: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	39,  // 97: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	33,  // 98: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	35,  // 99: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	37,  // 100: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	84,  // 101: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	88,  // 102: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	91,  // 103: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	92,  // 104: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	95,  // 105: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	97,  // 106: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	100, // 107: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	102, // 108: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	104, // 109: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	106, // 110: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	108, // 111: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	110, // 112: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	115, // 113: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	118, // 114: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	119, // 115: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	1,   // 116: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18,  // 117: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,   // 118: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18,  // 119: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18,  // 120: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,   // 121: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18,  // 122: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18,  // 123: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13,  // 124: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16,  // 125: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21,  // 126: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23,  // 127: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	26,  // 128: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	33,  // 129: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	30,  // 130: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	54,  // 131: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	72,  // 132: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	42,  // 133: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	40,  // 134: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	34,  // 135: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	36,  // 136: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	38,  // 137: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	85,  // 138: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	89,  // 139: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	90,  // 140: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	93,  // 141: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	96,  // 142: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	98,  // 143: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	101, // 144: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	103, // 145: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	105, // 146: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	107, // 147: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	109, // 148: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	111, // 149: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	116, // 150: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	117, // 151: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	120, // 152: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	116, // [116:153] is the sub-list for method output_type
+	79,  // [79:116] is the sub-list for method input_type
+	79,  // [79:79] is the sub-list for extension type_name
+	79,  // [79:79] is the sub-list for extension extendee
+	0,   // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -7781,7 +9457,7 @@ func file_scaffold_proto_init() {
 	if File_scaffold_proto != nil {
 		return
 	}
-	file_scaffold_proto_msgTypes[34].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[43].OneofWrappers = []any{
 		(*HostReport_Join)(nil),
 		(*HostReport_Snapshot)(nil),
 		(*HostReport_Delta)(nil),
@@ -7792,7 +9468,7 @@ func file_scaffold_proto_init() {
 		(*HostReport_Prefer)(nil),
 		(*HostReport_Event)(nil),
 	}
-	file_scaffold_proto_msgTypes[45].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[54].OneofWrappers = []any{
 		(*HostOrder_Joined)(nil),
 		(*HostOrder_Refused)(nil),
 		(*HostOrder_Services)(nil),
@@ -7801,14 +9477,14 @@ func file_scaffold_proto_init() {
 		(*HostOrder_Attached)(nil),
 		(*HostOrder_Drain)(nil),
 	}
-	file_scaffold_proto_msgTypes[55].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[64].OneofWrappers = []any{
 		(*RouterReport_Join)(nil),
 		(*RouterReport_Neighbours)(nil),
 		(*RouterReport_Hosts)(nil),
 		(*RouterReport_Counters)(nil),
 		(*RouterReport_Applied)(nil),
 	}
-	file_scaffold_proto_msgTypes[63].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[72].OneofWrappers = []any{
 		(*RouterOrder_Joined)(nil),
 		(*RouterOrder_Refused)(nil),
 		(*RouterOrder_Begin)(nil),
@@ -7821,9 +9497,9 @@ func file_scaffold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   102,
+			NumMessages:   125,
 			NumExtensions: 0,
-			NumServices:   3,
+			NumServices:   4,
 		},
 		GoTypes:           file_scaffold_proto_goTypes,
 		DependencyIndexes: file_scaffold_proto_depIdxs,

@@ -12,10 +12,11 @@ const lastResort = 1 << 32
 
 // An edge is the best link from one router to a neighbour.
 type edge struct {
-	to   string
-	cost uint64
-	via  netip.Addr
-	port string
+	to       string
+	cost     uint64
+	via      netip.Addr
+	port     string
+	peerPort string // "" where nobody said
 }
 
 // graph holds the usable edges out of and into each router.
@@ -46,7 +47,7 @@ func (p *Plan) edges(r *router) map[string]edge {
 		if state == LinkDown {
 			continue
 		}
-		e := edge{to: l.Peer, cost: cost(l.Cost, state), via: l.Via, port: l.Port}
+		e := edge{to: l.Peer, cost: cost(l.Cost, state), via: l.Via, port: l.Port, peerPort: l.PeerPort}
 		if b, ok := best[l.Peer]; !ok || e.cost < b.cost || e.cost == b.cost && e.port < b.port {
 			best[l.Peer] = e
 		}

@@ -30,6 +30,8 @@ const (
 	AgentName = "scaffold.v1.Agent"
 	// LocalName is the fully-qualified name of the Local service.
 	LocalName = "scaffold.v1.Local"
+	// SwitchesName is the fully-qualified name of the Switches service.
+	SwitchesName = "scaffold.v1.Switches"
 )
 
 // These constants are the fully-qualified names of the RPCs defined in this package. They're
@@ -68,6 +70,8 @@ const (
 	AdminListRoutersProcedure = "/scaffold.v1.Admin/ListRouters"
 	// AdminWatchEventsProcedure is the fully-qualified name of the Admin's WatchEvents RPC.
 	AdminWatchEventsProcedure = "/scaffold.v1.Admin/WatchEvents"
+	// AdminGetPathProcedure is the fully-qualified name of the Admin's GetPath RPC.
+	AdminGetPathProcedure = "/scaffold.v1.Admin/GetPath"
 	// AgentHostProcedure is the fully-qualified name of the Agent's Host RPC.
 	AgentHostProcedure = "/scaffold.v1.Agent/Host"
 	// AgentRouterProcedure is the fully-qualified name of the Agent's Router RPC.
@@ -76,6 +80,12 @@ const (
 	AgentResolveProcedure = "/scaffold.v1.Agent/Resolve"
 	// AgentOthersProcedure is the fully-qualified name of the Agent's Others RPC.
 	AgentOthersProcedure = "/scaffold.v1.Agent/Others"
+	// AgentNoteProcedure is the fully-qualified name of the Agent's Note RPC.
+	AgentNoteProcedure = "/scaffold.v1.Agent/Note"
+	// AgentKeepFlowProcedure is the fully-qualified name of the Agent's KeepFlow RPC.
+	AgentKeepFlowProcedure = "/scaffold.v1.Agent/KeepFlow"
+	// AgentKeptFlowsProcedure is the fully-qualified name of the Agent's KeptFlows RPC.
+	AgentKeptFlowsProcedure = "/scaffold.v1.Agent/KeptFlows"
 	// LocalGetHostStatusProcedure is the fully-qualified name of the Local's GetHostStatus RPC.
 	LocalGetHostStatusProcedure = "/scaffold.v1.Local/GetHostStatus"
 	// LocalListFlowsProcedure is the fully-qualified name of the Local's ListFlows RPC.
@@ -96,6 +106,18 @@ const (
 	LocalFailFlowsProcedure = "/scaffold.v1.Local/FailFlows"
 	// LocalDrainLocalProcedure is the fully-qualified name of the Local's DrainLocal RPC.
 	LocalDrainLocalProcedure = "/scaffold.v1.Local/DrainLocal"
+	// SwitchesListSwitchesProcedure is the fully-qualified name of the Switches's ListSwitches RPC.
+	SwitchesListSwitchesProcedure = "/scaffold.v1.Switches/ListSwitches"
+	// SwitchesGetSwitchProcedure is the fully-qualified name of the Switches's GetSwitch RPC.
+	SwitchesGetSwitchProcedure = "/scaffold.v1.Switches/GetSwitch"
+	// SwitchesListSwitchFlowsProcedure is the fully-qualified name of the Switches's ListSwitchFlows
+	// RPC.
+	SwitchesListSwitchFlowsProcedure = "/scaffold.v1.Switches/ListSwitchFlows"
+	// SwitchesAddSwitchFlowProcedure is the fully-qualified name of the Switches's AddSwitchFlow RPC.
+	SwitchesAddSwitchFlowProcedure = "/scaffold.v1.Switches/AddSwitchFlow"
+	// SwitchesRemoveSwitchFlowProcedure is the fully-qualified name of the Switches's RemoveSwitchFlow
+	// RPC.
+	SwitchesRemoveSwitchFlowProcedure = "/scaffold.v1.Switches/RemoveSwitchFlow"
 )
 
 // AdminClient is a client for the scaffold.v1.Admin service.
@@ -117,6 +139,8 @@ type AdminClient interface {
 	GetHost(context.Context, *connect.Request[v1.GetHostRequest]) (*connect.Response[v1.Host], error)
 	ListRouters(context.Context, *connect.Request[v1.ListRoutersRequest]) (*connect.Response[v1.ListRoutersResponse], error)
 	WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest]) (*connect.ServerStreamForClient[v1.Event], error)
+	// GetPath tells the way that packets take from one host or router to another.
+	GetPath(context.Context, *connect.Request[v1.GetPathRequest]) (*connect.Response[v1.Path], error)
 }
 
 // NewAdminClient constructs a client for the scaffold.v1.Admin service. By default, it uses the
@@ -214,6 +238,12 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(adminMethods.ByName("WatchEvents")),
 			connect.WithClientOptions(opts...),
 		),
+		getPath: connect.NewClient[v1.GetPathRequest, v1.Path](
+			httpClient,
+			baseURL+AdminGetPathProcedure,
+			connect.WithSchema(adminMethods.ByName("GetPath")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -233,6 +263,7 @@ type adminClient struct {
 	getHost       *connect.Client[v1.GetHostRequest, v1.Host]
 	listRouters   *connect.Client[v1.ListRoutersRequest, v1.ListRoutersResponse]
 	watchEvents   *connect.Client[v1.WatchEventsRequest, v1.Event]
+	getPath       *connect.Client[v1.GetPathRequest, v1.Path]
 }
 
 // GetStatus calls scaffold.v1.Admin.GetStatus.
@@ -305,6 +336,11 @@ func (c *adminClient) WatchEvents(ctx context.Context, req *connect.Request[v1.W
 	return c.watchEvents.CallServerStream(ctx, req)
 }
 
+// GetPath calls scaffold.v1.Admin.GetPath.
+func (c *adminClient) GetPath(ctx context.Context, req *connect.Request[v1.GetPathRequest]) (*connect.Response[v1.Path], error) {
+	return c.getPath.CallUnary(ctx, req)
+}
+
 // AdminHandler is an implementation of the scaffold.v1.Admin service.
 type AdminHandler interface {
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.Status], error)
@@ -324,6 +360,8 @@ type AdminHandler interface {
 	GetHost(context.Context, *connect.Request[v1.GetHostRequest]) (*connect.Response[v1.Host], error)
 	ListRouters(context.Context, *connect.Request[v1.ListRoutersRequest]) (*connect.Response[v1.ListRoutersResponse], error)
 	WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest], *connect.ServerStream[v1.Event]) error
+	// GetPath tells the way that packets take from one host or router to another.
+	GetPath(context.Context, *connect.Request[v1.GetPathRequest]) (*connect.Response[v1.Path], error)
 }
 
 // NewAdminHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -417,6 +455,12 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(adminMethods.ByName("WatchEvents")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminGetPathHandler := connect.NewUnaryHandler(
+		AdminGetPathProcedure,
+		svc.GetPath,
+		connect.WithSchema(adminMethods.ByName("GetPath")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Admin/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AdminGetStatusProcedure:
@@ -447,6 +491,8 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 			adminListRoutersHandler.ServeHTTP(w, r)
 		case AdminWatchEventsProcedure:
 			adminWatchEventsHandler.ServeHTTP(w, r)
+		case AdminGetPathProcedure:
+			adminGetPathHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -512,6 +558,10 @@ func (UnimplementedAdminHandler) WatchEvents(context.Context, *connect.Request[v
 	return connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.WatchEvents is not implemented"))
 }
 
+func (UnimplementedAdminHandler) GetPath(context.Context, *connect.Request[v1.GetPathRequest]) (*connect.Response[v1.Path], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.GetPath is not implemented"))
+}
+
 // AgentClient is a client for the scaffold.v1.Agent service.
 type AgentClient interface {
 	Host(context.Context) *connect.BidiStreamForClient[v1.HostReport, v1.HostOrder]
@@ -520,6 +570,11 @@ type AgentClient interface {
 	Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error)
 	// Others tells a client's host whether its flow has anybody else to turn to.
 	Others(context.Context, *connect.Request[v1.OthersRequest]) (*connect.Response[v1.OthersResponse], error)
+	// Note puts what happened to a switch or a module ("switch.*", "module.*") into the network's history.
+	Note(context.Context, *connect.Request[v1.Event]) (*connect.Response[v1.NoteResponse], error)
+	// KeepFlow saves an operator's flow, or with gone forgets it; KeptFlows are all that are saved.
+	KeepFlow(context.Context, *connect.Request[v1.KeptFlow]) (*connect.Response[v1.KeepFlowResponse], error)
+	KeptFlows(context.Context, *connect.Request[v1.KeptFlowsRequest]) (*connect.Response[v1.KeptFlowsResponse], error)
 }
 
 // NewAgentClient constructs a client for the scaffold.v1.Agent service. By default, it uses the
@@ -557,15 +612,36 @@ func NewAgentClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(agentMethods.ByName("Others")),
 			connect.WithClientOptions(opts...),
 		),
+		note: connect.NewClient[v1.Event, v1.NoteResponse](
+			httpClient,
+			baseURL+AgentNoteProcedure,
+			connect.WithSchema(agentMethods.ByName("Note")),
+			connect.WithClientOptions(opts...),
+		),
+		keepFlow: connect.NewClient[v1.KeptFlow, v1.KeepFlowResponse](
+			httpClient,
+			baseURL+AgentKeepFlowProcedure,
+			connect.WithSchema(agentMethods.ByName("KeepFlow")),
+			connect.WithClientOptions(opts...),
+		),
+		keptFlows: connect.NewClient[v1.KeptFlowsRequest, v1.KeptFlowsResponse](
+			httpClient,
+			baseURL+AgentKeptFlowsProcedure,
+			connect.WithSchema(agentMethods.ByName("KeptFlows")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // agentClient implements AgentClient.
 type agentClient struct {
-	host    *connect.Client[v1.HostReport, v1.HostOrder]
-	router  *connect.Client[v1.RouterReport, v1.RouterOrder]
-	resolve *connect.Client[v1.ResolveRequest, v1.ResolveResponse]
-	others  *connect.Client[v1.OthersRequest, v1.OthersResponse]
+	host      *connect.Client[v1.HostReport, v1.HostOrder]
+	router    *connect.Client[v1.RouterReport, v1.RouterOrder]
+	resolve   *connect.Client[v1.ResolveRequest, v1.ResolveResponse]
+	others    *connect.Client[v1.OthersRequest, v1.OthersResponse]
+	note      *connect.Client[v1.Event, v1.NoteResponse]
+	keepFlow  *connect.Client[v1.KeptFlow, v1.KeepFlowResponse]
+	keptFlows *connect.Client[v1.KeptFlowsRequest, v1.KeptFlowsResponse]
 }
 
 // Host calls scaffold.v1.Agent.Host.
@@ -588,6 +664,21 @@ func (c *agentClient) Others(ctx context.Context, req *connect.Request[v1.Others
 	return c.others.CallUnary(ctx, req)
 }
 
+// Note calls scaffold.v1.Agent.Note.
+func (c *agentClient) Note(ctx context.Context, req *connect.Request[v1.Event]) (*connect.Response[v1.NoteResponse], error) {
+	return c.note.CallUnary(ctx, req)
+}
+
+// KeepFlow calls scaffold.v1.Agent.KeepFlow.
+func (c *agentClient) KeepFlow(ctx context.Context, req *connect.Request[v1.KeptFlow]) (*connect.Response[v1.KeepFlowResponse], error) {
+	return c.keepFlow.CallUnary(ctx, req)
+}
+
+// KeptFlows calls scaffold.v1.Agent.KeptFlows.
+func (c *agentClient) KeptFlows(ctx context.Context, req *connect.Request[v1.KeptFlowsRequest]) (*connect.Response[v1.KeptFlowsResponse], error) {
+	return c.keptFlows.CallUnary(ctx, req)
+}
+
 // AgentHandler is an implementation of the scaffold.v1.Agent service.
 type AgentHandler interface {
 	Host(context.Context, *connect.BidiStream[v1.HostReport, v1.HostOrder]) error
@@ -596,6 +687,11 @@ type AgentHandler interface {
 	Resolve(context.Context, *connect.Request[v1.ResolveRequest]) (*connect.Response[v1.ResolveResponse], error)
 	// Others tells a client's host whether its flow has anybody else to turn to.
 	Others(context.Context, *connect.Request[v1.OthersRequest]) (*connect.Response[v1.OthersResponse], error)
+	// Note puts what happened to a switch or a module ("switch.*", "module.*") into the network's history.
+	Note(context.Context, *connect.Request[v1.Event]) (*connect.Response[v1.NoteResponse], error)
+	// KeepFlow saves an operator's flow, or with gone forgets it; KeptFlows are all that are saved.
+	KeepFlow(context.Context, *connect.Request[v1.KeptFlow]) (*connect.Response[v1.KeepFlowResponse], error)
+	KeptFlows(context.Context, *connect.Request[v1.KeptFlowsRequest]) (*connect.Response[v1.KeptFlowsResponse], error)
 }
 
 // NewAgentHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -629,6 +725,24 @@ func NewAgentHandler(svc AgentHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(agentMethods.ByName("Others")),
 		connect.WithHandlerOptions(opts...),
 	)
+	agentNoteHandler := connect.NewUnaryHandler(
+		AgentNoteProcedure,
+		svc.Note,
+		connect.WithSchema(agentMethods.ByName("Note")),
+		connect.WithHandlerOptions(opts...),
+	)
+	agentKeepFlowHandler := connect.NewUnaryHandler(
+		AgentKeepFlowProcedure,
+		svc.KeepFlow,
+		connect.WithSchema(agentMethods.ByName("KeepFlow")),
+		connect.WithHandlerOptions(opts...),
+	)
+	agentKeptFlowsHandler := connect.NewUnaryHandler(
+		AgentKeptFlowsProcedure,
+		svc.KeptFlows,
+		connect.WithSchema(agentMethods.ByName("KeptFlows")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Agent/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AgentHostProcedure:
@@ -639,6 +753,12 @@ func NewAgentHandler(svc AgentHandler, opts ...connect.HandlerOption) (string, h
 			agentResolveHandler.ServeHTTP(w, r)
 		case AgentOthersProcedure:
 			agentOthersHandler.ServeHTTP(w, r)
+		case AgentNoteProcedure:
+			agentNoteHandler.ServeHTTP(w, r)
+		case AgentKeepFlowProcedure:
+			agentKeepFlowHandler.ServeHTTP(w, r)
+		case AgentKeptFlowsProcedure:
+			agentKeptFlowsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -662,6 +782,18 @@ func (UnimplementedAgentHandler) Resolve(context.Context, *connect.Request[v1.Re
 
 func (UnimplementedAgentHandler) Others(context.Context, *connect.Request[v1.OthersRequest]) (*connect.Response[v1.OthersResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Agent.Others is not implemented"))
+}
+
+func (UnimplementedAgentHandler) Note(context.Context, *connect.Request[v1.Event]) (*connect.Response[v1.NoteResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Agent.Note is not implemented"))
+}
+
+func (UnimplementedAgentHandler) KeepFlow(context.Context, *connect.Request[v1.KeptFlow]) (*connect.Response[v1.KeepFlowResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Agent.KeepFlow is not implemented"))
+}
+
+func (UnimplementedAgentHandler) KeptFlows(context.Context, *connect.Request[v1.KeptFlowsRequest]) (*connect.Response[v1.KeptFlowsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Agent.KeptFlows is not implemented"))
 }
 
 // LocalClient is a client for the scaffold.v1.Local service.
@@ -980,4 +1112,184 @@ func (UnimplementedLocalHandler) FailFlows(context.Context, *connect.Request[v1.
 
 func (UnimplementedLocalHandler) DrainLocal(context.Context, *connect.Request[v1.DrainLocalRequest], *connect.ServerStream[v1.DrainProgress]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.DrainLocal is not implemented"))
+}
+
+// SwitchesClient is a client for the scaffold.v1.Switches service.
+type SwitchesClient interface {
+	ListSwitches(context.Context, *connect.Request[v1.ListSwitchesRequest]) (*connect.Response[v1.ListSwitchesResponse], error)
+	// GetSwitch shows one, with the counters of its ports as they are now.
+	GetSwitch(context.Context, *connect.Request[v1.GetSwitchRequest]) (*connect.Response[v1.Switch], error)
+	// ListSwitchFlows asks the switch what is in its tables.
+	ListSwitchFlows(context.Context, *connect.Request[v1.ListSwitchFlowsRequest]) (*connect.Response[v1.ListSwitchFlowsResponse], error)
+	// AddSwitchFlow adds a flow of the operator's, which is kept until it is removed.
+	AddSwitchFlow(context.Context, *connect.Request[v1.AddSwitchFlowRequest]) (*connect.Response[v1.SwitchFlow], error)
+	RemoveSwitchFlow(context.Context, *connect.Request[v1.RemoveSwitchFlowRequest]) (*connect.Response[v1.RemoveSwitchFlowResponse], error)
+}
+
+// NewSwitchesClient constructs a client for the scaffold.v1.Switches service. By default, it uses
+// the Connect protocol with the binary Protobuf Codec, asks for gzipped responses, and sends
+// uncompressed requests. To use the gRPC or gRPC-Web protocols, supply the connect.WithGRPC() or
+// connect.WithGRPCWeb() options.
+//
+// The URL supplied here should be the base URL for the Connect or gRPC server (for example,
+// http://api.acme.com or https://acme.com/grpc).
+func NewSwitchesClient(httpClient connect.HTTPClient, baseURL string, opts ...connect.ClientOption) SwitchesClient {
+	baseURL = strings.TrimRight(baseURL, "/")
+	switchesMethods := v1.File_scaffold_proto.Services().ByName("Switches").Methods()
+	return &switchesClient{
+		listSwitches: connect.NewClient[v1.ListSwitchesRequest, v1.ListSwitchesResponse](
+			httpClient,
+			baseURL+SwitchesListSwitchesProcedure,
+			connect.WithSchema(switchesMethods.ByName("ListSwitches")),
+			connect.WithClientOptions(opts...),
+		),
+		getSwitch: connect.NewClient[v1.GetSwitchRequest, v1.Switch](
+			httpClient,
+			baseURL+SwitchesGetSwitchProcedure,
+			connect.WithSchema(switchesMethods.ByName("GetSwitch")),
+			connect.WithClientOptions(opts...),
+		),
+		listSwitchFlows: connect.NewClient[v1.ListSwitchFlowsRequest, v1.ListSwitchFlowsResponse](
+			httpClient,
+			baseURL+SwitchesListSwitchFlowsProcedure,
+			connect.WithSchema(switchesMethods.ByName("ListSwitchFlows")),
+			connect.WithClientOptions(opts...),
+		),
+		addSwitchFlow: connect.NewClient[v1.AddSwitchFlowRequest, v1.SwitchFlow](
+			httpClient,
+			baseURL+SwitchesAddSwitchFlowProcedure,
+			connect.WithSchema(switchesMethods.ByName("AddSwitchFlow")),
+			connect.WithClientOptions(opts...),
+		),
+		removeSwitchFlow: connect.NewClient[v1.RemoveSwitchFlowRequest, v1.RemoveSwitchFlowResponse](
+			httpClient,
+			baseURL+SwitchesRemoveSwitchFlowProcedure,
+			connect.WithSchema(switchesMethods.ByName("RemoveSwitchFlow")),
+			connect.WithClientOptions(opts...),
+		),
+	}
+}
+
+// switchesClient implements SwitchesClient.
+type switchesClient struct {
+	listSwitches     *connect.Client[v1.ListSwitchesRequest, v1.ListSwitchesResponse]
+	getSwitch        *connect.Client[v1.GetSwitchRequest, v1.Switch]
+	listSwitchFlows  *connect.Client[v1.ListSwitchFlowsRequest, v1.ListSwitchFlowsResponse]
+	addSwitchFlow    *connect.Client[v1.AddSwitchFlowRequest, v1.SwitchFlow]
+	removeSwitchFlow *connect.Client[v1.RemoveSwitchFlowRequest, v1.RemoveSwitchFlowResponse]
+}
+
+// ListSwitches calls scaffold.v1.Switches.ListSwitches.
+func (c *switchesClient) ListSwitches(ctx context.Context, req *connect.Request[v1.ListSwitchesRequest]) (*connect.Response[v1.ListSwitchesResponse], error) {
+	return c.listSwitches.CallUnary(ctx, req)
+}
+
+// GetSwitch calls scaffold.v1.Switches.GetSwitch.
+func (c *switchesClient) GetSwitch(ctx context.Context, req *connect.Request[v1.GetSwitchRequest]) (*connect.Response[v1.Switch], error) {
+	return c.getSwitch.CallUnary(ctx, req)
+}
+
+// ListSwitchFlows calls scaffold.v1.Switches.ListSwitchFlows.
+func (c *switchesClient) ListSwitchFlows(ctx context.Context, req *connect.Request[v1.ListSwitchFlowsRequest]) (*connect.Response[v1.ListSwitchFlowsResponse], error) {
+	return c.listSwitchFlows.CallUnary(ctx, req)
+}
+
+// AddSwitchFlow calls scaffold.v1.Switches.AddSwitchFlow.
+func (c *switchesClient) AddSwitchFlow(ctx context.Context, req *connect.Request[v1.AddSwitchFlowRequest]) (*connect.Response[v1.SwitchFlow], error) {
+	return c.addSwitchFlow.CallUnary(ctx, req)
+}
+
+// RemoveSwitchFlow calls scaffold.v1.Switches.RemoveSwitchFlow.
+func (c *switchesClient) RemoveSwitchFlow(ctx context.Context, req *connect.Request[v1.RemoveSwitchFlowRequest]) (*connect.Response[v1.RemoveSwitchFlowResponse], error) {
+	return c.removeSwitchFlow.CallUnary(ctx, req)
+}
+
+// SwitchesHandler is an implementation of the scaffold.v1.Switches service.
+type SwitchesHandler interface {
+	ListSwitches(context.Context, *connect.Request[v1.ListSwitchesRequest]) (*connect.Response[v1.ListSwitchesResponse], error)
+	// GetSwitch shows one, with the counters of its ports as they are now.
+	GetSwitch(context.Context, *connect.Request[v1.GetSwitchRequest]) (*connect.Response[v1.Switch], error)
+	// ListSwitchFlows asks the switch what is in its tables.
+	ListSwitchFlows(context.Context, *connect.Request[v1.ListSwitchFlowsRequest]) (*connect.Response[v1.ListSwitchFlowsResponse], error)
+	// AddSwitchFlow adds a flow of the operator's, which is kept until it is removed.
+	AddSwitchFlow(context.Context, *connect.Request[v1.AddSwitchFlowRequest]) (*connect.Response[v1.SwitchFlow], error)
+	RemoveSwitchFlow(context.Context, *connect.Request[v1.RemoveSwitchFlowRequest]) (*connect.Response[v1.RemoveSwitchFlowResponse], error)
+}
+
+// NewSwitchesHandler builds an HTTP handler from the service implementation. It returns the path on
+// which to mount the handler and the handler itself.
+//
+// By default, handlers support the Connect, gRPC, and gRPC-Web protocols with the binary Protobuf
+// and JSON codecs. They also support gzip compression.
+func NewSwitchesHandler(svc SwitchesHandler, opts ...connect.HandlerOption) (string, http.Handler) {
+	switchesMethods := v1.File_scaffold_proto.Services().ByName("Switches").Methods()
+	switchesListSwitchesHandler := connect.NewUnaryHandler(
+		SwitchesListSwitchesProcedure,
+		svc.ListSwitches,
+		connect.WithSchema(switchesMethods.ByName("ListSwitches")),
+		connect.WithHandlerOptions(opts...),
+	)
+	switchesGetSwitchHandler := connect.NewUnaryHandler(
+		SwitchesGetSwitchProcedure,
+		svc.GetSwitch,
+		connect.WithSchema(switchesMethods.ByName("GetSwitch")),
+		connect.WithHandlerOptions(opts...),
+	)
+	switchesListSwitchFlowsHandler := connect.NewUnaryHandler(
+		SwitchesListSwitchFlowsProcedure,
+		svc.ListSwitchFlows,
+		connect.WithSchema(switchesMethods.ByName("ListSwitchFlows")),
+		connect.WithHandlerOptions(opts...),
+	)
+	switchesAddSwitchFlowHandler := connect.NewUnaryHandler(
+		SwitchesAddSwitchFlowProcedure,
+		svc.AddSwitchFlow,
+		connect.WithSchema(switchesMethods.ByName("AddSwitchFlow")),
+		connect.WithHandlerOptions(opts...),
+	)
+	switchesRemoveSwitchFlowHandler := connect.NewUnaryHandler(
+		SwitchesRemoveSwitchFlowProcedure,
+		svc.RemoveSwitchFlow,
+		connect.WithSchema(switchesMethods.ByName("RemoveSwitchFlow")),
+		connect.WithHandlerOptions(opts...),
+	)
+	return "/scaffold.v1.Switches/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case SwitchesListSwitchesProcedure:
+			switchesListSwitchesHandler.ServeHTTP(w, r)
+		case SwitchesGetSwitchProcedure:
+			switchesGetSwitchHandler.ServeHTTP(w, r)
+		case SwitchesListSwitchFlowsProcedure:
+			switchesListSwitchFlowsHandler.ServeHTTP(w, r)
+		case SwitchesAddSwitchFlowProcedure:
+			switchesAddSwitchFlowHandler.ServeHTTP(w, r)
+		case SwitchesRemoveSwitchFlowProcedure:
+			switchesRemoveSwitchFlowHandler.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// UnimplementedSwitchesHandler returns CodeUnimplemented from all methods.
+type UnimplementedSwitchesHandler struct{}
+
+func (UnimplementedSwitchesHandler) ListSwitches(context.Context, *connect.Request[v1.ListSwitchesRequest]) (*connect.Response[v1.ListSwitchesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Switches.ListSwitches is not implemented"))
+}
+
+func (UnimplementedSwitchesHandler) GetSwitch(context.Context, *connect.Request[v1.GetSwitchRequest]) (*connect.Response[v1.Switch], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Switches.GetSwitch is not implemented"))
+}
+
+func (UnimplementedSwitchesHandler) ListSwitchFlows(context.Context, *connect.Request[v1.ListSwitchFlowsRequest]) (*connect.Response[v1.ListSwitchFlowsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Switches.ListSwitchFlows is not implemented"))
+}
+
+func (UnimplementedSwitchesHandler) AddSwitchFlow(context.Context, *connect.Request[v1.AddSwitchFlowRequest]) (*connect.Response[v1.SwitchFlow], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Switches.AddSwitchFlow is not implemented"))
+}
+
+func (UnimplementedSwitchesHandler) RemoveSwitchFlow(context.Context, *connect.Request[v1.RemoveSwitchFlowRequest]) (*connect.Response[v1.RemoveSwitchFlowResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Switches.RemoveSwitchFlow is not implemented"))
 }
