@@ -9,7 +9,7 @@ const (
 	ownJoin
 	ownLinks
 	ownWatch
-	ownOperator // flows that an operator added
-	ownPunts    // what punts packets to modules
-	ownOthers owner = 16
+	ownOperator       // flows that an operator added
+	ownPunts          // what punts packets to modules
+	ownOthers   owner = 16
 )

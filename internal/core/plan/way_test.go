@@ -17,7 +17,9 @@ func square() *Plan {
 	for i, name := range []string{"r1", "r2", "r3", "r4", "r5"} {
 		p.SetRouter(Router{Name: name, Locator: space.Locator(uint16(i+1) << 8)})
 	}
-	link := func(a, b string, cost uint32) Link { return Link{Port: "to-" + b, Peer: b, PeerPort: "to-" + a, Cost: cost} }
+	link := func(a, b string, cost uint32) Link {
+		return Link{Port: "to-" + b, Peer: b, PeerPort: "to-" + a, Cost: cost}
+	}
 	p.SetLinks("r1", []Link{link("r1", "r2", 1), link("r1", "r3", 2)})
 	p.SetLinks("r2", []Link{link("r2", "r1", 1), link("r2", "r4", 1)})
 	p.SetLinks("r3", []Link{link("r3", "r1", 2), link("r3", "r4", 1)})
