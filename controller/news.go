@@ -15,6 +15,7 @@ type Switch struct {
 	MAC        [6]byte    // as a router: what it sends comes from here
 	LinkLocal  netip.Addr // as a router, on each of its ports
 	Locator    netip.Addr // as a router; invalid until the controller gave one
+	Service    bool       // as a router: it resolves first packets
 	Ports      []Port     // by number
 	Generation uint64     // of the rules that it holds
 }
