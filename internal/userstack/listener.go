@@ -3,6 +3,7 @@ package userstack
 import (
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -24,20 +25,14 @@ type Listener struct {
 	done  chan struct{}
 	once  sync.Once
 
-	mu   sync.Mutex // taken after the stack's, never the other way round
-	at   map[string]*accepting
-	turn []string // ports, in the order in which they are asked next
-}
-
-// accepting is the listening socket of one port, and what came of it.
-type accepting struct {
-	ep    tcpip.Endpoint
-	conns map[*Conn]bool
+	mu   sync.Mutex                // taken after the stack's, never the other way round
+	at   map[string]tcpip.Endpoint // the listening socket of each port
+	turn []string                  // ports, in the order in which they are asked next
 }
 
 // ListenTCP takes connections to the link-local address on a TCP port.
 func (s *Stack) ListenTCP(port uint16) (*Listener, error) {
-	l := &Listener{stack: s, tcp: port, kick: make(chan struct{}, 1), done: make(chan struct{}), at: map[string]*accepting{}}
+	l := &Listener{stack: s, tcp: port, kick: make(chan struct{}, 1), done: make(chan struct{}), at: map[string]tcpip.Endpoint{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -68,7 +63,7 @@ func (l *Listener) open(name string, p *port) error {
 	queue.EventRegister(&entry)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.at[name] = &accepting{ep: ep, conns: map[*Conn]bool{}}
+	l.at[name] = ep
 	l.turn = append(l.turn, name)
 	return nil
 }
@@ -110,62 +105,40 @@ func (l *Listener) next() *Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, name := range l.turn {
-		at := l.at[name]
-		ep, queue, err := at.ep.Accept(nil)
+		ep, queue, err := l.at[name].Accept(nil)
 		if err != nil {
 			continue
 		}
-		l.turn = append(append(l.turn[:i:i], l.turn[i+1:]...), name)
+		l.turn = append(slices.Delete(l.turn, i, i+1), name)
 		l.wake() // for the next, which may wait already
-		c := &Conn{TCPConn: gonet.NewTCPConn(queue, ep), port: name, ep: ep, from: l}
-		at.conns[c] = true
-		keepAlive(ep)
-		return c
+		return newConn(name, gonet.NewTCPConn(queue, ep), ep)
 	}
 	return nil
 }
 
-func keepAlive(ep tcpip.Endpoint) {
-	idle, every := tcpip.KeepaliveIdleOption(keepAfter), tcpip.KeepaliveIntervalOption(keepEvery)
-	ep.SetSockOpt(&idle)
-	ep.SetSockOpt(&every)
-	ep.SetSockOptInt(tcpip.KeepaliveCountOption, keepTries)
-	ep.SocketOptions().SetKeepAlive(true)
-}
-
-// shut ends what is at a port.
+// shut stops accepting at a port.
 func (l *Listener) shut(name string) {
 	l.mu.Lock()
-	at := l.at[name]
+	defer l.mu.Unlock()
+	if ep := l.at[name]; ep != nil {
+		ep.Close()
+	}
 	delete(l.at, name)
-	for i, n := range l.turn {
-		if n == name {
-			l.turn = append(l.turn[:i:i], l.turn[i+1:]...)
-			break
-		}
-	}
-	l.mu.Unlock()
-	if at == nil {
-		return
-	}
-	at.ep.Close()
-	for c := range at.conns {
-		c.ep.Abort()
-	}
+	l.turn = slices.DeleteFunc(l.turn, func(n string) bool { return n == name })
 }
 
-// end stops accepting, and ends what was accepted. The stack's lock is held, or nobody knows the listener yet.
+// end stops accepting. The stack's lock is held, or nobody knows the listener yet.
 func (l *Listener) end() {
 	l.once.Do(func() { close(l.done) })
 	l.mu.Lock()
-	names := append([]string(nil), l.turn...)
+	names := slices.Clone(l.turn)
 	l.mu.Unlock()
 	for _, name := range names {
 		l.shut(name)
 	}
 }
 
-// Close implements net.Listener. Connections that it accepted are reset.
+// Close implements net.Listener.
 func (l *Listener) Close() error {
 	l.stack.mu.Lock()
 	defer l.stack.mu.Unlock()
@@ -177,35 +150,4 @@ func (l *Listener) Close() error {
 // Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr {
 	return &net.TCPAddr{IP: l.stack.cfg.LinkLocal.AsSlice(), Port: int(l.tcp)}
-}
-
-// A Conn is a TCP connection of a host on a port.
-type Conn struct {
-	*gonet.TCPConn
-	port string
-	ep   tcpip.Endpoint
-	from *Listener
-}
-
-// Port is the port that it came by.
-func (c *Conn) Port() string { return c.port }
-
-// Close ends the connection, after what was written.
-func (c *Conn) Close() error {
-	c.forget()
-	return c.TCPConn.Close()
-}
-
-// Abort resets the connection.
-func (c *Conn) Abort() {
-	c.ep.SocketOptions().SetLinger(tcpip.LingerOption{Enabled: true})
-	c.Close()
-}
-
-func (c *Conn) forget() {
-	c.from.mu.Lock()
-	defer c.from.mu.Unlock()
-	if at := c.from.at[c.port]; at != nil {
-		delete(at.conns, c)
-	}
 }
