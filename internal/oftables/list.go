@@ -1,0 +1,182 @@
+package oftables
+
+import (
+	"encoding/binary"
+
+	"scaffold.dev/scaffold/internal/core/plan"
+	"scaffold.dev/scaffold/internal/ofp"
+	"scaffold.dev/scaffold/sid"
+)
+
+// A list is several targets, of which a flow meets one. All resolutions with the same targets share it, so that ten
+// thousand services on the same hosts need one group.
+//
+// An Open vSwitch has a select group for it, with the selection dp_hash: a table of slots, a power of two up to 256
+// that is at least the weights' sum divided by the least of them. We make weights whose sum is the wanted number of
+// slots, and split a bucket in two of which one has 1, so that each bucket gets exactly its weight in slots. (By
+// the method "hash" the weights 1:2:3 come out as 5:32:63, without a method UDP is not divided at all, and where the
+// sum is more than 256 times the least weight the switch falls back to that silently.)
+//
+// What a group cannot hold closely (twenty targets of the same weight, one of 1:1000), what has no ports, and all
+// lists of switches without extensions are entries of the table choose: some low bits of the source each. The
+// sources of first packets are socketIDs, 63 random bits.
+type list struct {
+	targets []plan.Target
+	weights []uint32
+	division
+	refs  int
+	group ofp.GroupID // 0: in the table choose
+	mark  uint32      // in the table choose
+}
+
+// A listKey tells lists apart.
+type listKey struct {
+	targets  string     // locators and weights
+	suffix   sid.Suffix // where a switch writes whole addresses alone, each service has its own; else 0
+	bySource bool
+}
+
+func keyOfTargets(targets []plan.Target) string {
+	b := make([]byte, 0, 12*len(targets))
+	common := uint32(0)
+	for _, t := range targets {
+		common = gcd(t.Weight, common)
+	}
+	for _, t := range targets {
+		b = binary.BigEndian.AppendUint64(b, uint64(t.Locator))
+		b = binary.BigEndian.AppendUint32(b, t.Weight/common)
+	}
+	return string(b)
+}
+
+func gcd(a, b uint32) uint32 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// hash depends on the key alone, also after a restart (FNV-1a).
+func (k listKey) hash() uint64 {
+	h := uint64(14695981039346656037)
+	mix := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
+	for i := range len(k.targets) {
+		mix(k.targets[i])
+	}
+	for i := range 8 {
+		mix(byte(k.suffix >> (8 * i)))
+	}
+	return h
+}
+
+// listOf takes the list of several targets, and makes it where nobody has it yet. release gives it back.
+func (t *Tables) listOf(targets []plan.Target, suffix sid.Suffix, bySource bool) listKey {
+	key := listKey{targets: keyOfTargets(targets), bySource: bySource || !t.o.Extensions || !t.masks()}
+	if !t.masks() {
+		key.suffix = suffix
+	}
+	l := t.lists[key]
+	if l == nil {
+		l = t.newList(key, targets)
+		t.lists[key] = l
+	}
+	l.refs++
+	return key
+}
+
+func (t *Tables) newList(key listKey, targets []plan.Target) *list {
+	l := &list{targets: targets}
+	for _, x := range targets {
+		l.weights = append(l.weights, x.Weight)
+	}
+	if !key.bySource {
+		d, ok := divide(l.weights, leastSlots, groupSlots)
+		id, free := numbered(key.hash(), 0, func(id uint32) bool { return t.groups.taken(ofp.GroupID(id)) })
+		if ok && free {
+			l.division, l.group = d, ofp.GroupID(id)
+			t.groups.set(l.group, t.groupOf(l))
+			return l
+		}
+	}
+	l.division, _ = divide(l.weights, 2, mostSlots)
+	l.mark = uint32(key.hash() >> 16)
+	for _, taken := t.listIDs[l.mark]; taken || l.mark < firstList; _, taken = t.listIDs[l.mark] {
+		l.mark++
+	}
+	t.listIDs[l.mark] = key
+	t.eachChoice(l, key.suffix, t.flows.set)
+	return l
+}
+
+// release gives a list back.
+func (t *Tables) release(key listKey) {
+	l := t.lists[key]
+	if l == nil {
+		return
+	}
+	if l.refs--; l.refs > 0 {
+		return
+	}
+	delete(t.lists, key)
+	if l.group != 0 {
+		t.groups.unset(l.group)
+		return
+	}
+	delete(t.listIDs, l.mark)
+	t.eachChoice(l, key.suffix, func(k flowKey, _ entry) { t.flows.unset(k) })
+}
+
+// to is the end of an entry whose packets go to one of the list.
+func (l *list) to(t *Tables) []ofp.Instruction {
+	if l.group != 0 {
+		return ofp.Apply(ofp.Group{ID: l.group})
+	}
+	return []ofp.Instruction{mark(l.mark), t.goTo(tableChoose)}
+}
+
+// groupOf is the select group whose slots fall to the targets as the division says.
+func (t *Tables) groupOf(l *list) group {
+	g := group{kind: ofp.GroupSelect, selection: ofp.SelectDPHash}
+	add := func(target int, weight uint32) {
+		g.buckets = append(g.buckets, ofp.Bucket{ID: ofp.BucketID(len(g.buckets)), Weight: uint16(weight),
+			Actions: []ofp.Action{upperHalf(l.targets[target].Locator), ofp.Resubmit{Table: t.table(tableRoutes)}}})
+	}
+	least := l.of
+	for _, n := range l.slots {
+		least = min(least, n)
+	}
+	for i, n := range l.slots {
+		if i == 0 && least > 1 && l.of > leastSlots { // so that the switch makes as many slots
+			add(i, 1)
+			n--
+		}
+		add(i, n)
+	}
+	return g
+}
+
+// eachChoice are the entries of a list in the table choose.
+func (t *Tables) eachChoice(l *list, suffix sid.Suffix, put func(flowKey, entry)) {
+	for _, p := range l.pieces() {
+		value, mask := l.bits(p)
+		m := ofp.Match{ipv6, marked(l.mark), lowBits(ofp.IPv6Src, value, mask)}
+		rewrite := upperHalf(l.targets[p.target].Locator)
+		if !t.masks() {
+			rewrite = whole(l.targets[p.target].Locator, suffix)
+		}
+		put(t.flow(t.table(tableChoose), 1, PuntNothing, m, ofp.ApplyActions{Actions: []ofp.Action{rewrite}}, t.goTo(tableRoutes)))
+	}
+}
+
+// whole writes all of the destination.
+func whole(l sid.Locator, suffix sid.Suffix) ofp.Action {
+	return ofp.SetField{OXM: ofp.Addr(ofp.IPv6Dst, l.Addr(uint64(suffix)))}
+}
+
+// lowBits asks for bits of the lower half of an address.
+func lowBits(f ofp.Field, value, mask uint64) ofp.OXM {
+	var v, m [16]byte
+	binary.BigEndian.PutUint64(v[8:], value)
+	binary.BigEndian.PutUint64(m[8:], mask)
+	return ofp.Bytes(f, v[:], m[:])
+}

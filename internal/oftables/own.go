@@ -1,0 +1,104 @@
+package oftables
+
+import (
+	"slices"
+
+	"scaffold.dev/scaffold/internal/ofp"
+)
+
+// A Flow is an entry of a module, or of another part of the controller that has a number as an owner.
+type Flow struct {
+	ID           uint32 // what Punted gives back for its packets
+	Table        uint8  // 0, or one of the owner's own
+	Priority     uint16 // up to 0x1fff
+	First        bool   // in table 0: before Scaffold's own entries; else behind them
+	Match        ofp.Match
+	Instructions []ofp.Instruction // what Punt leaves alone
+	Punt         bool              // to the controller
+	Copy         bool              // punted, the packet also goes on as if the entry were not there
+	Rate         uint32            // packets a second that may be punted; 0: 1000
+}
+
+// MaxPriority is the highest of an owner's entry.
+const MaxPriority = 0x1fff
+
+const defaultRate = 1000
+
+// owned is what an owner has put in.
+type owned struct {
+	flows  map[flowKey]struct{}
+	meters map[uint32]ofp.MeterID // by Flow.ID
+	groups map[flowKey]ofp.GroupID
+}
+
+// Own makes these the owner's entries: what it had and does not name goes. Of two with the same table, priority and
+// match the later counts. Owner 0 is Scaffold itself.
+func (t *Tables) Own(owner uint16, flows []Flow) {
+	o := t.owners[owner]
+	if o == nil {
+		o = &owned{map[flowKey]struct{}{}, map[uint32]ofp.MeterID{}, map[flowKey]ofp.GroupID{}}
+		t.owners[owner] = o
+	}
+	entries, meters := map[flowKey]entry{}, map[uint32]struct{}{}
+	for _, f := range flows {
+		if f.Punt && !t.o.NoMeters {
+			t.meterFor(o, owner, f)
+			meters[f.ID] = struct{}{}
+		}
+		key, e := t.ownFlow(o, owner, f)
+		entries[key] = e
+	}
+	for key := range o.flows {
+		if _, ok := entries[key]; !ok {
+			t.flows.unset(key)
+			delete(o.flows, key)
+		}
+	}
+	for key, e := range entries {
+		t.flows.set(key, e)
+		o.flows[key] = struct{}{}
+	}
+	for id, meter := range o.meters {
+		if _, ok := meters[id]; !ok {
+			t.meters.unset(meter)
+			delete(o.meters, id)
+		}
+	}
+	if len(flows) == 0 {
+		delete(t.owners, owner)
+	}
+}
+
+// meterFor limits what an entry punts.
+func (t *Tables) meterFor(o *owned, owner uint16, f Flow) {
+	id, ok := o.meters[f.ID]
+	if !ok {
+		n, free := numbered(uint64(owner)<<32^uint64(f.ID)*0x9E3779B97F4A7C15, puntsUsed, func(id uint32) bool { return t.meters.taken(ofp.MeterID(id)) })
+		if !free {
+			return
+		}
+		id = ofp.MeterID(n)
+		o.meters[f.ID] = id
+	}
+	rate := f.Rate
+	if rate == 0 {
+		rate = defaultRate
+	}
+	t.meters.set(id, meter{rate})
+}
+
+func (t *Tables) ownFlow(o *owned, owner uint16, f Flow) (flowKey, entry) {
+	priority := min(f.Priority, MaxPriority)
+	switch {
+	case f.Table == 0 && f.First:
+		priority += priorityFirst
+	case f.Table == 0:
+		priority += priorityModules
+	}
+	is := slices.Clone(f.Instructions)
+	if f.Punt {
+		is = t.punt(o.meters[f.ID])
+	}
+	m := canonical(f.Match)
+	return flowKey{f.Table, priority, text(m)}, entry{cookieOf(owner, f.ID), m, is}
+}

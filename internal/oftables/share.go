@@ -1,0 +1,36 @@
+package oftables
+
+import (
+	"scaffold.dev/scaffold/sid"
+)
+
+// A Share is what a target gets of new flows.
+type Share struct {
+	Locator sid.Locator
+	Weight  uint32 // asked for
+	Slots   uint32 // got
+	Of      uint32 // slots in all
+	Exact   bool   // Slots/Of is what Weight asks for
+}
+
+// Shares are the effective weights of a triple's targets, by locator; none where the switch resolves it to nobody.
+func (t *Tables) Shares(triple sid.Triple) []Share {
+	s := t.services[triple.Service]
+	if s == nil || s.triples[triple] == nil || !s.resolvable() || t.own == 0 || !t.resolves {
+		return nil
+	}
+	x := s.triples[triple]
+	if !x.listed && len(x.targets) == 1 {
+		return []Share{{x.targets[0].Locator, x.targets[0].Weight, 1, 1, true}}
+	}
+	if !x.listed {
+		return nil
+	}
+	l := t.lists[x.list]
+	sum, shares := total(l.weights), make([]Share, len(x.targets))
+	for i, target := range x.targets {
+		exact := uint64(l.slots[i])*sum == uint64(l.weights[i])*uint64(l.of)
+		shares[i] = Share{target.Locator, target.Weight, l.slots[i], l.of, exact}
+	}
+	return shares
+}
