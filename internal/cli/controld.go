@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 
@@ -17,6 +18,7 @@ type controldFlags struct {
 	services, as, identities string
 	create                   []string
 	logFormat, logLevel      string
+	openflow                 openflowFlags
 }
 
 func controldCommand() *cobra.Command {
@@ -41,6 +43,7 @@ It serves gRPC and JSON, /metrics and /healthz on every --listen address and on 
 	}
 	f.network(cmd)
 	f.timing(cmd)
+	f.openflow.add(cmd)
 	return cmd
 }
 
@@ -83,7 +86,7 @@ func (f *controldFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fail(ExitUsage, "scaffold controld --help has examples", err)
 	}
-	return controld.Run(cmd.Context(), f.cfg, log)
+	return f.openflow.beside(cmd.Context(), log, func(ctx context.Context) error { return controld.Run(ctx, f.cfg, log) })
 }
 
 func (f *controldFlags) parse() error {
@@ -104,5 +107,8 @@ func (f *controldFlags) parse() error {
 		}
 		f.cfg.Services = append(f.cfg.Services, spec)
 	}
-	return f.cfg.Check()
+	if err := f.cfg.Check(); err != nil {
+		return err
+	}
+	return f.openflow.parse("unix:" + f.cfg.Socket)
 }

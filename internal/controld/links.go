@@ -12,10 +12,14 @@ import (
 
 // neighbours takes what a router says of its links. They are stored, so that after a restart paths
 // through a router that is still away are kept: its kernel forwards on.
-func (n *network) neighbours(r *router, links []*apiv1.Neighbour) {
+func (n *network) neighbours(r *router, m *apiv1.Neighbours) {
+	links := m.GetLinks()
 	if err := checkLinks(links); err != nil {
 		n.event("router.error", r.Name, because("router reports links that are not believed", err.Error()))
 		links = nil
+	}
+	if m.GetPartial() {
+		links = slices.Concat(links, elsewhere(r.links, links))
 	}
 	n.linkEvents(r, links)
 	r.links, r.reported = links, true
@@ -25,6 +29,16 @@ func (n *network) neighbours(r *router, links []*apiv1.Neighbour) {
 		r.stored = record.Links
 		n.saver.later(store.PutLinks(record))
 	}
+}
+
+// elsewhere are the links on ports that none of those named is on.
+func elsewhere(links, named []*apiv1.Neighbour) (rest []*apiv1.Neighbour) {
+	for _, l := range links {
+		if !slices.ContainsFunc(named, func(x *apiv1.Neighbour) bool { return x.Port == l.Port }) {
+			rest = append(rest, l)
+		}
+	}
+	return rest
 }
 
 // rememberLinks puts the links of before the restart into the plan, until the router tells its own.

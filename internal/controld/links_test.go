@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
+
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 )
 
@@ -47,6 +49,42 @@ func TestARouterHasToldItsLinksBeforeItGetsRules(t *testing.T) {
 	}
 	a.links(live("e0", "b"))
 	c.await("a has its rules", func() bool { return a.snapshotCount() == 1 && a.way("fd5d:0:1:200::/56") == "fe80::b" })
+}
+
+// A switch that comes again does not know its neighbours yet, and its rules are to stay until it does.
+func TestALookingRouterKeepsTheLinksThatItHad(t *testing.T) {
+	const farBlock = "fd5d:0:1:200::/56"
+	c := start(t, Config{})
+	a := c.routerAt("a", 1, live("e0", "b"))
+	c.routerAt("b", 2, live("e1", "a"), live("e2", "a"))
+	c.await("a has a way to b", func() bool { return a.way(farBlock) == "fe80::b" })
+	looking := func(links ...*apiv1.Neighbour) {
+		a.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Neighbours{Neighbours: &apiv1.Neighbours{Links: links, Partial: true}}})
+	}
+	other := live("e3", "b")
+	other.Cost = 5
+	looking(other)
+	c.await("both links are known", func() bool { return len(c.links("a")) == 2 })
+	if via := a.way(farBlock); via != "fe80::b" {
+		t.Errorf("a reaches b by %q while it looks for its neighbours, want by what it had", via)
+	}
+	a.links(other)
+	c.await("what it found is all there is", func() bool { return len(c.links("a")) == 1 })
+}
+
+// links are those of a router, as they are shown.
+func (c *controller) links(router string) []*apiv1.Link {
+	c.t.Helper()
+	list, err := c.admin.ListRouters(c.t.Context(), connect.NewRequest(&apiv1.ListRoutersRequest{}))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, r := range list.Msg.Routers {
+		if r.Name == router {
+			return r.Links
+		}
+	}
+	return nil
 }
 
 func (r *fakeRouter) snapshotCount() int { r.mu.Lock(); defer r.mu.Unlock(); return r.snapshots }

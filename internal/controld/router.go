@@ -193,7 +193,7 @@ func (n *network) routerReport(name string, s *routerSession, m *apiv1.RouterRep
 	}
 	switch m := m.Report.(type) {
 	case *apiv1.RouterReport_Neighbours:
-		n.neighbours(r, m.Neighbours.GetLinks())
+		n.neighbours(r, m.Neighbours)
 	case *apiv1.RouterReport_Hosts:
 		n.hostStates(r, m.Hosts.GetHosts())
 	case *apiv1.RouterReport_Counters:

@@ -28,6 +28,9 @@ func (c *Conn) Send(bodies ...ofp.Body) error {
 	return c.out.add(messages...)
 }
 
+// TrySend is Send of one message that is not worth waiting for: it reports whether there was room.
+func (c *Conn) TrySend(body ofp.Body) bool { return c.out.try(c.message(body)) }
+
 // Do sends messages and a barrier, and returns when the switch is done with all of them: nil, or its
 // refusals, each an ofp.Error, joined.
 func (c *Conn) Do(ctx context.Context, bodies ...ofp.Body) error {

@@ -4652,6 +4652,7 @@ func (x *RouterJoin) GetBlock() uint32 {
 type Neighbours struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Links         []*Neighbour           `protobuf:"bytes,1,rep,name=links,proto3" json:"links,omitempty"`
+	Partial       bool                   `protobuf:"varint,2,opt,name=partial,proto3" json:"partial,omitempty"` // the router has just come and is still looking: what it told before of other ports stays
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4691,6 +4692,13 @@ func (x *Neighbours) GetLinks() []*Neighbour {
 		return x.Links
 	}
 	return nil
+}
+
+func (x *Neighbours) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
 }
 
 type Neighbour struct {
@@ -8791,10 +8799,11 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x05 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
-	"\x05block\x18\x06 \x01(\rR\x05block\":\n" +
+	"\x05block\x18\x06 \x01(\rR\x05block\"T\n" +
 	"\n" +
 	"Neighbours\x12,\n" +
-	"\x05links\x18\x01 \x03(\v2\x16.scaffold.v1.NeighbourR\x05links\"\x9e\x01\n" +
+	"\x05links\x18\x01 \x03(\v2\x16.scaffold.v1.NeighbourR\x05links\x12\x18\n" +
+	"\apartial\x18\x02 \x01(\bR\apartial\"\x9e\x01\n" +
 	"\tNeighbour\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1b\n" +

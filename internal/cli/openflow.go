@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/switchd"
+)
+
+// openflowFlags are controld's flags about switches.
+type openflowFlags struct {
+	cfg           switchd.Config
+	switches      []string
+	cert, key, ca string
+}
+
+func (f *openflowFlags) add(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.StringArrayVar(&f.cfg.Listen, "openflow", nil, "where OpenFlow switches connect, tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE (as "+switchd.DefaultListen+"); without it none do")
+	set.StringArrayVar(&f.switches, "switch", nil, "a switch, NAME=DATAPATHID[,service=false][,block=N]; others are called as they say themselves")
+	set.BoolVar(&f.cfg.OnlyListed, "switches-listed", false, "take only the switches that --switch names")
+	set.Uint8Var(&f.cfg.FirstTable, "openflow-table", switchd.DefaultFirstTable, "first of the tables that are used in switches, besides table 0")
+	set.BoolVar(&f.cfg.Primary, "openflow-primary", false, "be the only controller that may change a switch, of several of this network the one that began last; without it all are equal")
+	set.IntVar(&f.cfg.ProbesMax, "openflow-probes", switchd.DefaultProbesMax, "probes a second to hosts at switches, all together; with more hosts each is asked less often")
+	set.StringVar(&f.cert, "openflow-cert", "", "certificate (PEM) for ssl")
+	set.StringVar(&f.key, "openflow-key", "", "its private key (PEM)")
+	set.StringVar(&f.ca, "openflow-ca", "", "certificates (PEM) of those who may vouch for switches")
+}
+
+// parse reads what was typed; endpoint is the controller's API.
+func (f *openflowFlags) parse(endpoint string) error {
+	f.cfg.Controller = endpoint
+	for _, text := range f.switches {
+		s, err := switchd.ParseSwitch(text)
+		if err != nil {
+			return fmt.Errorf("--switch: %w", err)
+		}
+		f.cfg.Switches = append(f.cfg.Switches, s)
+	}
+	if len(f.cfg.Listen) == 0 && (len(f.switches) > 0 || f.cfg.OnlyListed) {
+		return errors.New("--switch without --openflow: no switch can connect; want for instance --openflow " + switchd.DefaultListen)
+	}
+	if err := f.secure(); err != nil {
+		return err
+	}
+	return f.cfg.Check()
+}
+
+// secure reads the keys: both ends show theirs.
+func (f *openflowFlags) secure() error {
+	if f.cert == "" && f.key == "" && f.ca == "" {
+		return nil
+	}
+	if f.cert == "" || f.key == "" || f.ca == "" {
+		return errors.New("ssl needs --openflow-cert, --openflow-key and --openflow-ca together")
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return fmt.Errorf("--openflow-cert, --openflow-key: %w", err)
+	}
+	pem, err := os.ReadFile(f.ca)
+	if err != nil {
+		return fmt.Errorf("--openflow-ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("--openflow-ca %s: no certificate in it", f.ca)
+	}
+	f.cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
+	return nil
+}
+
+// beside runs the switches' driver, if it is wanted, as long as the controller runs; either's failure ends both.
+func (f *openflowFlags) beside(ctx context.Context, log *slog.Logger, controller func(context.Context) error) error {
+	if len(f.cfg.Listen) == 0 {
+		return controller(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	driver := make(chan error, 1)
+	go func() {
+		defer cancel()
+		driver <- switchd.Run(ctx, f.cfg, log)
+	}()
+	err := controller(ctx)
+	cancel()
+	return errors.Join(err, <-driver)
+}

@@ -1,0 +1,44 @@
+package switchd
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSwitchesAreReadAsPeopleWriteThem(t *testing.T) {
+	for text, want := range map[string]Switch{
+		"r1=0000000000000007":            {Name: "r1", Datapath: 7, Service: true},
+		"r1=0xab,service=false":          {Name: "r1", Datapath: 0xab},
+		"edge-2=ab,block=7,service=true": {Name: "edge-2", Datapath: 0xab, Service: true, Block: 7},
+	} {
+		if got, err := ParseSwitch(text); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	for text, why := range map[string]string{
+		"":                     "want NAME",
+		"r1":                   "want NAME",
+		"R1=7":                 "want NAME",
+		"r1=0":                 "not all 0",
+		"r1=xyz":               "hexadecimal",
+		"r1=10000000000000000": "hexadecimal",
+		"r1=7,block=0":         "1 to 255",
+		"r1=7,block=256":       "1 to 255",
+		"r1=7,service=maybe":   "true or false",
+		"r1=7,colour=red":      "none of service, block",
+		"r1=7,":                "none of service, block",
+	} {
+		if got, err := ParseSwitch(text); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: got %+v, %v, want an error about %q", text, got, err, why)
+		}
+	}
+}
+
+func TestTheSameSwitchIsNotListedTwice(t *testing.T) {
+	for _, list := range [][]Switch{{{Name: "a", Datapath: 1}, {Name: "a", Datapath: 2}}, {{Name: "a", Datapath: 1}, {Name: "b", Datapath: 1}}} {
+		c := Config{Controller: "unix:/x", Switches: list}
+		if c.Check() == nil {
+			t.Errorf("%v was taken", list)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package switchd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"scaffold.dev/scaffold/internal/ofconn"
+)
+
+// A daemon is what all switches have in common.
+type daemon struct {
+	cfg      Config // constant
+	log      *slog.Logger
+	ctx      context.Context
+	audience audience
+	registry registry
+	records  records
+	notes    *notes
+	wishes   wishes
+	pace     pace
+}
+
+// Run drives the switches that connect, until ctx ends. What it put into them stays there: they forward by it,
+// and the next one finds it. An error means that it could not begin.
+func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d := &daemon{cfg: cfg, log: log, ctx: ctx, audience: deaf{}, notes: newNotes(log), pace: pace{most: cfg.ProbesMax}}
+	var listeners []net.Listener
+	for _, target := range cfg.Listen {
+		l, err := ofconn.Listen(ctx, target, cfg.TLS)
+		if err != nil {
+			for _, open := range listeners {
+				open.Close()
+			}
+			return fmt.Errorf("wait for OpenFlow switches: %w", err)
+		}
+		listeners = append(listeners, l)
+		log.Info("waiting for OpenFlow switches", "at", l.Addr())
+	}
+	var all sync.WaitGroup
+	all.Go(func() { d.notes.run(ctx, cfg.Controller) })
+	for _, l := range listeners {
+		all.Go(func() { ofconn.Serve(ctx, l, ofconn.Config{Silence: cfg.Silence, PacketIns: packetIns}, d) })
+	}
+	all.Wait()
+	return nil
+}
+
+// packetIns is how many packets of a switch may wait.
+const packetIns = 4096
+
+// report puts a line into the network's events.
+func (d *daemon) report(kind, subject, text string) {
+	d.notes.event(kind, subject, text)
+}

@@ -1,0 +1,163 @@
+package switchd
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"scaffold.dev/scaffold/internal/agent"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/liveness"
+	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/oftables"
+	"scaffold.dev/scaffold/sid"
+)
+
+// joinedAs is what the member and the controller know of each other.
+type joinedAs struct {
+	extensions bool // the switch has Nicira's
+	everyMs    uint32
+	limits     func(everyMs uint32) liveness.Limits
+	told       *apiv1.Neighbours // last, in this session
+}
+
+// join is the first report of a session. The boot id is the switch's: one that two daemons claim is refused.
+func (m *member) join() *apiv1.RouterJoin {
+	return &apiv1.RouterJoin{Name: m.spec.Name, Service: m.spec.Service, BootId: fmt.Sprintf("openflow-%016x", m.spec.Datapath),
+		Version: obs.Version(), Generation: m.writer.generation, Block: m.spec.Block}
+}
+
+// joined takes the router's place in the network, and tells the controller all that it may have missed.
+func (m *member) joined(s *agent.Session, j *apiv1.RouterJoined) error {
+	space, own, err := agent.Place(j)
+	if err != nil {
+		return fmt.Errorf("the controller's answer: %w", err)
+	}
+	if m.tables == nil || space != m.space {
+		m.space = space
+		m.openTables()
+	}
+	m.locator = own
+	m.tables.SetRouter(own, m.spec.Service)
+	m.answers.setRouter(space, own, m.spec.Service)
+	m.joinedAs.everyMs, m.joinedAs.told = max(1, j.ProbeIntervalMs), nil
+	m.joinedAs.limits = func(every uint32) liveness.Limits { return agent.Limits(j, every) }
+	m.session = s
+	m.log.Info("joined", "network", j.Network, "locator", own)
+	m.show()
+	m.linksChanged()
+	m.tellHosts(m.hosts)
+	return nil
+}
+
+// parted ends a session.
+func (m *member) parted(s *agent.Session) {
+	if m.session == s {
+		m.session = nil
+	}
+}
+
+// openTables begins with what the switch has, once that is read.
+func (m *member) openTables() {
+	m.tables = oftables.New(m.space, oftables.Options{Version: m.conn.Version(), Extensions: m.joinedAs.extensions, MAC: m.mac,
+		LinkLocal: linkLocal(m.mac), First: m.d.cfg.FirstTable})
+	m.answers = newAnswers()
+	for _, p := range m.ports {
+		m.tables.SetPort(p.Name, p.Number)
+	}
+	for of, flows := range m.d.wishes.flowsAt(m.spec.Name) {
+		m.tables.Own(uint16(of), flowsOf(flows))
+	}
+	m.begin()
+}
+
+// ownFlows takes over what an owner wishes.
+func (m *member) ownFlows(of owner) {
+	if m.tables != nil {
+		m.tables.Own(uint16(of), flowsOf(m.d.wishes.flowsAt(m.spec.Name)[of]))
+		if !m.writer.synced {
+			m.prime()
+		}
+	}
+}
+
+// order obeys one order of the stream.
+func (m *member) order(o *apiv1.RouterOrder) {
+	switch o := o.Order.(type) {
+	case *apiv1.RouterOrder_Begin:
+		m.tables.Begin()
+		m.answers.begin()
+		m.writer.snapshot, m.writer.named = true, map[sid.Locator]bool{}
+	case *apiv1.RouterOrder_Rules:
+		m.rules(o.Rules)
+	case *apiv1.RouterOrder_Commit:
+		m.tables.Commit()
+		m.answers.commit()
+		for l := range m.probing {
+			if !m.writer.named[l] {
+				m.unprobe(l)
+			}
+		}
+		m.writer.snapshot, m.writer.synced = false, true
+		m.writer.ordered = o.Commit.Generation
+		m.lead(o.Commit.Generation)
+	}
+}
+
+func (m *member) rules(x *apiv1.Rules) {
+	r, err := agent.Decode(x)
+	if err != nil {
+		m.writer.errs = append(m.writer.errs, err)
+	}
+	m.tables.Apply(r)
+	m.answers.apply(r)
+	for _, p := range r.Probes {
+		if p.Gone {
+			m.unprobe(p.Locator)
+			continue
+		}
+		if m.writer.snapshot {
+			m.writer.named[p.Locator] = true
+		}
+		m.probe(p.Locator, p.Port)
+	}
+	if !m.writer.snapshot {
+		m.writer.ordered = x.Generation
+	}
+}
+
+func (m *member) probe(l sid.Locator, port string) {
+	m.probing[l] = port
+	m.probes.Add(l, port, rand.Uint64())
+	if p, ok := m.portNamed(port); !ok || !p.Up {
+		m.hostChanges(m.probes.Carrier(port, false))
+	}
+}
+
+func (m *member) unprobe(l sid.Locator) {
+	delete(m.probing, l)
+	delete(m.hosts, l)
+	m.probes.Remove(l)
+}
+
+// hostChanges notes and reports what the probes found.
+func (m *member) hostChanges(changes []liveness.Change) {
+	fresh := map[sid.Locator]liveness.Change{}
+	for _, c := range changes {
+		if _, ok := m.probing[c.Locator]; ok {
+			m.hosts[c.Locator], fresh[c.Locator] = c, c
+			m.log.Info("host", "locator", c.Locator, "state", c.State, "missed", c.Missed, "by", c.Reason)
+		}
+	}
+	m.tellHosts(fresh)
+}
+
+func (m *member) tellHosts(hosts map[sid.Locator]liveness.Change) {
+	if m.session == nil || len(hosts) == 0 {
+		return
+	}
+	states := &apiv1.HostStates{}
+	for _, c := range hosts {
+		states.Hosts = append(states.Hosts, &apiv1.HostState{Locator: uint64(c.Locator), State: string(c.State), Missed: c.Missed, Reason: c.Reason})
+	}
+	m.session.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: states}})
+}

@@ -1,0 +1,151 @@
+package switchd
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"scaffold.dev/scaffold/internal/ofp"
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+// A pace keeps the probes of all switches together below a number a second.
+type pace struct {
+	most  int
+	hosts atomic.Int64
+}
+
+// every is the interval for a switch whose hosts are to be probed each basic one.
+func (p *pace) every(basic time.Duration) time.Duration {
+	return max(basic, time.Duration(p.hosts.Load())*time.Second/time.Duration(p.most))
+}
+
+// watch sends probes to the switch's hosts and counts those that nobody answers, docs/protocol.md §5.3. Before
+// it counts it asks the switch anything: what hosts answered before is there by the time of the answer, so
+// neither our delays nor those of the way to the switch accuse anybody.
+func (m *member) watch() {
+	next := time.Now()
+	for m.ctx.Err() == nil {
+		var basic time.Duration
+		m.call(func() { basic = time.Duration(max(1, m.joinedAs.everyMs)) * time.Millisecond })
+		every := m.d.pace.every(basic)
+		next = next.Add(every)
+		if now := time.Now(); next.Before(now) {
+			next = now // rounds that did not happen are not made up for
+		}
+		select {
+		case <-time.After(time.Until(next)):
+		case <-m.ctx.Done():
+			return
+		}
+		if _, err := m.conn.Ask(m.ctx, ofp.GetConfigRequest{}); err == nil {
+			m.call(func() { m.round(every) })
+		}
+	}
+}
+
+// round takes the answers that are there, draws conclusions and sends the next probes.
+func (m *member) round(every time.Duration) {
+	if m.tables == nil || m.probes.Len() == 0 {
+		return
+	}
+	for waits := true; waits; {
+		select {
+		case p, ok := <-m.conn.PacketIns():
+			if waits = ok; ok {
+				m.packet(p)
+			}
+		default:
+			waits = false
+		}
+	}
+	m.probes.SetLimits(m.joinedAs.limits(uint32(every / time.Millisecond)))
+	m.hostChanges(m.probes.Round(m.sendProbe))
+}
+
+// sendProbe has the switch send one by the way of all packets to the host.
+func (m *member) sendProbe(l sid.Locator, nonce uint64) {
+	probe := wire.Probe{Header: wire.Header{Nonce: nonce}}.Append(nil)
+	frame := datagram(m.mac, m.locator.Host(), l.Host(), probe)
+	m.packetOut(ofp.PortController, []ofp.Action{ofp.Output{Port: ofp.PortTable}}, frame)
+}
+
+// ownPacket takes a datagram to the router's own address.
+func (m *member) ownPacket(frame []byte) {
+	from, body, ok := readDatagram(frame)
+	if !ok || sid.Low(from) != sid.HostSuffix {
+		return
+	}
+	t, h, err := wire.ParseHeader(body)
+	if err == nil && t == wire.TypeProbeAck {
+		m.hostChanges(m.probes.Answered(sid.LocatorOf(from), h.Nonce))
+	}
+}
+
+// Lengths of headers, and what stands in them.
+const (
+	ethernetLen = 14
+	ipv6Len     = 40
+	udpLen      = 8
+	etherIPv6   = 0x86dd
+	protoUDP    = 17
+)
+
+// datagram is a frame with a message of the protocol; its hardware addresses are for the switch to fill in.
+func datagram(from ofp.MAC, src, dst netip.Addr, body []byte) []byte {
+	b := make([]byte, ethernetLen+ipv6Len+udpLen, ethernetLen+ipv6Len+udpLen+len(body))
+	b = append(b, body...)
+	copy(b[6:], from[:])
+	binary.BigEndian.PutUint16(b[12:], etherIPv6)
+	ip := b[ethernetLen:]
+	ip[0], ip[6], ip[7] = 6<<4, protoUDP, 255
+	binary.BigEndian.PutUint16(ip[4:], uint16(udpLen+len(body)))
+	copy(ip[8:], src.AsSlice())
+	copy(ip[24:], dst.AsSlice())
+	udp := ip[ipv6Len:]
+	binary.BigEndian.PutUint16(udp[0:], sid.Port)
+	binary.BigEndian.PutUint16(udp[2:], sid.Port)
+	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
+	sum := ^checksum(uint32(len(udp))+protoUDP, ip[8:40], udp)
+	if sum == 0 {
+		sum = 0xffff
+	}
+	binary.BigEndian.PutUint16(udp[6:], sum)
+	return b
+}
+
+// checksum is the Internet's (RFC 1071), not yet complemented.
+func checksum(sum uint32, parts ...[]byte) uint16 {
+	for _, b := range parts {
+		for ; len(b) > 1; b = b[2:] {
+			sum += uint32(binary.BigEndian.Uint16(b))
+		}
+		if len(b) == 1 {
+			sum += uint32(b[0]) << 8
+		}
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return uint16(sum)
+}
+
+// readDatagram finds a message of the protocol in a frame. Its checksum is not looked at: a switch that leaves
+// them to its ports has not made it yet.
+func readDatagram(b []byte) (src netip.Addr, body []byte, ok bool) {
+	if len(b) < ethernetLen+ipv6Len+udpLen || binary.BigEndian.Uint16(b[12:]) != etherIPv6 {
+		return src, nil, false
+	}
+	ip := b[ethernetLen:]
+	udp := ip[ipv6Len:]
+	if ip[0]>>4 != 6 || ip[6] != protoUDP || binary.BigEndian.Uint16(udp[2:]) != sid.Port {
+		return src, nil, false
+	}
+	n := int(binary.BigEndian.Uint16(udp[4:]))
+	if n < udpLen || n > len(udp) {
+		return src, nil, false
+	}
+	return netip.AddrFrom16([16]byte(ip[8:24])), udp[udpLen:n], true
+}
