@@ -9,11 +9,11 @@ MARK='# put here by scaffold for the time of an installation'
 LOCK=/run/lock/scaffold-packages
 
 # package:program; the program may be a pattern of paths. Having the program is enough.
-demo='nginx-light:nginx curl:curl wget:wget apache2-utils:ab iproute2:ip'
+demo='nginx-light:nginx curl:curl wget:wget apache2-utils:ab iproute2:ip openvswitch-switch:ovs-vswitchd openvswitch-common:ovs-ofctl'
 test="$demo iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached libmemcached-tools:memccp pdns-server:pdns_server
 	pdns-backend-bind:/usr/lib/*/pdns/libbindbackend.so dnsutils:dig redis-server:redis-server redis-tools:redis-benchmark
 	openssh-server:sshd openssh-client:ssh postgresql:/usr/lib/postgresql/*/bin/postgres elinks:elinks
-	tcpdump:tcpdump ethtool:ethtool iputils-ping:ping nftables:nft spin:spin openvswitch-switch:ovs-vswitchd openvswitch-common:ovs-ofctl gcc:gcc libc6-dev:/usr/include/stdio.h"
+	tcpdump:tcpdump ethtool:ethtool iputils-ping:ping nftables:nft spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h"
 experiments='nginx-light:nginx wget:wget memcached:memcached tftpd-hpa:in.tftpd tftp-hpa:tftp busybox:busybox iproute2:ip'
 model='spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h'
 generate='clang-19:clang-19 llvm-19:llvm-strip-19 libbpf-dev:/usr/include/bpf/bpf_helpers.h protobuf-compiler:protoc'

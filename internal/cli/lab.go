@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaffold.dev/scaffold/internal/lab"
+	"scaffold.dev/scaffold/internal/ovs"
 )
 
 func labCommand() *cobra.Command {
@@ -39,8 +40,9 @@ left behind is removed by the next "lab up" or "lab down".`
 func labFail(err error) error {
 	var busy *lab.BusyError
 	var bad lab.Errors
+	var missing *ovs.MissingError
 	switch {
-	case errors.Is(err, lab.ErrRoot):
+	case errors.Is(err, lab.ErrRoot), errors.As(err, &missing):
 		return fail(ExitMissing, "", err)
 	case errors.Is(err, lab.ErrNone):
 		return fail(ExitNotFound, "bring one up: scaffold lab up FILE", err)

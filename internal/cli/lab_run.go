@@ -20,11 +20,14 @@ the run at any moment. Exit code 7: a step or a measurement failed.`,
 		Example: "  scaffold lab run examples/web.yaml -o json",
 		Args:    cobra.ExactArgs(1),
 	}
-	name := addLabName(cmd)
+	name, plane := addLabName(cmd), addPlane(cmd)
 	out := addOutput(cmd.Flags())
 	dir := cmd.Flags().String("plot", "", "also write the result and its plot into this directory, as NAME.json, NAME.svg and NAME.png")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f, err := loadLab(args[0], *name)
+		if err == nil {
+			err = setPlane(f, *plane)
+		}
 		if err != nil {
 			return err
 		}

@@ -30,6 +30,18 @@ func addLabName(cmd *cobra.Command) *string {
 	return cmd.Flags().String("name", "", "name of the lab (default: the file's), so that one file can run twice at once")
 }
 
+// addPlane is the --plane flag of commands that bring a lab up.
+func addPlane(cmd *cobra.Command) *string {
+	return cmd.Flags().String("plane", "", "what the file's routers are: linux, or openflow: Open vSwitch under the controller (default: as the file says)")
+}
+
+func setPlane(f *lab.File, plane string) error {
+	if plane == "" {
+		return nil
+	}
+	return fail(ExitUsage, "", f.SetPlane(plane))
+}
+
 func labUpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "up FILE",
@@ -37,10 +49,13 @@ func labUpCommand() *cobra.Command {
 		Example: "  scaffold lab up examples/web.yaml\n  scaffold lab exec c1 -- curl http://web.svc/",
 		Args:    cobra.ExactArgs(1),
 	}
-	name := addLabName(cmd)
+	name, plane := addLabName(cmd), addPlane(cmd)
 	quiet := cmd.Flags().BoolP("quiet", "q", false, "print nothing while it works")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f, err := loadLab(args[0], *name)
+		if err == nil {
+			err = setPlane(f, *plane)
+		}
 		if err != nil {
 			return err
 		}

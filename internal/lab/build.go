@@ -83,8 +83,18 @@ func (l *Lab) buildNode(w *wirer, n *PlanNode) error {
 	if err != nil {
 		return err
 	}
-	return w.addr(n.Netns, managementDev, netip.PrefixFrom(n.Management, 64))
+	if err := w.addr(n.Netns, managementDev, netip.PrefixFrom(n.Management, 64)); err != nil {
+		return err
+	}
+	if n.Kind == Switch {
+		return sysctls(n.Netns, deaf)
+	}
+	return nil
 }
+
+// deaf keeps the kernel of a switch's namespace away from what passes through its ports, all of which are
+// made later: Open vSwitch alone takes and gives there.
+var deaf = [][2]string{{"ipv6/conf/default/disable_ipv6", "1"}}
 
 func (l *Lab) buildLink(w *wirer, c *PlanLink) error {
 	a, b := c.Nodes[0], c.Nodes[1]
@@ -97,7 +107,7 @@ func (l *Lab) buildLink(w *wirer, c *PlanLink) error {
 		if err := w.up(n.Netns, c.Ports[i].Dev); err != nil {
 			return err
 		}
-		if err := w.addr(n.Netns, c.Ports[i].Dev, netip.PrefixFrom(n.LinkLocal, 64)); err != nil {
+		if err := l.dress(w, n.Netns, c.Ports[i]); err != nil {
 			return err
 		}
 		if err := w.shape(n.Netns, c.Ports[i].Dev, c.Rate); err != nil {

@@ -74,9 +74,9 @@ func (f *File) checkNodes(r *reader) {
 }
 
 func (f *File) checkRouters(r *reader) {
-	routers := f.of(Router)
+	routers := f.routers()
 	if len(routers) == 0 {
-		r.errorf(1, "no router; expected at least one node with kind: router")
+		r.errorf(1, "no router; expected at least one node with kind: router or switch")
 		return
 	}
 	if len(routers) > 255 {
@@ -87,7 +87,7 @@ func (f *File) checkRouters(r *reader) {
 			return
 		}
 	}
-	r.errorf(routers[0].Line, "no service router: nothing would resolve names; expected service: true on at least one router")
+	r.errorf(routers[0].Line, "no service router: nothing would resolve names; expected service: true on at least one router or switch")
 }
 
 func (f *File) checkLinks(r *reader) {
@@ -124,7 +124,7 @@ func (f *File) checkPair(r *reader, l *Link, a, b *Node) {
 	case a.Kind == Host && b.Kind == Host && a.Name < b.Name:
 		r.errorf(l.Line, "link between hosts %q and %q; expected a router at one end", a.Name, b.Name)
 	case a.Kind == Host && b.Kind == Plain:
-		r.errorf(l.Line, "link between host %q and plain router %q: the controller is unreachable over it; a host's first hop is a node of kind router", a.Name, b.Name)
+		r.errorf(l.Line, "link between host %q and plain router %q: the controller is unreachable over it; a host's first hop is a node of kind router or switch", a.Name, b.Name)
 	}
 }
 

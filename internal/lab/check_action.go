@@ -27,7 +27,7 @@ func (f *File) CheckAction(a Action) error {
 		if len(f.linksBetween(a.Node, "")) == 0 {
 			return fmt.Errorf("%q: node %q has no links", a, a.Node)
 		}
-	case a.Program != "" && a.Program != daemons[n.Kind] && n.Program(a.Program) == nil:
+	case a.Program != "" && a.Program != daemons[n.Kind] && (a.Program != ovsdb || n.Kind != Switch) && n.Program(a.Program) == nil:
 		return fmt.Errorf("%q: node %q has no program %q", a, a.Node, a.Program)
 	case a.Verb == "restart" && a.Program == "" && daemons[n.Kind] == "":
 		return fmt.Errorf("%q: node %q runs no daemon", a, a.Node)

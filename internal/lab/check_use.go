@@ -5,7 +5,7 @@ import (
 )
 
 // daemons names the daemon of each kind of node; it is started, killed and stopped like a program.
-var daemons = map[Kind]string{Host: "hostd", Router: "routerd", Controller: "controld"}
+var daemons = map[Kind]string{Host: "hostd", Router: "routerd", Switch: vswitchd, Controller: "controld"}
 
 func (f *File) checkPrograms(r *reader, n *Node) {
 	known := func(name string) bool { return f.service(name) != nil }

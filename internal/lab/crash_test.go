@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,7 +91,7 @@ func TestALabInOtherHandsIsLeftAlone(t *testing.T) {
 
 // ask sends a datagram and returns what came back as an error.
 func ask(to netip.AddrPort) error {
-	c, err := net.DialUDP("udp6", nil, net.UDPAddrFromAddrPort(to))
+	c, err := dial(to)
 	if err != nil {
 		return err
 	}
@@ -101,4 +102,14 @@ func ask(to netip.AddrPort) error {
 	c.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 	_, err = c.Read(make([]byte, 1))
 	return err
+}
+
+// dial looks the zone up itself: package net remembers for a minute which number an interface had, also in
+// another namespace.
+func dial(to netip.AddrPort) (*net.UDPConn, error) {
+	addr := net.UDPAddrFromAddrPort(to)
+	if dev, err := net.InterfaceByName(addr.Zone); err == nil { // else it is a number
+		addr.Zone = strconv.Itoa(dev.Index)
+	}
+	return net.DialUDP("udp6", nil, addr)
 }

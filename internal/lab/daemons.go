@@ -27,6 +27,7 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 		if trust := l.File.Network.Trust; trust != "" {
 			argv = append(argv, "--trust", trust)
 		}
+		argv = append(argv, l.openflowArgv()...)
 		return append(argv,
 			"--listen", l.controllerURL(), "--data", l.ProgramDir(n.Name, "data"),
 			"--network", strings.ReplaceAll(l.File.Name, "_", "-"), "--domain", l.File.Network.Domain,
@@ -69,13 +70,13 @@ func (l *Lab) controllerURL() string {
 }
 
 // startDaemons starts the controller first: the others ask for it at once.
-func (l *Lab) startDaemons() error {
-	for _, kind := range []Kind{Controller, Router, Host} {
+func (l *Lab) startDaemons(ctx context.Context) error {
+	for _, kind := range []Kind{Controller, Switch, Router, Host} {
 		for _, n := range l.plan.Nodes {
 			if n.Kind != kind {
 				continue
 			}
-			if err := l.startDaemon(n); err != nil {
+			if err := l.startDaemon(ctx, n); err != nil {
 				return err
 			}
 		}
@@ -83,7 +84,10 @@ func (l *Lab) startDaemons() error {
 	return nil
 }
 
-func (l *Lab) startDaemon(n *PlanNode) error {
+func (l *Lab) startDaemon(ctx context.Context, n *PlanNode) error {
+	if n.Kind == Switch {
+		return l.startSwitch(ctx, n)
+	}
 	argv := l.daemonArgv(n)
 	return l.spawn(n, daemons[n.Kind], exec.Command(argv[0], argv[1:]...))
 }

@@ -60,17 +60,17 @@ func (l *Lab) startAny(ctx context.Context, n *PlanNode, name string) error {
 	switch {
 	case name == "":
 		return l.startNode(ctx, n)
-	case name != daemons[n.Kind]:
+	case name != daemons[n.Kind] && (n.Kind != Switch || name != ovsdb):
 		return l.startProgram(ctx, n, n.Program(name))
 	case l.running(n.Name, name):
 		return fmt.Errorf("%s/%s runs already", n.Name, name)
 	}
-	return l.startDaemon(n)
+	return l.startDaemon(ctx, n)
 }
 
 func (l *Lab) startNode(ctx context.Context, n *PlanNode) error {
 	if d := daemons[n.Kind]; d != "" && !l.running(n.Name, d) {
-		if err := l.startDaemon(n); err != nil {
+		if err := l.startDaemon(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -116,6 +116,9 @@ func (l *Lab) disturb(n *PlanNode, a Action) error {
 		}
 		for i, end := range near.Link.Nodes {
 			if err := l.disturbEnd(w, a.Verb, end.Netns, near.Link.Ports[i]); err != nil {
+				return err
+			}
+			if err := l.repatch(end, near.Link.Ports[i], a.Verb); err != nil {
 				return err
 			}
 		}

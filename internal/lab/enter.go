@@ -139,6 +139,8 @@ func (l *Lab) environ(n *PlanNode) (env []string) {
 		return append(env, "SCAFFOLD_API=unix:"+l.Socket(n.Name), "SCAFFOLD_HOSTD="+l.Socket(n.Name))
 	case Controller:
 		return append(env, "SCAFFOLD_API=unix:"+l.Socket(n.Name))
+	case Switch:
+		return append(env, l.instance(n).Env()...)
 	}
 	return env
 }

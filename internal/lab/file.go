@@ -14,6 +14,7 @@ type Kind string
 const (
 	Host       Kind = "host"       // runs hostd and programs
 	Router     Kind = "router"     // runs routerd
+	Switch     Kind = "switch"     // an Open vSwitch that the controller drives: a router too
 	Plain      Kind = "plain"      // a Linux IPv6 router that knows nothing of Scaffold
 	Controller Kind = "controller" // runs controld
 )
@@ -41,6 +42,8 @@ type Network struct {
 	Trust  string // "open", "keys": hosts prove who they are; "" as the controller has it
 	// Journal makes hosts write down each decision about a flow that moves or fails over.
 	Journal bool
+	// Plane says what nodes of kind router are: "linux" or "openflow", where they are switches.
+	Plane string
 }
 
 // A Node is one namespace.
@@ -48,9 +51,10 @@ type Node struct {
 	Line     int
 	Name     string
 	Kind     Kind
-	Service  bool // of a router: it resolves
-	Block    int  // of a router: number of its block of locators, 0 until the plan gives one
+	Service  bool // of a router or switch: it resolves
+	Block    int  // of a router or switch: number of its block of locators, 0 until the plan gives one
 	Programs []*Program
+	written  Kind // what the file says, where the plane may make another of it
 }
 
 // A Link joins two nodes, by a veth pair or, with Emulated, through the lab's engine.

@@ -102,6 +102,7 @@ func Open(name string, opt Options) (*Lab, error) {
 		return nil, fmt.Errorf("lab %s: its state is of another version of scaffold: %w", name, err)
 	}
 	f.Name = name
+	f.setPlane(s.Plane)
 	opt.Binary = s.Binary
 	return newLab(f, opt)
 }
@@ -138,10 +139,10 @@ func (l *Lab) LogPath(node, program string) string {
 	return filepath.Join(l.place.node(node), program+".log")
 }
 
-// Socket is the Unix socket of a node's daemon, "" for nodes without one.
+// Socket is the Unix socket of a node's daemon, "" for nodes without one: a switch has no API of ours.
 func (l *Lab) Socket(node string) string {
 	n := l.plan.Node(node)
-	if n == nil || daemons[n.Kind] == "" {
+	if n == nil || daemons[n.Kind] == "" || n.Kind == Switch {
 		return ""
 	}
 	return filepath.Join(l.nodeDir(n), daemons[n.Kind]+".sock")

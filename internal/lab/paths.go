@@ -41,7 +41,7 @@ func (p *Plan) staticRoutes(from *PlanNode) (routes []Route) {
 	nearest, hops := hop{}, 0
 	for _, n := range p.Nodes {
 		h, ok := found[n]
-		if !ok || n.Kind != Router {
+		if !ok || !n.Kind.routes() {
 			continue
 		}
 		routes = append(routes, p.route(p.Prefix(n), h))
@@ -65,7 +65,7 @@ func (p *Plan) peers(from *PlanNode) (peers []Peer) {
 	found := p.reach(from, func(n *PlanNode) bool { return n.Kind == Plain })
 	for _, n := range p.Nodes {
 		h, ok := found[n]
-		if !ok || n == from || n.Kind != Router || h.hops < 2 {
+		if !ok || n == from || !n.Kind.routes() || h.hops < 2 {
 			continue
 		}
 		peers = append(peers, Peer{Name: n.Name, Dev: h.port.Dev, Via: h.port.Far.LinkLocal, Hops: h.hops})

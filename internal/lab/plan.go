@@ -21,7 +21,8 @@ type PlanNode struct {
 	*Node
 	Netns      string     // name in /run/netns
 	LinkLocal  netip.Addr // on every data interface of the node
-	Management netip.Addr // of the controller and routers
+	Datapath   uint64     // of a switch: its datapath id
+	Management netip.Addr // of the controller, routers and switches
 	Own        netip.Addr // of a plain router: source of its ICMPv6 errors
 	Ports      []*Port
 	Routes     []Route // of a plain router
@@ -30,10 +31,11 @@ type PlanNode struct {
 
 // A Port is one end of a data link.
 type Port struct {
-	Dev  string // at most 15 bytes
-	Link *PlanLink
-	Far  *PlanNode
-	Peer *Port
+	Dev    string // at most 15 bytes
+	Number int    // OpenFlow port number, where the node is a switch
+	Link   *PlanLink
+	Far    *PlanNode
+	Peer   *Port
 }
 
 // A PlanLink is a veth pair; Ports[i] belongs to Nodes[i].
@@ -70,7 +72,7 @@ func MakePlan(f *File) *Plan {
 		switch n.Kind {
 		case Plain:
 			n.Routes = p.staticRoutes(n)
-		case Router:
+		case Router, Switch:
 			n.Peers = p.peers(n)
 		}
 	}
@@ -90,12 +92,15 @@ func (p *Plan) addNodes() {
 		switch n.Kind {
 		case Controller:
 			node.Management = addr(Management, 1)
-		case Router:
+		case Router, Switch:
 			managed++
 			node.Management = addr(Management, managed)
 		case Plain:
 			plain++
 			node.Own = addr(PlainPrefix, plain)
+		}
+		if n.Kind == Switch {
+			node.beSwitch(i + 1)
 		}
 		p.Nodes = append(p.Nodes, node)
 		p.index[n.Name] = node
@@ -118,7 +123,7 @@ func (p *Plan) giveBlocks() {
 	}
 	next := 1
 	for _, n := range p.Nodes {
-		if n.Kind != Router || n.Block != 0 {
+		if !n.Kind.routes() || n.Block != 0 {
 			continue
 		}
 		for taken[next] {
@@ -145,7 +150,7 @@ func (p *Plan) addLink(l *Link) {
 	}
 	for i, n := range cable.Nodes {
 		far := cable.Nodes[1-i]
-		port := &Port{Dev: n.freeDev(far.Name), Link: cable, Far: far}
+		port := &Port{Dev: n.freeDev(far.Name), Number: len(n.Ports) + 1, Link: cable, Far: far}
 		n.Ports = append(n.Ports, port)
 		cable.Ports[i] = port
 	}

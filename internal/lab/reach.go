@@ -23,7 +23,7 @@ func (l *Link) far(from string) string {
 // checkReach finds nodes that nothing can reach: hosts without a router, parts without a link.
 func (f *File) checkReach(r *reader) {
 	at := f.neighbours()
-	routers := f.of(Router)
+	routers := f.routers()
 	if len(routers) == 0 {
 		return
 	}

@@ -28,13 +28,14 @@ func Load(path string) (*File, error) {
 // Parse reads and checks the text of a lab file; path names it in errors, which are of type [Errors].
 func Parse(path string, text []byte) (*File, error) {
 	r := &reader{path: path}
-	f := &File{Path: path, Source: text, Network: Network{Line: 1, Domain: "svc", Space: sid.DefaultSpace()}}
+	f := &File{Path: path, Source: text, Network: Network{Line: 1, Domain: "svc", Space: sid.DefaultSpace(), Plane: LinuxPlane}}
 	if len(text) > maxFile {
 		r.errorf(1, "the file has %d bytes; expected at most %d", len(text), maxFile)
 		return nil, r.err()
 	}
 	if root := r.tree(text); root != nil {
 		r.file(f, root)
+		f.setPlane(f.Network.Plane)
 		if len(f.Nodes) > 0 || len(r.errs) == 0 {
 			f.check(r) // without nodes all else would be an echo of one mistake
 		}
@@ -97,6 +98,7 @@ func (r *reader) network(net *Network, n *yaml.Node) {
 	r.object(n, "network", fields{
 		"domain":     func(n *yaml.Node) { net.Domain = r.domain(n) },
 		"trust":      func(n *yaml.Node) { net.Trust = r.oneOf(n, "trust", "open", "keys") },
+		"plane":      func(n *yaml.Node) { net.Plane = r.oneOf(n, "plane", LinuxPlane, OpenFlowPlane) },
 		"journal":    func(n *yaml.Node) { net.Journal = r.boolean(n, "journal") },
 		"services":   func(n *yaml.Node) { net.Space.Services = r.prefix(n, "services") },
 		"as":         func(n *yaml.Node) { net.Space.AS = r.prefix(n, "as") },

@@ -6,7 +6,6 @@ import (
 
 // later are kinds of nodes that a lab file may name one day.
 var later = map[string]string{
-	"switch":   "an OpenFlow switch",
 	"emulated": "an emulated router",
 	"frr":      "a router run by FRR",
 }
@@ -20,11 +19,12 @@ func (r *reader) nodes(f *File, n *yaml.Node) {
 		f.Nodes = append(f.Nodes, node)
 		if value.Kind == yaml.ScalarNode {
 			node.Kind = r.kind(value)
+			node.written = node.Kind
 			return
 		}
 		r.node(node, value)
 		if node.Kind == "" {
-			r.errorf(key.Line, "node %q has no kind; expected kind: host, router, plain or controller", node.Name)
+			r.errorf(key.Line, "node %q has no kind; expected kind: host, router, switch, plain or controller", node.Name)
 		}
 	})
 }
@@ -32,7 +32,7 @@ func (r *reader) nodes(f *File, n *yaml.Node) {
 func (r *reader) node(node *Node, n *yaml.Node) {
 	serviceLine, blockLine, programLine := 0, 0, 0
 	r.object(n, "node "+node.Name, fields{
-		"kind":     func(n *yaml.Node) { node.Kind = r.kind(n) },
+		"kind":     func(n *yaml.Node) { node.Kind = r.kind(n); node.written = node.Kind },
 		"service":  func(n *yaml.Node) { node.Service, serviceLine = r.boolean(n, "service"), n.Line },
 		"block":    func(n *yaml.Node) { node.Block, blockLine = r.integer(n, "block", 1, 255), n.Line },
 		"programs": func(n *yaml.Node) { r.programs(node, n); programLine = n.Line },
@@ -40,11 +40,11 @@ func (r *reader) node(node *Node, n *yaml.Node) {
 	if node.Kind == "" {
 		return
 	}
-	if serviceLine > 0 && node.Kind != Router {
-		r.errorf(serviceLine, "node %q: only a router can be a service router, this is a %s", node.Name, node.Kind)
+	if serviceLine > 0 && !node.Kind.routes() {
+		r.errorf(serviceLine, "node %q: only a router or switch can be a service router, this is a %s", node.Name, node.Kind)
 	}
-	if blockLine > 0 && node.Kind != Router {
-		r.errorf(blockLine, "node %q: only a router has a block, this is a %s", node.Name, node.Kind)
+	if blockLine > 0 && !node.Kind.routes() {
+		r.errorf(blockLine, "node %q: only a router or switch has a block, this is a %s", node.Name, node.Kind)
 	}
 	if programLine > 0 && node.Kind != Host {
 		r.errorf(programLine, "node %q: programs run on hosts, this is a %s", node.Name, node.Kind)
@@ -56,10 +56,10 @@ const badKind Kind = "?"
 
 func (r *reader) kind(n *yaml.Node) Kind {
 	if what, ok := later[n.Value]; ok && n.Kind == yaml.ScalarNode {
-		r.errorf(n.Line, "kind %s (%s) is not in this version; expected host, router, plain or controller", n.Value, what)
+		r.errorf(n.Line, "kind %s (%s) is not in this version; expected host, router, switch, plain or controller", n.Value, what)
 		return badKind
 	}
-	if k := r.oneOf(n, "kind", string(Host), string(Router), string(Plain), string(Controller)); k != "" {
+	if k := r.oneOf(n, "kind", string(Host), string(Router), string(Switch), string(Plain), string(Controller)); k != "" {
 		return Kind(k)
 	}
 	return badKind

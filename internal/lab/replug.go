@@ -24,6 +24,9 @@ func (l *Lab) replug(w *wirer, ns string, p *Port) error {
 // dress gives an interface that just came up what the lab puts on it.
 func (l *Lab) dress(w *wirer, ns string, p *Port) error {
 	n := p.Peer.Far // p is this node's end
+	if n.Kind == Switch {
+		return nil
+	}
 	if err := w.addr(ns, p.Dev, netip.PrefixFrom(n.LinkLocal, 64)); err != nil {
 		return err
 	}

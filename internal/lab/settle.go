@@ -129,7 +129,7 @@ func (l *Lab) joined(ctx context.Context, admin apiv1connect.AdminClient) error 
 		up[h.Name] = h.State == "up"
 	}
 	for _, n := range l.plan.Nodes {
-		if (n.Kind == Router || n.Kind == Host) && !up[n.Name] {
+		if (n.Kind.routes() || n.Kind == Host) && !up[n.Name] {
 			return fmt.Errorf("%s (%s) has not joined", n.Name, n.Kind)
 		}
 	}
@@ -147,7 +147,7 @@ func (l *Lab) adjacent(r *apiv1.Router) bool {
 		seen[link.Peer] = seen[link.Peer] || link.Up
 	}
 	for _, p := range n.Ports {
-		if p.Far.Kind == Router && !seen[p.Far.Name] {
+		if p.Far.Kind.routes() && !seen[p.Far.Name] {
 			return false
 		}
 	}

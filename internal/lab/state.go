@@ -33,6 +33,7 @@ type state struct {
 	Owner  int      `json:"owner"` // process that changed the phase last
 	Path   string   `json:"file"`
 	Source string   `json:"source"`
+	Plane  string   `json:"plane"` // of the source, or what the command said
 	Binary string   `json:"binary"`
 	Nodes  []string `json:"nodes"` // with the management network's
 	Cgroup string   `json:"cgroup"`

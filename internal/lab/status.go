@@ -78,14 +78,20 @@ func (l *Lab) Status() (*Status, error) {
 
 func (l *Lab) nodeStatus(n *PlanNode) NodeStatus {
 	s := NodeStatus{Name: n.Name, Kind: string(n.Kind), Namespace: n.Netns, LinkLocal: n.LinkLocal.String(), Processes: []ProcessStatus{}}
-	if n.Kind == Router && n.Service {
+	switch {
+	case n.Kind == Router && n.Service:
 		s.Kind = "service router"
+	case n.Kind == Switch && n.Service:
+		s.Kind = "service switch"
 	}
 	if n.Management.IsValid() {
 		s.Address = n.Management.String()
 	}
 	if d := daemons[n.Kind]; d != "" {
 		s.Processes = append(s.Processes, l.processStatus(n, d, ""))
+	}
+	if n.Kind == Switch {
+		s.Processes = append(s.Processes, l.processStatus(n, ovsdb, ""))
 	}
 	for _, p := range n.Programs {
 		s.Processes = append(s.Processes, l.processStatus(n, p.Name, p.Service))

@@ -27,6 +27,9 @@ func up(ctx context.Context, f *File, opt Options, phase string) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := l.checkSwitches(); err != nil {
+		return nil, err
+	}
 	if err := Sweep(ctx, opt); err != nil {
 		return nil, err
 	}
@@ -68,7 +71,7 @@ func (l *Lab) phase(phase string) error {
 		nodes = append(nodes, n.Name)
 	}
 	return l.place.write(&state{
-		Name: l.File.Name, Phase: phase, Owner: os.Getpid(), Path: l.File.Path, Source: string(l.File.Source),
+		Name: l.File.Name, Phase: phase, Owner: os.Getpid(), Path: l.File.Path, Source: string(l.File.Source), Plane: l.File.Network.Plane,
 		Binary: l.opt.Binary, Nodes: nodes, Cgroup: string(l.root),
 	})
 }
@@ -81,7 +84,7 @@ func (l *Lab) raise(ctx context.Context) error {
 	}{
 		{"directories", func(context.Context) error { return l.makePlaces() }},
 		{"namespaces and links", l.build},
-		{"daemons", func(context.Context) error { return l.startDaemons() }},
+		{"daemons", l.startDaemons},
 		{"network", l.settle},
 		{"programs", l.startPrograms},
 	}

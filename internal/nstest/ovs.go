@@ -1,12 +1,12 @@
 package nstest
 
 import (
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"scaffold.dev/scaffold/internal/ovs"
 )
 
 // An OVS is an Open vSwitch of a test's own, all in user space, without a system service: a database, a
@@ -14,34 +14,26 @@ import (
 type OVS struct {
 	Dir string // OVS_RUNDIR: a controller at unix:Dir/NAME may be given to a bridge
 	ns  *NS
-	db  string
+	its ovs.Instance
 }
-
-const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 
 // NewOVS starts one in the namespace.
 func (n *NS) NewOVS(t testing.TB) *OVS {
 	t.Helper()
 	for _, program := range []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"} {
-		Program(t, program, "openvswitch-switch")
+		Program(t, program, ovs.Package)
 	}
 	dir, err := os.MkdirTemp(place(), "ovs") // short: a socket's name has 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	o := &OVS{Dir: dir, ns: n, db: "unix:" + filepath.Join(dir, "db.sock")}
-	o.run(t, "ovsdb-tool", "create", filepath.Join(dir, "conf.db"), ovsSchema)
-	o.start(t, "ovsdb-server", filepath.Join(dir, "conf.db"), "--remote=p"+o.db, "--unixctl="+filepath.Join(dir, "ovsdb.ctl"))
-	Wait(t, "the output of ovsdb-server", func() error {
-		c, err := net.Dial("unix", filepath.Join(dir, "db.sock"))
-		if err == nil {
-			c.Close()
-		}
-		return err
-	})
-	o.Vsctl(t, "--no-wait", "init")
-	o.start(t, "ovs-vswitchd", o.db, "--unixctl="+filepath.Join(dir, "vswitchd.ctl"))
+	o := &OVS{Dir: dir, ns: n, its: ovs.Instance{Dir: dir}}
+	o.run(t, o.its.Create)
+	o.start(t, o.its.Database)
+	Wait(t, "the output of ovsdb-server", o.its.Answers)
+	o.run(t, func() (*exec.Cmd, error) { return o.its.Configure(ovs.Config{}) })
+	o.start(t, o.its.Daemon)
 	return o
 }
 
@@ -53,37 +45,38 @@ func place() string {
 	return ""
 }
 
-func (o *OVS) command(program string, args ...string) *exec.Cmd {
-	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+o.Dir, "OVS_LOGDIR="+o.Dir, "OVS_DBDIR="+o.Dir)
-	return cmd
-}
-
-func (o *OVS) run(t testing.TB, program string, args ...string) string {
+func (o *OVS) run(t testing.TB, prepare func() (*exec.Cmd, error)) string {
 	t.Helper()
-	out, err := TryBy(o.ns.starter, o.command(program, args...))
+	cmd, err := prepare()
 	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
+		t.Fatal(err)
+	}
+	out, err := TryBy(o.ns.starter, cmd)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
 	}
 	return out
 }
 
-func (o *OVS) start(t testing.TB, program string, args ...string) *Proc {
+func (o *OVS) start(t testing.TB, prepare func() (*exec.Cmd, error)) *Proc {
 	t.Helper()
-	return o.ns.StartCmd(t, o.command(program, args...))
+	cmd, err := prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.ns.StartCmd(t, cmd)
 }
 
-// Vsctl runs ovs-vsctl, which waits until what it changed is done, for at most Deadline.
+// Vsctl runs ovs-vsctl, which waits until what it changed is done.
 func (o *OVS) Vsctl(t testing.TB, args ...string) string {
 	t.Helper()
-	timeout := fmt.Sprintf("--timeout=%d", int(Deadline.Seconds()))
-	return o.run(t, "ovs-vsctl", append([]string{timeout, "--db=" + o.db}, args...)...)
+	return o.run(t, func() (*exec.Cmd, error) { return o.its.Vsctl(args...) })
 }
 
 // Ofctl runs ovs-ofctl.
 func (o *OVS) Ofctl(t testing.TB, args ...string) string {
 	t.Helper()
-	return o.run(t, "ovs-ofctl", args...)
+	return o.run(t, func() (*exec.Cmd, error) { return o.its.Command("ovs-ofctl", args...) })
 }
 
 // Bridge adds a bridge that does nothing without a controller and speaks those versions, as

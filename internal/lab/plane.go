@@ -1,0 +1,45 @@
+package lab
+
+import "fmt"
+
+// The data planes that a network's routers may have.
+const (
+	LinuxPlane    = "linux"
+	OpenFlowPlane = "openflow"
+)
+
+// routes reports whether nodes of the kind are Scaffold's routers, whatever carries their packets.
+func (k Kind) routes() bool { return k == Router || k == Switch }
+
+// routers are the routers and switches, in the order of the file.
+func (f *File) routers() (nodes []*Node) {
+	for _, n := range f.Nodes {
+		if n.Kind.routes() {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// SetPlane makes every node that the file calls a router a Linux router, or a switch. Nodes that it calls
+// switches are switches in any case.
+func (f *File) SetPlane(plane string) error {
+	if plane != LinuxPlane && plane != OpenFlowPlane {
+		return fmt.Errorf("plane %q: expected %s or %s", plane, LinuxPlane, OpenFlowPlane)
+	}
+	f.setPlane(plane)
+	return nil
+}
+
+func (f *File) setPlane(plane string) {
+	f.Network.Plane = plane
+	for _, n := range f.Nodes {
+		switch {
+		case n.written != Router:
+		case plane == OpenFlowPlane:
+			n.Kind = Switch
+		default:
+			n.Kind = Router
+		}
+	}
+}
