@@ -116,12 +116,13 @@ func (ms *modules) changed(s controller.Switch) {
 
 // punted implements audience.
 func (ms *modules) punted(_ owner, id uint32, p controller.Packet) {
-	data := p.Data
-	for i, s := range ms.flows.subscribers(id, p.Switch) {
-		if i > 0 {
-			p.Data = slices.Clone(data)
+	subs := ms.flows.subscribers(id, p.Switch)
+	for i, s := range subs {
+		own := p
+		if i < len(subs)-1 { // the last may have ours
+			own.Data = slices.Clone(p.Data)
 		}
-		s.module.hearPacket(s, p)
+		s.module.hearPacket(s, own)
 	}
 }
 

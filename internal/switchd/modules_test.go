@@ -204,8 +204,8 @@ func TestTwoThatHangAreStoppedBoth(t *testing.T) {
 }
 
 func TestWhoAsksForTheSamePacketsGetsThem(t *testing.T) {
-	heard := map[string]int{}
-	listen := func(name string, subs ...controller.Subscription) scripted {
+	var heardA, heardB int
+	listen := func(name string, heard *int, subs ...controller.Subscription) scripted {
 		return scripted{name, func(n controller.Network) error {
 			for _, s := range subs {
 				if err := n.Subscribe(s, func(p controller.Packet) {
@@ -213,7 +213,7 @@ func TestWhoAsksForTheSamePacketsGetsThem(t *testing.T) {
 						panic(name)
 					}
 					p.Data[0] = 0 // its own
-					heard[name]++
+					*heard++
 				}); err != nil {
 					return err
 				}
@@ -236,8 +236,8 @@ func TestWhoAsksForTheSamePacketsGetsThem(t *testing.T) {
 		s.punt("s1", 16, 0, "hey")
 		s.punt("s2", 16, 0, "hey")
 		synctest.Wait()
-		if heard["a"] != 2 || heard["b"] != 1 {
-			t.Errorf("they heard %v", heard)
+		if heardA != 2 || heardB != 1 {
+			t.Errorf("they heard %d and %d", heardA, heardB)
 		}
 		s.ms.all[0].stop("it shall")
 		if s.at("s1", 16) != nil || len(s.at("s1", 17)) != 1 || s.at("s2", 17) != nil {
@@ -245,11 +245,11 @@ func TestWhoAsksForTheSamePacketsGetsThem(t *testing.T) {
 		}
 		s.punt("s1", 17, 0, "hey")
 		synctest.Wait()
-		if heard["a"] != 2 || heard["b"] != 2 {
-			t.Errorf("after a stopped they heard %v", heard)
+		if heardA != 2 || heardB != 2 {
+			t.Errorf("after a stopped they heard %d and %d", heardA, heardB)
 		}
-	}, listen("a", controller.Subscription{Match: lldp}, controller.Subscription{Match: both, Rate: 5, Copy: true}), // the second takes the first one's place: the names are the same
-		listen("b", controller.Subscription{Match: turned, Rate: 500, Switch: "s1"}))
+	}, listen("a", &heardA, controller.Subscription{Match: lldp}, controller.Subscription{Match: both, Rate: 5, Copy: true}), // the second takes the first one's place: the names are the same
+		listen("b", &heardB, controller.Subscription{Match: turned, Rate: 500, Switch: "s1"}))
 }
 
 func TestWhatModulesMayNotWant(t *testing.T) {
