@@ -31,7 +31,12 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d := &daemon{cfg: cfg, log: log, ctx: ctx, audience: deaf{}, notes: newNotes(log), pace: pace{most: cfg.ProbesMax}}
+	d := &daemon{cfg: cfg, log: log, ctx: ctx, notes: newNotes(log), pace: pace{most: cfg.ProbesMax}}
+	modules, err := d.newModules()
+	if err != nil {
+		return err
+	}
+	defer modules.close()
 	var listeners []net.Listener
 	for _, target := range cfg.Listen {
 		l, err := ofconn.Listen(ctx, target, cfg.TLS)
@@ -46,6 +51,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	var all sync.WaitGroup
 	all.Go(func() { d.notes.run(ctx, cfg.Controller) })
+	all.Go(func() { modules.run(ctx) })
 	for _, l := range listeners {
 		all.Go(func() { ofconn.Serve(ctx, l, ofconn.Config{Silence: cfg.Silence, PacketIns: packetIns}, d) })
 	}

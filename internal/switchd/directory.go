@@ -29,8 +29,7 @@ const (
 // A directory is what the controller says of hosts and links, kept here so that a module that asks waits for
 // nobody. It is the mind of modules.
 type directory struct {
-	admin   apiv1connect.AdminClient
-	changed func(controller.Host) // called for each host that came, went or changed
+	admin apiv1connect.AdminClient
 
 	mu      sync.Mutex
 	byName  map[string]controller.Host
@@ -38,14 +37,14 @@ type directory struct {
 	service map[string]string // names by serviceID
 }
 
-func newDirectory(admin apiv1connect.AdminClient, changed func(controller.Host)) *directory {
-	return &directory{admin: admin, changed: changed, byName: make(map[string]controller.Host)}
+func newDirectory(admin apiv1connect.AdminClient) *directory {
+	return &directory{admin: admin, byName: make(map[string]controller.Host)}
 }
 
-// run follows the controller's events until ctx ends.
-func (d *directory) run(ctx context.Context) {
+// run follows the controller's events until ctx ends, and calls changed for each host that came, went or changed.
+func (d *directory) run(ctx context.Context, changed func(controller.Host)) {
 	for ctx.Err() == nil {
-		d.follow(ctx)
+		d.follow(ctx, changed)
 		select {
 		case <-ctx.Done():
 		case <-time.After(directoryRetry):
@@ -55,7 +54,7 @@ func (d *directory) run(ctx context.Context) {
 
 // follow reads everything at each event that tells of a host, a router, a link or a service; events that come
 // meanwhile are one.
-func (d *directory) follow(ctx context.Context) {
+func (d *directory) follow(ctx context.Context, changed func(controller.Host)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := d.admin.WatchEvents(ctx, connect.NewRequest(&apiv1.WatchEventsRequest{Follow: true, History: 1}))
@@ -75,7 +74,14 @@ func (d *directory) follow(ctx context.Context) {
 		}
 	}()
 	defer func() { cancel(); stream.Close(); <-ended }()
-	for d.read(ctx) == nil {
+	for {
+		hosts, err := d.read(ctx)
+		if err != nil {
+			return
+		}
+		for _, h := range hosts {
+			changed(h)
+		}
 		select {
 		case <-news:
 		case <-time.After(directoryAfresh):
@@ -90,25 +96,23 @@ func concerns(kind string) bool {
 	return slices.Contains([]string{"host", "router", "link", "service", "controller"}, of)
 }
 
-func (d *directory) read(ctx context.Context) error {
+// read asks for everything and returns the hosts that are not as they were.
+func (d *directory) read(ctx context.Context) ([]controller.Host, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	hosts, err := d.admin.ListHosts(ctx, connect.NewRequest(&apiv1.ListHostsRequest{}))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	routers, err := d.admin.ListRouters(ctx, connect.NewRequest(&apiv1.ListRoutersRequest{}))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	services, err := d.admin.ListServices(ctx, connect.NewRequest(&apiv1.ListServicesRequest{}))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, h := range d.take(hosts.Msg, routers.Msg, services.Msg) {
-		d.changed(h)
-	}
-	return nil
+	return d.take(hosts.Msg, routers.Msg, services.Msg), nil
 }
 
 // take replaces what is known and returns the hosts that are not as they were.
@@ -118,7 +122,7 @@ func (d *directory) take(hosts *apiv1.ListHostsResponse, routers *apiv1.ListRout
 	old := d.byName
 	d.byName = make(map[string]controller.Host, len(hosts.Hosts))
 	for _, m := range hosts.Hosts {
-		h := hostOf(m)
+		h := hostFrom(m)
 		d.byName[h.Name] = h
 		if was, ok := old[h.Name]; !ok || !reflect.DeepEqual(was, h) {
 			news = append(news, h)
@@ -140,7 +144,7 @@ func (d *directory) take(hosts *apiv1.ListHostsResponse, routers *apiv1.ListRout
 	return news
 }
 
-func hostOf(m *apiv1.Host) controller.Host {
+func hostFrom(m *apiv1.Host) controller.Host {
 	h := controller.Host{Name: m.Name, State: m.State}
 	for _, p := range m.Places {
 		l, _ := netip.ParsePrefix(p.Locator)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/ofp"
@@ -31,10 +30,12 @@ type flowTable struct {
 	owners   map[owner]*holdings
 	tables   [256]owner
 	switches map[string]bool // that ever came
-	punts    []*punt         // in the order in which they were asked for
+	punts    map[string]*punt
+	wanted   map[string]map[*punt]bool // by switch, "": of all
 	lastPunt uint32
 
-	byID atomic.Pointer[map[uint32][]*subscriber] // of punts, for packets; never changed, only replaced
+	hand sync.RWMutex // also held where a punt's subs change: packets are handed out beside mu
+	byID map[uint32]*punt
 }
 
 // holdings are what one owner wants.
@@ -46,9 +47,8 @@ type holdings struct {
 }
 
 func newFlowTable(p plane) *flowTable {
-	t := &flowTable{plane: p, owners: make(map[owner]*holdings), switches: make(map[string]bool)}
-	t.byID.Store(&map[uint32][]*subscriber{})
-	return t
+	return &flowTable{plane: p, owners: make(map[owner]*holdings), switches: make(map[string]bool),
+		punts: make(map[string]*punt), wanted: make(map[string]map[*punt]bool), byID: make(map[uint32]*punt)}
 }
 
 func (t *flowTable) add(of owner, name string) {
@@ -104,22 +104,15 @@ func (t *flowTable) forget(of owner) error {
 	defer t.mu.Unlock()
 	h := t.owners[of]
 	h.gone = true
-	touched := make(map[string]bool)
-	for at := range h.flows {
-		touched[at] = true
-	}
-	for at := range t.switches {
-		touched[at] = touched[at] || len(t.puntsOf(of, at)) > 0
-	}
-	h.flows = make(map[string][]ownFlow)
-	heirs := t.unsubscribe(of)
 	var errs []error
-	for at, is := range touched {
-		if is {
-			errs = append(errs, t.push(of, at))
-		}
+	had := h.flows
+	h.flows = make(map[string][]ownFlow)
+	for at, owners := range t.unsubscribe(of) {
+		errs = append(errs, t.pushAll(at, owners))
 	}
-	errs = append(errs, t.pushAll(heirs))
+	for at := range had {
+		errs = append(errs, t.push(of, at))
+	}
 	for at := range h.links {
 		errs = append(errs, t.plane.setLinks(of, at, nil))
 	}

@@ -90,7 +90,7 @@ func (m *module) start() {
 		m.stop("it could not start: " + err.Error())
 		return
 	}
-	if !m.isStopped() {
+	if m.of >= ownOthers && !m.isStopped() {
 		m.host.events.event("module.start", m.name, "module started")
 	}
 }

@@ -10,6 +10,5 @@ const (
 	ownLinks
 	ownWatch
 	ownOperator       // flows that an operator added
-	ownPunts          // what punts packets to modules
 	ownOthers   owner = 16
 )

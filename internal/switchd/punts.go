@@ -13,7 +13,7 @@ import (
 // defaultRate is how many packets a second a switch punts for a subscription that does not say.
 const defaultRate = 1000
 
-// maxSubscriptions is how many a module may have.
+// maxSubscriptions is how many a module may have at one switch, and as many to all.
 const maxSubscriptions = 256
 
 // A subscriber is one module's wish to see packets.
@@ -24,100 +24,148 @@ type subscriber struct {
 	to     func(controller.Packet)
 }
 
-func (s *subscriber) wants(at string) bool { return s.Switch == "" || s.Switch == at }
-
-// A punt is one rule that punts, for all who asked for the same: a switch has only one of a match. It belongs
-// to the one of the lowest owner, at each switch.
+// A punt is one rule that punts, for all who asked for the same: a switch has only one of a match. At each
+// switch it belongs to the one of the lowest owner.
 type punt struct {
 	id    uint32
 	key   string
 	match controller.Match
 	first bool
-	subs  []*subscriber // by owner
+	subs  map[string][]*subscriber // by switch, "": of all; never changed, only replaced
 }
 
-// subscribe adds a wish, or replaces the module's of the same name.
+// here are those who want the packets of a switch, by owner.
+func (p *punt) here(at string) []*subscriber {
+	if len(p.subs[""]) == 0 {
+		return p.subs[at]
+	}
+	if len(p.subs[at]) == 0 {
+		return p.subs[""]
+	}
+	return slices.SortedStableFunc(slices.Values(slices.Concat(p.subs[at], p.subs[""])), byOwner)
+}
+
+func byOwner(x, y *subscriber) int { return cmp.Compare(x.of, y.of) }
+
+// subscribe adds a wish, or replaces the module's of the same name and switch.
 func (t *flowTable) subscribe(s *subscriber) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.owners[s.of]
-	if h.gone {
+	if t.owners[s.of].gone {
 		return controller.ErrStopped
 	}
-	if len(s.Match) == 0 {
-		return fmt.Errorf("subscription %q: it needs a match", s.Name)
-	}
-	if err := sayable(controller.Flow{Match: s.Match}); err != nil {
+	if err := t.checkSubscription(s); err != nil {
 		return fmt.Errorf("subscription %q, %v: %w", s.Name, s.Match, err)
 	}
-	if t.count(s.of) >= maxSubscriptions {
-		return fmt.Errorf("subscription %q: a module may have at most %d", s.Name, maxSubscriptions)
-	}
-	changed := t.drop(func(have *subscriber) bool { return have.of == s.of && have.Name == s.Name })
+	changed := t.drop(s.Switch, func(have *subscriber) bool { return have.of == s.of && have.Name == s.Name })
 	p := t.puntFor(s)
-	p.subs = append(slices.Clone(p.subs), s)
-	slices.SortStableFunc(p.subs, func(x, y *subscriber) int { return cmp.Compare(x.of, y.of) })
-	changed[s.of] = true
-	for _, have := range p.subs {
-		changed[have.of] = true
-	}
-	t.index()
-	return t.pushAll(changed)
+	t.replace(p, s.Switch, slices.SortedStableFunc(slices.Values(append(slices.Clone(p.subs[s.Switch]), s)), byOwner))
+	changed.add(p)
+	return t.pushAll(s.Switch, changed)
 }
 
-func (t *flowTable) count(of owner) (n int) {
-	for _, p := range t.punts {
-		for _, s := range p.subs {
-			if s.of == of {
+func (t *flowTable) checkSubscription(s *subscriber) error {
+	n := 0
+	for p := range t.wanted[s.Switch] {
+		for _, have := range p.subs[s.Switch] {
+			if have.of == s.of && have.Name != s.Name {
 				n++
 			}
 		}
 	}
-	return n
+	switch _, known := t.wanted[s.Switch]; {
+	case len(s.Match) == 0:
+		return errors.New("it needs a match")
+	case n >= maxSubscriptions:
+		return fmt.Errorf("a module may have at most %d at a switch", maxSubscriptions)
+	case !known && len(t.wanted) > maxOwnSwitches:
+		return fmt.Errorf("subscriptions for more than %d switches, known or not", maxOwnSwitches)
+	}
+	return sayable(controller.Flow{Match: s.Match})
 }
 
 func (t *flowTable) puntFor(s *subscriber) *punt {
 	key := fmt.Sprint(s.First, " ", canonical(s.Match))
-	for _, p := range t.punts {
-		if p.key == key {
-			return p
-		}
+	p, ok := t.punts[key]
+	if !ok {
+		t.lastPunt++
+		p = &punt{id: t.lastPunt, key: key, match: s.Match, first: s.First, subs: make(map[string][]*subscriber)}
+		t.punts[key] = p
 	}
-	t.lastPunt++
-	p := &punt{id: t.lastPunt, key: key, match: s.Match, first: s.First}
-	t.punts = append(t.punts, p)
 	return p
 }
 
-// drop removes subscribers and returns the owners whose rules change by that: theirs, and those who inherit.
-func (t *flowTable) drop(is func(*subscriber) bool) map[owner]bool {
-	changed := make(map[owner]bool)
-	for _, p := range t.punts {
-		if !slices.ContainsFunc(p.subs, is) {
-			continue
-		}
-		for _, s := range p.subs {
-			changed[s.of] = true
-		}
-		p.subs = slices.DeleteFunc(slices.Clone(p.subs), is)
+// replace sets who wants the packets of a switch, which packets on their way see at once.
+func (t *flowTable) replace(p *punt, at string, subs []*subscriber) {
+	t.hand.Lock()
+	defer t.hand.Unlock()
+	p.subs[at] = subs
+	t.byID[p.id] = p
+	if t.wanted[at] == nil {
+		t.wanted[at] = make(map[*punt]bool)
 	}
-	t.punts = slices.DeleteFunc(t.punts, func(p *punt) bool { return len(p.subs) == 0 })
+	t.wanted[at][p] = true
+	if len(subs) > 0 {
+		return
+	}
+	delete(p.subs, at)
+	delete(t.wanted[at], p)
+	if len(t.wanted[at]) == 0 {
+		delete(t.wanted, at)
+	}
+	if len(p.subs) == 0 {
+		delete(t.punts, p.key)
+		delete(t.byID, p.id)
+	}
+}
+
+// drop removes wishes of one switch, and returns the owners whose rules change by that.
+func (t *flowTable) drop(at string, is func(*subscriber) bool) ownersOf {
+	changed := make(ownersOf)
+	for p := range t.wanted[at] {
+		if slices.ContainsFunc(p.subs[at], is) {
+			changed.add(p)
+			t.replace(p, at, slices.DeleteFunc(slices.Clone(p.subs[at]), is))
+		}
+	}
 	return changed
 }
 
-// unsubscribe removes all wishes of an owner and returns the others whose rules change by that.
-func (t *flowTable) unsubscribe(of owner) map[owner]bool {
-	heirs := t.drop(func(s *subscriber) bool { return s.of == of })
-	delete(heirs, of)
-	t.index()
-	return heirs
+// ownersOf are those whom a change concerns.
+type ownersOf map[owner]bool
+
+func (o ownersOf) add(p *punt) {
+	for _, subs := range p.subs {
+		for _, s := range subs {
+			o[s.of] = true
+		}
+	}
 }
 
-func (t *flowTable) pushAll(owners map[owner]bool) error {
+// unsubscribe removes all wishes of an owner and returns, by switch, the owners whose rules change by that.
+func (t *flowTable) unsubscribe(of owner) map[string]ownersOf {
+	changed := make(map[string]ownersOf)
+	for at := range t.wanted {
+		if list := t.drop(at, func(s *subscriber) bool { return s.of == of }); len(list) > 0 {
+			changed[at] = list
+		}
+	}
+	return changed
+}
+
+// pushAll tells a switch, or all, what owners want now.
+func (t *flowTable) pushAll(at string, owners ownersOf) error {
+	where := []string{at}
+	if at == "" {
+		where = where[:0]
+		for name := range t.switches {
+			where = append(where, name)
+		}
+	}
 	var errs []error
-	for at := range t.switches {
+	for _, name := range where {
 		for of := range owners {
-			errs = append(errs, t.push(of, at))
+			errs = append(errs, t.push(of, name))
 		}
 	}
 	return errors.Join(errs...)
@@ -125,43 +173,37 @@ func (t *flowTable) pushAll(owners map[owner]bool) error {
 
 // puntsOf are the rules that punt and belong to an owner at a switch: those of which it is the first there.
 func (t *flowTable) puntsOf(of owner, at string) (flows []ownFlow) {
-	for _, p := range t.punts {
-		here := slices.DeleteFunc(slices.Clone(p.subs), func(s *subscriber) bool { return !s.wants(at) })
-		if len(here) == 0 || here[0].of != of {
-			continue
-		}
-		f := ownFlow{ID: p.id, Punt: true, Copy: true}
-		f.First, f.Match, f.Priority = p.first, p.match, controller.MaxPriority+1+uint16(min(len(p.match), 255))
-		for _, s := range here {
-			f.Copy = f.Copy && s.Copy
-			rate := s.Rate
-			if rate == 0 {
-				rate = defaultRate
+	for _, scope := range []string{"", at} {
+		for p := range t.wanted[scope] {
+			here := p.here(at)
+			if here[0].of == of && (scope == "" || len(p.subs[""]) == 0) { // once
+				flows = append(flows, p.flow(here))
 			}
-			f.Rate = max(f.Rate, rate)
 		}
-		flows = append(flows, f)
 	}
+	slices.SortFunc(flows, func(a, b ownFlow) int { return cmp.Compare(a.ID, b.ID) })
 	return flows
 }
 
-// index makes what packets are handed out by.
-func (t *flowTable) index() {
-	byID := make(map[uint32][]*subscriber, len(t.punts))
-	for _, p := range t.punts {
-		byID[p.id] = slices.Clone(p.subs)
+// flow is the rule for all of subs together.
+func (p *punt) flow(subs []*subscriber) ownFlow {
+	f := ownFlow{ID: p.id, Punt: true, Copy: true}
+	f.First, f.Match, f.Priority = p.first, p.match, controller.MaxPriority+1+uint16(min(len(p.match), 255))
+	for _, s := range subs {
+		f.Copy = f.Copy && s.Copy
+		f.Rate = max(f.Rate, cmp.Or(s.Rate, defaultRate))
 	}
-	t.byID.Store(&byID)
+	return f
 }
 
-// subscribers are those who hear of a packet. It takes no lock: switches call it for each packet.
+// subscribers are those who hear of a packet. Switches call it for each, so it does not wait for the plane.
 func (t *flowTable) subscribers(id uint32, at string) []*subscriber {
-	all := (*t.byID.Load())[id]
-	elsewhere := func(s *subscriber) bool { return !s.wants(at) }
-	if slices.ContainsFunc(all, elsewhere) {
-		all = slices.DeleteFunc(slices.Clone(all), elsewhere)
+	t.hand.RLock()
+	defer t.hand.RUnlock()
+	if p := t.byID[id]; p != nil {
+		return p.here(at)
 	}
-	return all
+	return nil
 }
 
 // canonical is the same for matches that mean the same: their fields' order does not matter.

@@ -3,7 +3,6 @@ package switchd
 import (
 	"time"
 
-	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/ofp"
 	"scaffold.dev/scaffold/sid"
@@ -21,8 +20,3 @@ func (a *answers) commit()                                   {}
 func (a *answers) apply(plan.Rules)                          {}
 func (a *answers) answer(time.Time, uint32, []byte) struct{} { return struct{}{} }
 func (m *member) answer(struct{}, ofp.Port)                  {}
-
-type deaf struct{}
-
-func (deaf) changed(controller.Switch)               {}
-func (deaf) punted(owner, uint32, controller.Packet) {}
