@@ -97,6 +97,7 @@ const (
 func datagram(from ofp.MAC, src, dst netip.Addr, body []byte) []byte {
 	b := make([]byte, ethernetLen+ipv6Len+udpLen, ethernetLen+ipv6Len+udpLen+len(body))
 	b = append(b, body...)
+	copy(b, from[:]) // to the router: its tables take what is for it
 	copy(b[6:], from[:])
 	binary.BigEndian.PutUint16(b[12:], etherIPv6)
 	ip := b[ethernetLen:]
