@@ -22,10 +22,10 @@ test: ## everything, on a fresh machine: installs packages, builds, tests as roo
 	@scripts/go.sh vet ./...
 	@scripts/test.sh all
 
-demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves it up)
+demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves it up, NET=openflow has switches)
 	@scripts/as-root.sh scripts/packages.sh demo
 	@scripts/build.sh
-	@scripts/as-root.sh bin/scaffold demo $(if $(KEEP),--keep)
+	@scripts/as-root.sh bin/scaffold demo $(if $(KEEP),--keep) $(if $(NET),--net $(NET))
 
 BENCH ?= path churn cut split hogs table kick link scale move failover rehome
 bench: build ## measure this machine (BENCH=path names one of the benchmarks)

@@ -24,17 +24,21 @@ func demoCommand() *cobra.Command {
 		Long: `Brings up examples/web.yaml in network namespaces, starts unmodified nginx behind the name "web", and
 shows with unmodified curl, wget and ab, under continuous load, that instances come, go, die, are drained
 and stop while no client is touched. Exit code 7: something did not hold.`,
-		Example: "  sudo bin/scaffold demo\n  sudo bin/scaffold demo --keep   # and look around afterwards",
+		Example: "  sudo bin/scaffold demo\n  sudo bin/scaffold demo --keep   # and look around afterwards\n  sudo bin/scaffold demo --net openflow",
 		Args:    cobra.NoArgs,
 	}
+	net := cmd.Flags().String("net", lab.LinuxPlane, "what the network's routers are: linux, or openflow: Open vSwitch under the controller")
 	keep := cmd.Flags().Bool("keep", false, "leave the lab up at the end")
 	name := addLabName(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, *name, *keep) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, *name, *net, *keep) }
 	return cmd
 }
 
-func runDemo(cmd *cobra.Command, name string, keep bool) error {
+func runDemo(cmd *cobra.Command, name, net string, keep bool) error {
 	f, err := exampleLab(demoFile, name)
+	if err == nil {
+		err = setPlane(f, net)
+	}
 	if err != nil {
 		return err
 	}

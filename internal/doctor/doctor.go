@@ -18,7 +18,7 @@ const (
 
 // A Finding is one thing that was looked at.
 type Finding struct {
-	Area  string `json:"area"` // "kernel", "permissions", "settings", "filters", "links", "clock"
+	Area  string `json:"area"` // "kernel", "permissions", "settings", "filters", "links", "clock", "lab"
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	Found string `json:"found"`          // what is there
@@ -35,7 +35,7 @@ type Report struct {
 // Examine looks at everything.
 func Examine(m Machine) Report {
 	var r Report
-	for _, look := range []func(Machine) []Finding{permissions, kernel, cgroups, settings, filters, links, rivals, clocks} {
+	for _, look := range []func(Machine) []Finding{permissions, kernel, cgroups, settings, filters, links, rivals, clocks, switches} {
 		r.Findings = append(r.Findings, look(m)...)
 	}
 	r.Verdict = worst(r.Findings)

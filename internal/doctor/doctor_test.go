@@ -26,7 +26,10 @@ func healthy(files, programs map[string]string) Machine {
 	return Machine{
 		Read: func(path string) (string, bool) { text, ok := all[path]; return text, ok },
 		Run: func(name string, _ ...string) (string, error) {
-			if out, ok := programs[name]; ok {
+			if _, ok := programs[name]; name == "ovs-vswitchd" && !ok {
+				return "ovs-vswitchd (Open vSwitch) 3.1.0\n", nil
+			}
+			if out, ok := programs[name]; ok && out != "absent" {
 				return out, nil
 			}
 			return "", fs.ErrNotExist
@@ -68,6 +71,7 @@ func TestEveryFindingIsMade(t *testing.T) {
 		{name: "cgroup none", files: map[string]string{"/proc/self/mountinfo": ""}, want: Note, about: "cgroup v2"},
 		{name: "IPv6 off", files: map[string]string{"/proc/sys/net/ipv6/conf/all/disable_ipv6": "1"}, want: InWay, about: "disable_ipv6"},
 		{name: "no JIT", files: map[string]string{"/proc/sys/net/core/bpf_jit_enable": "0"}, want: Note, about: "bpf_jit_enable"},
+		{name: "no Open vSwitch", programs: map[string]string{"ovs-vswitchd": "absent"}, want: Note, about: "Open vSwitch"},
 		{name: "small buffers", files: map[string]string{"/proc/sys/net/core/rmem_default": "212992"}, want: Note, about: "rmem_default"},
 		{name: "large buffers", files: map[string]string{"/proc/sys/net/core/rmem_default": "8388608"}, want: Good, about: "rmem_default"},
 		{name: "state rule on a router", files: map[string]string{"/proc/sys/net/ipv6/conf/all/forwarding": "1"},
