@@ -11,6 +11,11 @@
 // switches and hosts). A module that panics, or whose call takes longer than [Patience], is stopped: its
 // rules are removed, it is named in the events, and the rest of the controller goes on.
 //
+// Several modules may subscribe to the same packets: each gets its own copy. Where one subscription is part of
+// another, a packet goes to the one whose match has more fields.
+//
+// A panic in a goroutine that a module begins itself, or a loop that takes all memory, is not contained.
+//
 // A module's rules are its own: they carry cookies of its range, lie in its tables or in a band of table 0,
 // and are put back when a switch comes again. It cannot touch rules of Scaffold, of other modules or of
 // other controllers.

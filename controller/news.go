@@ -1,10 +1,6 @@
 package controller
 
-import (
-	"net/netip"
-
-	"scaffold.dev/scaffold/internal/ofp"
-)
+import "net/netip"
 
 // A Switch is an OpenFlow switch that drives one router's data plane.
 type Switch struct {
@@ -23,7 +19,7 @@ type Switch struct {
 // A Port of a switch.
 type Port struct {
 	Name   string
-	Number ofp.Port
+	Number PortNumber
 	MAC    [6]byte
 	Up     bool // administratively, and with carrier
 }

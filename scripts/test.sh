@@ -6,9 +6,24 @@ cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 # What has goroutines of its own and is quick enough to run again under the race detector.
-RACE='/(sid|wire)$|/internal/(api|cli|obs|ofconn|controld|store|core/[a-z]+)$'
+RACE='/(sid|wire)$|/internal/(api|cli|obs|ofconn|controld|switchd|store|core/[a-z]+)$'
 
-run() { CGO_ENABLED=${cgo:-0} scripts/go.sh test -v -count=1 "$@" 2>&1 | awk -f scripts/count.awk; }
+run() {
+	local in=()
+	if [ "$1" = -C ]; then
+		in=("$1" "$2")
+		shift 2
+	fi
+	CGO_ENABLED=${cgo:-0} scripts/go.sh test "${in[@]}" -v -count=1 "$@" 2>&1 | awk -f scripts/count.awk
+}
+
+# What is written against the public packages alone, in a Go module of its own: it fails when they change under it.
+outside() {
+	echo "== examples/module, as an outside module"
+	CGO_ENABLED=0 scripts/go.sh -C examples/module vet ./...
+	CGO_ENABLED=0 scripts/go.sh -C examples/module build -o /dev/null .
+	run -C examples/module ./...
+}
 
 races() {
 	if ! command -v gcc >/dev/null; then
@@ -26,6 +41,7 @@ check)
 	export SCAFFOLD_ROOT_TESTS=0
 	echo "== tests that need no root"
 	run -timeout 5m ./...
+	outside
 	races -timeout 5m
 	;;
 all)
@@ -41,6 +57,7 @@ all)
 	fi
 	echo "== all tests"
 	run -timeout 20m "${as_root[@]}" ./...
+	outside
 	SCAFFOLD_ROOT_TESTS=0 races -timeout 10m
 	;;
 *)

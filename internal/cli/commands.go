@@ -1,23 +1,29 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
 
-// commands lists the constructors of the subcommands.
-var commands = []func() *cobra.Command{
-	hostdCommand,
-	routerdCommand,
-	controldCommand,
-	runCommand,
-	demoCommand,
-	labCommand,
-	serviceCommand,
-	hostCommand,
-	routerCommand,
-	flowCommand,
-	netCommand,
-	explainCommand,
-	eventsCommand,
-	statusCommand,
-	doctorCommand,
-	benchCommand,
+	"scaffold.dev/scaffold/controller"
+)
+
+// commands are the subcommands; the controller's has modules.
+func commands(modules []controller.Module) []*cobra.Command {
+	return []*cobra.Command{
+		hostdCommand(),
+		routerdCommand(),
+		controldCommand(modules),
+		runCommand(),
+		demoCommand(),
+		labCommand(),
+		serviceCommand(),
+		hostCommand(),
+		routerCommand(),
+		flowCommand(),
+		netCommand(),
+		explainCommand(),
+		eventsCommand(),
+		statusCommand(),
+		doctorCommand(),
+		benchCommand(),
+	}
 }

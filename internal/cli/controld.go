@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/controld"
 	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/sid"
@@ -21,8 +22,9 @@ type controldFlags struct {
 	openflow                 openflowFlags
 }
 
-func controldCommand() *cobra.Command {
+func controldCommand(modules []controller.Module) *cobra.Command {
 	f := &controldFlags{}
+	f.openflow.cfg.Modules = modules
 	cmd := &cobra.Command{
 		Use:   "controld",
 		Short: "Run the controller of a network",
@@ -33,7 +35,7 @@ process (--data), or in one elsewhere (--etcd).
 While it is away nothing changes and every flow goes on: routers and hosts keep what they know,
 and reconcile when it is back. It needs no root, only its directory and its ports.
 
-It serves gRPC and JSON, /metrics and /healthz on every --listen address and on --socket.`,
+It serves gRPC and JSON, /metrics and /healthz on every --listen address and on --socket.` + linkedIn(modules),
 		Example: `  scaffold controld --listen [::]:23728 --data /var/lib/scaffold/controld --network lab
   scaffold controld --network lab --service web:ready=http:/ --service db:weight=10,ready=tcp
   curl --unix-socket /run/scaffold/controld.sock -H 'Content-Type: application/json' -d '{}' \
@@ -45,6 +47,18 @@ It serves gRPC and JSON, /metrics and /healthz on every --listen address and on 
 	f.timing(cmd)
 	f.openflow.add(cmd)
 	return cmd
+}
+
+// linkedIn names the modules of this binary.
+func linkedIn(modules []controller.Module) string {
+	if len(modules) == 0 {
+		return ""
+	}
+	text := "\n\nThis one has modules, which run where it drives switches (--openflow):"
+	for _, m := range modules {
+		text += " " + m.Name()
+	}
+	return text
 }
 
 func (f *controldFlags) network(cmd *cobra.Command) {

@@ -9,17 +9,19 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/controller"
 )
 
 // Main runs the command line and returns the exit code. A signal that asks for an end ends the
-// command's context: daemons then leave in good order, labs are taken down.
-func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// command's context: daemons then leave in good order, labs are taken down. The controller has modules.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, modules ...controller.Module) int {
 	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watchOutput(cancel)
-	root := New()
+	root := New(modules...)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/obs"
 )
 
@@ -19,8 +20,8 @@ packet goes by, and the flow then runs straight between its two ends.
 The daemons are hostd on each host, routerd on each router and controld once. "scaffold lab up"
 runs a whole network of them on this machine; "scaffold doctor" says whether it can.`
 
-// New returns the root command.
-func New() *cobra.Command {
+// New returns the root command; the controller has modules.
+func New(modules ...controller.Module) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "scaffold",
 		Short:         "Connect programs to names, not addresses",
@@ -30,9 +31,7 @@ func New() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate("scaffold {{.Version}}\n")
-	for _, c := range commands {
-		root.AddCommand(c())
-	}
+	root.AddCommand(commands(modules)...)
 	root.AddCommand(exitCodesTopic())
 	return root
 }

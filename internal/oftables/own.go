@@ -10,7 +10,7 @@ import (
 type Flow struct {
 	ID           uint32 // what Punted gives back for its packets
 	Table        uint8  // 0, or one of the owner's own
-	Priority     uint16 // up to 0x1fff
+	Priority     uint16 // up to MaxPriority
 	First        bool   // in table 0: before Scaffold's own entries; else behind them
 	Match        ofp.Match
 	Instructions []ofp.Instruction // what Punt leaves alone
@@ -19,8 +19,8 @@ type Flow struct {
 	Rate         uint32            // packets a second that may be punted; 0: 1000
 }
 
-// MaxPriority is the highest of an owner's entry.
-const MaxPriority = 0x1fff
+// MaxPriority is the highest of an owner's entry, one that punts included.
+const MaxPriority = 0x3fff
 
 const defaultRate = 1000
 

@@ -239,7 +239,15 @@ func TestWhoAsksForTheSamePacketsGetsThem(t *testing.T) {
 		if heardA != 2 || heardB != 1 {
 			t.Errorf("they heard %d and %d", heardA, heardB)
 		}
-		s.ms.all[0].stop("it shall")
+		a, sub := s.ms.all[0], controller.Subscription{Name: "lldp", Match: lldp}
+		if err := a.Subscribe(sub, nil); err != nil || len(s.at("s2", 16)) != 2 {
+			t.Errorf("a further one: %v, %+v", err, s.at("s2", 16))
+		}
+		sub.Match = nil
+		if err := a.Subscribe(sub, nil); err != nil || len(s.at("s2", 16)) != 1 {
+			t.Errorf("and taken back: %v, %+v", err, s.at("s2", 16))
+		}
+		a.stop("it shall")
 		if s.at("s1", 16) != nil || len(s.at("s1", 17)) != 1 || s.at("s2", 17) != nil {
 			t.Errorf("after a stopped b has %+v at s1", s.at("s1", 17))
 		}
@@ -323,7 +331,7 @@ func TestWhatModulesMayNotWant(t *testing.T) {
 		if err == nil {
 			t.Error("flows for any number of switches are taken")
 		}
-		for _, sub := range []controller.Subscription{{}, {Match: controller.Match{{Field: ofp.EthType}}}} {
+		for _, sub := range []controller.Subscription{{Match: controller.Match{{Field: ofp.EthType}}}} {
 			if err := n.Subscribe(sub, func(controller.Packet) {}); err == nil {
 				t.Errorf("the subscription %+v is taken", sub)
 			}

@@ -47,7 +47,7 @@ func (p *punt) here(at string) []*subscriber {
 
 func byOwner(x, y *subscriber) int { return cmp.Compare(x.of, y.of) }
 
-// subscribe adds a wish, or replaces the module's of the same name and switch.
+// subscribe adds a wish, or replaces the module's of the same name and switch; one without a match takes it back.
 func (t *flowTable) subscribe(s *subscriber) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,6 +58,9 @@ func (t *flowTable) subscribe(s *subscriber) error {
 		return fmt.Errorf("subscription %q, %v: %w", s.Name, s.Match, err)
 	}
 	changed := t.drop(s.Switch, func(have *subscriber) bool { return have.of == s.of && have.Name == s.Name })
+	if len(s.Match) == 0 {
+		return t.pushAll(s.Switch, changed)
+	}
 	p := t.puntFor(s)
 	t.replace(p, s.Switch, slices.SortedStableFunc(slices.Values(append(slices.Clone(p.subs[s.Switch]), s)), byOwner))
 	changed.add(p)
@@ -75,7 +78,7 @@ func (t *flowTable) checkSubscription(s *subscriber) error {
 	}
 	switch _, known := t.wanted[s.Switch]; {
 	case len(s.Match) == 0:
-		return errors.New("it needs a match")
+		return nil
 	case n >= maxSubscriptions:
 		return fmt.Errorf("a module may have at most %d at a switch", maxSubscriptions)
 	case !known && len(t.wanted) > maxOwnSwitches:
