@@ -27,8 +27,7 @@ const (
 
 // Priorities of the table kind.
 const (
-	kindRetry    = 50
-	kindDatagram = 40
+	kindRetry    = 40
 	kindFragment = 30
 	kindEcho     = 20
 	kindICMP     = 10
@@ -46,10 +45,12 @@ const (
 	outMask   uint64 = 0xffffffff
 )
 
-// The classes of packets without ports, docs/protocol.md §3.2. Lists are numbered from firstList.
+// The classes of packets without ports, docs/protocol.md §3.2. Open vSwitch does not see of which protocol a later
+// fragment is, and the first one must meet the same instance: all fragments are one class. Lists are numbered from
+// firstList.
 const (
-	classAny      uint32 = 1 // echoes, and fragments of all but datagrams
-	classDatagram uint32 = 2 // fragments of datagrams
+	classEcho     uint32 = 1
+	classFragment uint32 = 2
 	firstList     uint32 = 16
 )
 
@@ -58,6 +59,7 @@ const (
 	icmpEcho   = 128
 	labelRetry = 3 // bits of the flow label, docs/protocol.md §3.1
 	fragmented = 1 // bit of Nicira's ip_frag
+	fragmentIs = 44
 )
 
 var ipv6 = ofp.Uint(ofp.EthType, etherIPv6)
@@ -146,8 +148,7 @@ func (t *Tables) unresolvedHere() ofp.OXM {
 	return ofp.Prefix(ofp.IPv6Dst, netip.PrefixFrom(t.space.Locator(0).Addr(0), bits))
 }
 
-// kind is what of a first packet decides beside its destination. Open vSwitch shows fragments with ports of 0, the
-// first one's too; of another switch we must hope for the same.
+// kind is what of a first packet decides beside its destination.
 func (t *Tables) kind(put func(flowKey, entry)) {
 	if !t.resolves {
 		return
@@ -156,17 +157,26 @@ func (t *Tables) kind(put func(flowKey, entry)) {
 	for retry := uint64(1); retry <= labelRetry; retry++ {
 		put(t.flow(at, kindRetry, PuntRetry, ofp.Match{ipv6, ofp.UintMasked(ofp.IPv6Label, retry, labelRetry)}, t.puntAs(PuntRetry)...))
 	}
-	if t.o.Extensions {
-		fragment := ofp.UintMasked(ofp.IPFrag, fragmented, fragmented)
-		put(t.flow(at, kindDatagram, PuntNothing, ofp.Match{ipv6, fragment, proto(sid.UDP)}, mark(classDatagram), on))
-		put(t.flow(at, kindFragment, PuntNothing, ofp.Match{ipv6, fragment}, mark(classAny), on))
-	} else {
-		put(t.flow(at, kindDatagram, PuntNothing, ofp.Match{ipv6, proto(sid.UDP), ofp.Uint(ofp.UDPDst, 0)}, mark(classDatagram), on))
-		put(t.flow(at, kindFragment, PuntNothing, ofp.Match{ipv6, proto(sid.TCP), ofp.Uint(ofp.TCPDst, 0)}, mark(classAny), on))
-		put(t.flow(at, kindFragment, PuntNothing, ofp.Match{ipv6, proto(sid.ICMPv6), ofp.Uint(ofp.ICMPv6Type, 0)}, mark(classAny), on))
+	for _, m := range t.fragments() {
+		put(t.flow(at, kindFragment, PuntNothing, append(ofp.Match{ipv6}, m...), mark(classFragment), on))
 	}
-	put(t.flow(at, kindEcho, PuntNothing, ofp.Match{ipv6, proto(sid.ICMPv6), ofp.Uint(ofp.ICMPv6Type, icmpEcho)}, mark(classAny), on))
+	put(t.flow(at, kindEcho, PuntNothing, ofp.Match{ipv6, proto(sid.ICMPv6), ofp.Uint(ofp.ICMPv6Type, icmpEcho)}, mark(classEcho), on))
 	put(t.flow(at, kindICMP, PuntNothing, ofp.Match{ipv6, proto(sid.ICMPv6)})) // errors about a name: dropped
 	put(t.flow(at, kindElse, PuntNothing, nil, on))
 	put(t.flow(t.table(tableResolve), missPriority, PuntFirst, nil, t.puntAs(PuntFirst)...))
+}
+
+// fragments are the matches that all fragments have one of. Without extensions they are those by which Open vSwitch
+// shows fragments: the first one with ports of 0, later ones as of the fragment header's protocol. Of another switch
+// we must hope for the same.
+func (t *Tables) fragments() []ofp.Match {
+	if t.o.Extensions {
+		return []ofp.Match{{ofp.UintMasked(ofp.IPFrag, fragmented, fragmented)}}
+	}
+	return []ofp.Match{
+		{proto(fragmentIs)},
+		{proto(sid.UDP), ofp.Uint(ofp.UDPDst, 0)},
+		{proto(sid.TCP), ofp.Uint(ofp.TCPDst, 0)},
+		{proto(sid.ICMPv6), ofp.Uint(ofp.ICMPv6Type, 0)},
+	}
 }

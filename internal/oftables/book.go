@@ -27,11 +27,11 @@ func (b *book[K, V]) unset(k K) {
 	}
 }
 
-// taken reports whether a key is in use, or still so at the switch.
-func (b *book[K, V]) taken(k K) bool {
+// taken reports whether a key is in use, or still so at the switch for something else than v.
+func (b *book[K, V]) taken(k K, v V) bool {
 	_, wanted := b.want[k]
-	_, told := b.told[k]
-	return wanted || told
+	told, had := b.told[k]
+	return wanted || had && !b.same(told, v)
 }
 
 // learn replaces what the switch was told.

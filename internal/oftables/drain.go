@@ -8,8 +8,8 @@ import (
 )
 
 // Drain is what turns what the switch was told into what it should hold, which from here on counts as told. Nothing
-// is broken before what replaces it is made: meters, groups, entries from the end of the pipeline to its beginning,
-// then what goes, the other way round. An entry that changes is added over the old one, which switches do at once.
+// is broken before what replaces it is made: meters, groups, entries from the end of the pipeline to its beginning and
+// in each table the narrow ones first, then what goes, the other way round. An entry that changes is added over the old one, which switches do at once.
 // Who cannot tell all of it to the switch reads back what it has, and calls Learn.
 func (t *Tables) Drain() (bodies []ofp.Body) {
 	meters, groups := t.meters.drain(nil), t.groups.drain(nil)
@@ -27,12 +27,12 @@ func (t *Tables) Drain() (bodies []ofp.Body) {
 			bodies = append(bodies, c.value.mod(pick(c.had, ofp.GroupModify, ofp.GroupAdd), c.key))
 		}
 	}
-	for _, c := range slices.Backward(flows) {
+	for _, c := range flows {
 		if !c.gone {
 			bodies = append(bodies, c.key.add(c.value))
 		}
 	}
-	for _, c := range flows {
+	for _, c := range slices.Backward(flows) {
 		if c.gone {
 			bodies = append(bodies, c.key.remove(c.value))
 		}

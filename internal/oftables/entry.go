@@ -27,14 +27,9 @@ func (e entry) same(o entry) bool {
 	return e.cookie == o.cookie && slices.EqualFunc(e.instructions, o.instructions, sameInstruction)
 }
 
+// compare has the last table first, and in it the highest priority.
 func (k flowKey) compare(o flowKey) int {
-	if c := cmp.Compare(k.table, o.table); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(o.priority, k.priority); c != 0 {
-		return c
-	}
-	return cmp.Compare(k.match, o.match)
+	return cmp.Or(cmp.Compare(o.table, k.table), cmp.Compare(o.priority, k.priority), cmp.Compare(k.match, o.match))
 }
 
 // flow makes an entry of owner 0.

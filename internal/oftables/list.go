@@ -90,11 +90,7 @@ func (t *Tables) newList(key listKey, targets []plan.Target) *list {
 		l.weights = append(l.weights, x.Weight)
 	}
 	if !key.bySource {
-		d, ok := divide(l.weights, leastSlots, groupSlots)
-		id, free := numbered(key.hash(), 0, func(id uint32) bool { return t.groups.taken(ofp.GroupID(id)) })
-		if ok && free {
-			l.division, l.group = d, ofp.GroupID(id)
-			t.groups.set(l.group, t.groupOf(l))
+		if t.addGroup(l, key.hash()) {
 			return l
 		}
 	}
@@ -106,6 +102,22 @@ func (t *Tables) newList(key listKey, targets []plan.Target) *list {
 	t.listIDs[l.mark] = key
 	t.eachChoice(l, key.suffix, t.flows.set)
 	return l
+}
+
+// addGroup makes a list a group, if one can hold it.
+func (t *Tables) addGroup(l *list, hash uint64) bool {
+	d, ok := divide(l.weights, leastSlots, groupSlots)
+	if !ok {
+		return false
+	}
+	l.division = d
+	g := t.groupOf(l)
+	id, free := numbered(hash, 0, func(id uint32) bool { return t.groups.taken(ofp.GroupID(id), g) })
+	if free {
+		l.group = ofp.GroupID(id)
+		t.groups.set(l.group, g)
+	}
+	return free
 }
 
 // release gives a list back.

@@ -71,20 +71,21 @@ func (t *Tables) Own(owner uint16, flows []Flow) {
 
 // meterFor limits what an entry punts.
 func (t *Tables) meterFor(o *owned, owner uint16, f Flow) {
+	m := meter{f.Rate}
+	if f.Rate == 0 {
+		m.rate = defaultRate
+	}
 	id, ok := o.meters[f.ID]
 	if !ok {
-		n, free := numbered(uint64(owner)<<32^uint64(f.ID)*0x9E3779B97F4A7C15, puntsUsed, func(id uint32) bool { return t.meters.taken(ofp.MeterID(id)) })
+		hash := (uint64(owner)<<32 | uint64(f.ID)) * 0x9E3779B97F4A7C15
+		n, free := numbered(hash, puntsUsed, func(id uint32) bool { return t.meters.taken(ofp.MeterID(id), m) })
 		if !free {
 			return
 		}
 		id = ofp.MeterID(n)
 		o.meters[f.ID] = id
 	}
-	rate := f.Rate
-	if rate == 0 {
-		rate = defaultRate
-	}
-	t.meters.set(id, meter{rate})
+	t.meters.set(id, m)
 }
 
 func (t *Tables) ownFlow(o *owned, owner uint16, f Flow) (flowKey, entry) {

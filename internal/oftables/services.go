@@ -85,6 +85,9 @@ func (t *Tables) setResolution(r plan.Resolution) {
 	if len(targets) == 0 {
 		delete(s.triples, r.Triple)
 	}
+	if s.triples[anyPort(s.id)] != nil && r.Triple == anyDatagram(s.id) {
+		t.renderTriple(s, anyPort(s.id)) // fragments are its own where there is no table of datagrams
+	}
 	t.forget(s)
 }
 
@@ -99,18 +102,19 @@ func (t *Tables) renderTriple(s *service, triple sid.Triple) {
 	x := s.triples[triple]
 	old, had := x.list, x.listed
 	x.listed = false
-	matches, ok := t.matches(triple)
-	hold := ok && t.own != 0 && t.resolves && s.resolvable() && len(x.targets) > 0
+	hold := t.own != 0 && t.resolves && s.resolvable() && len(x.targets) > 0
 	var is []ofp.Instruction
 	if hold {
 		is = t.toTargets(triple, x)
 	}
-	for i, m := range matches {
-		key, e := t.flow(t.table(tableResolve), missPriority+1, PuntNothing, m, is...)
-		if hold && (i == 0 || len(t.suffixes[s.id.Suffix]) == 1) {
-			t.flows.set(key, e)
-		} else {
-			t.flows.unset(key)
+	for _, kind := range s.kinds(triple) {
+		for i, dst := range t.destinations(s.id) {
+			key, e := t.flow(t.table(tableResolve), missPriority+1, PuntNothing, append(ofp.Match{ipv6, dst}, kind...), is...)
+			if hold && (i == 0 || len(t.suffixes[s.id.Suffix]) == 1) {
+				t.flows.set(key, e)
+			} else {
+				t.flows.unset(key)
+			}
 		}
 	}
 	if had {
@@ -131,29 +135,35 @@ func (t *Tables) toTargets(triple sid.Triple, x *resolution) []ofp.Instruction {
 	return t.lists[x.list].to(t)
 }
 
-// matches are those of a triple: under the service's address, and under the address that it has once its packet
-// was sent to this AS. That form does not have the ssID; of services that share a suffix, which nobody meets by
-// chance, none has it, for to take one of them would be to guess.
-func (t *Tables) matches(triple sid.Triple) (ms []ofp.Match, ok bool) {
-	what := ofp.Match{ipv6}
+// The tables of packets without ports, docs/protocol.md §3.2.
+func anyPort(id sid.ServiceID) sid.Triple     { return sid.Triple{Service: id} }
+func anyDatagram(id sid.ServiceID) sid.Triple { return sid.Triple{Service: id, Proto: sid.UDP} }
+
+// kinds are what packets of a triple are like, besides their destination. Fragments, nearly all of datagrams, have the
+// table of those where there is one.
+func (s *service) kinds(triple sid.Triple) []ofp.Match {
+	datagrams := s.triples[anyDatagram(s.id)]
 	switch {
-	case triple.Port == 0 && triple.Proto == 0:
-		what = append(what, marked(classAny))
-	case triple.Port == 0 && triple.Proto == sid.UDP:
-		what = append(what, marked(classDatagram))
+	case triple == anyDatagram(s.id):
+		return []ofp.Match{{marked(classFragment)}}
+	case triple == anyPort(s.id) && datagrams != nil && len(datagrams.targets) > 0:
+		return []ofp.Match{{marked(classEcho)}}
+	case triple == anyPort(s.id):
+		return []ofp.Match{{marked(classEcho)}, {marked(classFragment)}}
 	case triple.Proto == sid.TCP:
-		what = append(what, proto(sid.TCP), ofp.Uint(ofp.TCPDst, uint64(triple.Port)))
+		return []ofp.Match{{proto(sid.TCP), ofp.Uint(ofp.TCPDst, uint64(triple.Port))}}
 	case triple.Proto == sid.UDP:
-		what = append(what, proto(sid.UDP), ofp.Uint(ofp.UDPDst, uint64(triple.Port)))
-	default:
-		return nil, false
+		return []ofp.Match{{proto(sid.UDP), ofp.Uint(ofp.UDPDst, uint64(triple.Port))}}
 	}
-	low := uint64(triple.Service.Suffix)
-	for _, dst := range []ofp.OXM{
-		ofp.Addr(ofp.IPv6Dst, t.space.ServiceAddr(triple.Service)),
-		ofp.Addr(ofp.IPv6Dst, t.space.Locator(0).Addr(low)),
-	} {
-		ms = append(ms, append(slices.Clone(what), dst))
+	return nil
+}
+
+// destinations are those of packets for the service: its address, and the one that they have once they were sent to
+// this AS. That one does not have the ssID: of services that share a suffix, which nobody meets by chance, none is
+// reached by it.
+func (t *Tables) destinations(id sid.ServiceID) [2]ofp.OXM {
+	return [2]ofp.OXM{
+		ofp.Addr(ofp.IPv6Dst, t.space.ServiceAddr(id)),
+		ofp.Addr(ofp.IPv6Dst, t.space.Locator(0).Addr(uint64(id.Suffix))),
 	}
-	return ms, true
 }
