@@ -18,6 +18,7 @@ import (
 type openflowFlags struct {
 	cfg           switchd.Config
 	switches      []string
+	links         []string
 	cert, key, ca string
 }
 
@@ -25,6 +26,7 @@ func (f *openflowFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringArrayVar(&f.cfg.Listen, "openflow", nil, "where OpenFlow switches connect, tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE (as "+switchd.DefaultListen+"); without it none do")
 	set.StringArrayVar(&f.switches, "switch", nil, "a switch, NAME=DATAPATHID[,service=false][,block=N]; others are called as they say themselves")
+	set.StringArrayVar(&f.links, "switch-link", nil, "a router behind one without Scaffold, switch=NAME,peer=NAME,port=PORT,via=ADDRESS; repeat for more")
 	set.BoolVar(&f.cfg.OnlyListed, "switches-listed", false, "take only the switches that --switch names")
 	set.Uint8Var(&f.cfg.FirstTable, "openflow-table", switchd.DefaultFirstTable, "first of the tables that are used in switches, besides table 0")
 	set.BoolVar(&f.cfg.Primary, "openflow-primary", false, "be the only controller that may change a switch, of several of this network the one that began last; without it all are equal")
@@ -43,6 +45,13 @@ func (f *openflowFlags) parse(endpoint string) error {
 			return fmt.Errorf("--switch: %w", err)
 		}
 		f.cfg.Switches = append(f.cfg.Switches, s)
+	}
+	for _, text := range f.links {
+		l, err := switchd.ParseLink(text)
+		if err != nil {
+			return fmt.Errorf("--switch-link: %w", err)
+		}
+		f.cfg.Links = append(f.cfg.Links, l)
 	}
 	if len(f.cfg.Listen) == 0 && (len(f.switches) > 0 || f.cfg.OnlyListed) {
 		return errors.New("--switch without --openflow: no switch can connect; want for instance --openflow " + switchd.DefaultListen)

@@ -19,8 +19,9 @@ type Config struct {
 	TLS        *tls.Config
 	Controller string // endpoint of the API that switches are joined to
 	Switches   []Switch
-	OnlyListed bool  // switches that Switches does not name are refused
-	FirstTable uint8 // of those that Scaffold uses besides 0; 0: DefaultFirstTable
+	Links      []Link // that switches cannot find out themselves
+	OnlyListed bool   // switches that Switches does not name are refused
+	FirstTable uint8  // of those that Scaffold uses besides 0; 0: DefaultFirstTable
 	// Primary makes this controller a switch's only one that may change it. Without, all are equal, and rules of
 	// others stay possible.
 	Primary   bool
@@ -106,6 +107,9 @@ func (c *Config) Check() error {
 	}
 	if c.Silence <= 0 {
 		c.Silence = DefaultSilence
+	}
+	if err := checkLinks(c.Links); err != nil {
+		return err
 	}
 	if _, err := api.ParseEndpoint(c.Controller); err != nil {
 		return fmt.Errorf("controller: %w", err)

@@ -36,6 +36,9 @@ func (d *daemon) newModules() (*linked, error) {
 	if err := l.add(ownLinks, newDiscoverer()); err != nil {
 		return nil, err
 	}
+	if err := l.add(ownDistant, newDistant(d.cfg.Links)); err != nil {
+		return nil, err
+	}
 	for i, m := range d.cfg.Modules {
 		if err := l.add(ownOthers+owner(i), m); err != nil {
 			return nil, err

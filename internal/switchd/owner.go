@@ -10,5 +10,6 @@ const (
 	ownLinks
 	ownWatch
 	ownOperator       // flows that an operator added
+	ownDistant        // links of Config
 	ownOthers   owner = 16
 )
