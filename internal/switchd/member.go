@@ -90,7 +90,7 @@ func (m *member) run() {
 		m.d.report("switch.refused", m.spec.Name, fmt.Sprintf("switch %s does not tell its ports: %v", m.spec.Name, err))
 		return
 	}
-	m.d.report("switch.join", m.spec.Name, fmt.Sprintf("switch %s (%016x, OpenFlow %v, %s) is connected from %v",
+	m.d.report("switch.join", m.spec.Name, fmt.Sprintf("switch %s (%016x, %v, %s) is connected from %v",
 		m.spec.Name, m.spec.Datapath, m.conn.Version(), desc, m.conn.RemoteAddr()))
 	var all sync.WaitGroup
 	stream := &agent.Router{Controller: m.d.cfg.Controller, Log: m.log, Call: m.call, Join: m.join, Joined: m.joined,

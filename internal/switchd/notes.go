@@ -34,7 +34,7 @@ func (n *notes) event(kind, subject, text string, attrs ...string) {
 	for i := 0; i+1 < len(attrs); i += 2 {
 		e.Attrs[attrs[i]] = attrs[i+1]
 	}
-	n.log.Info(text, "event", kind, "subject", subject)
+	n.log.Debug(text, "event", kind, "subject", subject) // the controller logs it
 	select {
 	case n.queue <- e:
 	default:
