@@ -1,0 +1,111 @@
+package switchd
+
+import (
+	"encoding/binary"
+	"time"
+
+	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
+)
+
+// ICMPv6 of RFC 4443, and the codes of docs/protocol.md §3.5.
+const (
+	icmpUnreachable = 1
+	icmpExceeded    = 3
+
+	unreachableNoRoute    = 0
+	unreachableUnknown    = 0
+	unreachableForbidden  = 1
+	unreachableNoInstance = 3
+	unreachableNoPort     = 4
+)
+
+// maxQuote is how much of a packet an answer quotes: enough for headers and every TCP option.
+const maxQuote = 128
+
+// answerHops is the hop limit of what the router says itself.
+const answerHops = 64
+
+// refuse answers a first packet with destination unreachable.
+func (a *answers) refuse(now time.Time, p *puntedPacket, code uint8, reason string) answered {
+	return a.complain(now, p, icmpUnreachable, code, reason)
+}
+
+// expire answers a packet that has no hop left.
+func (a *answers) expire(now time.Time, p *puntedPacket) answered {
+	if !p.parseTransport() || p.isError() {
+		return a.drop("dropped_malformed")
+	}
+	return a.complain(now, p, icmpExceeded, 0, "expired_hop_limit")
+}
+
+// noRoute answers a packet for an address of the network at which nothing is.
+func (a *answers) noRoute(now time.Time, p *puntedPacket) answered {
+	if !p.parseTransport() || p.isError() {
+		return a.drop("dropped_malformed")
+	}
+	return a.complain(now, p, icmpUnreachable, unreachableNoRoute, "refused_no_route")
+}
+
+func (a *answers) complain(now time.Time, p *puntedPacket, kind, code uint8, reason string) answered {
+	if !p.answerable() {
+		return a.drop("dropped_malformed")
+	}
+	if !a.refusals.take(now) {
+		return a.drop("dropped_refusal_limit")
+	}
+	a.counts[reason]++
+	quote := p.ip[:min(len(p.ip), maxQuote)&^3]
+	body := append(append(make([]byte, 0, icmpLen+maxQuote), kind, code, 0, 0, 0, 0, 0, 0), quote...)
+	return answered{frame: a.turned(p, sid.ICMPv6, body, 2), back: true}
+}
+
+// fail tells the sender of a flow that nobody is any more where it sends to, docs/protocol.md §4.
+func (a *answers) fail(now time.Time, p *puntedPacket) answered {
+	if !p.parseTransport() {
+		return a.drop("dropped_malformed")
+	}
+	if a.told.lately(now, p.src) || !a.fails.take(now) {
+		return a.drop("dropped_gone_limit")
+	}
+	a.counts["answered_gone"]++
+	quote := make([]byte, max(wire.MinQuote, min(len(p.ip), maxQuote)&^3))
+	copy(quote, p.ip)
+	body := wire.Fail{Reason: wire.HostGone, Quote: quote}.Append(make([]byte, 8))
+	binary.BigEndian.PutUint16(body, sid.Port)
+	binary.BigEndian.PutUint16(body[2:], sid.Port)
+	binary.BigEndian.PutUint16(body[4:], uint16(len(body)))
+	return answered{frame: a.turned(p, sid.UDP, body, 6), back: true}
+}
+
+// addressed answers what came to the router's own address: a ping, or a call to a port at which nobody is.
+func (a *answers) addressed(now time.Time, p *puntedPacket) answered {
+	if !p.parseTransport() || p.fragment != whole || !p.complete() {
+		return a.drop("dropped_malformed")
+	}
+	switch {
+	case p.proto == sid.TCP || p.proto == sid.UDP:
+		return a.refuse(now, p, unreachableNoPort, "refused_not_served")
+	case p.proto != sid.ICMPv6 || p.kind != echoRequest:
+		return a.drop("dropped_icmp")
+	case !p.answerable():
+		return a.drop("dropped_malformed")
+	case !a.refusals.take(now):
+		return a.drop("dropped_refusal_limit")
+	}
+	a.counts["answered_echo"]++
+	body := append([]byte{echoReply, 0, 0, 0}, p.ip[p.l4+4:]...)
+	return answered{frame: a.turned(p, sid.ICMPv6, body, 2), back: true}
+}
+
+// turned is a packet from the router to the sender of another one, in that one's frame turned around. The body has
+// its checksum at the offset.
+func (a *answers) turned(p *puntedPacket, proto sid.Proto, body []byte, sumAt int) []byte {
+	from := a.own.Host()
+	frame := make([]byte, 0, etherLen+ipLen+len(body))
+	frame = append(append(append(frame, p.frame[6:12]...), p.frame[:6]...), p.frame[12:etherLen]...)
+	frame = append(frame, 6<<4, 0, 0, 0, byte(len(body)>>8), byte(len(body)), byte(proto), answerHops)
+	frame = append(append(append(frame, from.AsSlice()...), p.src.AsSlice()...), body...)
+	setChecksum(frame[etherLen:], ipLen, ipLen+sumAt, from, p.src, proto)
+	return frame
+}
