@@ -5,7 +5,6 @@ import (
 
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/core/resolve"
-	"scaffold.dev/scaffold/internal/ofp"
 	"scaffold.dev/scaffold/internal/oftables"
 	"scaffold.dev/scaffold/sid"
 )
@@ -28,22 +27,13 @@ type answers struct {
 
 	refusals, fails bucket
 	told            told
-	counts          map[string]uint64
+	counts          map[string]uint64 // which fate how many packets met, by the names that a Linux router uses
 }
 
 // An answered packet is what is to be sent for one that was punted.
 type answered struct {
 	frame []byte // nil: nothing
 	back  bool   // out of the port that the punted one came in by; else it goes through the tables
-}
-
-// out has the switch send what was decided about a packet that came in by a port.
-func (a answered) out(in ofp.Port) ofp.PacketOut {
-	to := ofp.PortTable
-	if a.back {
-		to = ofp.PortIn
-	}
-	return ofp.PacketOut{InPort: in, Actions: []ofp.Action{ofp.Output{Port: to}}, Data: a.frame}
 }
 
 func newAnswers() *answers {
@@ -55,9 +45,6 @@ func newAnswers() *answers {
 func (a *answers) setRouter(space sid.Space, own sid.Locator, resolves bool) {
 	a.space, a.own, a.resolves = space, own, resolves
 }
-
-// counters are how many packets met which fate, by the names that a Linux router uses.
-func (a *answers) counters() map[string]uint64 { return a.counts }
 
 // drop counts a packet that nothing is sent for.
 func (a *answers) drop(reason string) answered {

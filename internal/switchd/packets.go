@@ -33,3 +33,15 @@ func (m *member) packet(p ofp.PacketIn) {
 	}
 	m.answer(m.answers.answer(time.Now(), id, p.Data), p.InPort())
 }
+
+// answer has the switch send what was decided about a packet that came in by a port.
+func (m *member) answer(a answered, in ofp.Port) {
+	if a.frame == nil {
+		return
+	}
+	to := ofp.PortTable
+	if a.back {
+		to = ofp.PortIn
+	}
+	m.packetOut(in, []ofp.Action{ofp.Output{Port: to}}, a.frame)
+}

@@ -58,14 +58,14 @@ func (p *puntedPacket) unfinished(at int) bool {
 
 // complete says whether all of the packet is there.
 func (p *puntedPacket) complete() bool {
-	return len(p.ip) == ipLen+int(binary.BigEndian.Uint16(p.ip[4:]))
+	return len(p.ip) == ipv6Len+int(binary.BigEndian.Uint16(p.ip[4:]))
 }
 
 // sentTo is the frame with another destination. The transport must be parsed. Who offloads to its interface
 // leaves half a checksum, a switch that carries offloads punts it so, and what comes back from us counts as whole.
 func (p *puntedPacket) sentTo(dst netip.Addr) []byte {
 	frame := bytes.Clone(p.frame)
-	ip := frame[etherLen:]
+	ip := frame[ethernetLen:]
 	copy(ip[24:40], dst.AsSlice())
 	at, ok := p.checksumAt()
 	if !ok {

@@ -8,9 +8,7 @@ import (
 )
 
 const (
-	etherLen = 14
-	ipLen    = 40
-	icmpLen  = 8
+	icmpLen = 8
 
 	echoRequest = 128
 	echoReply   = 129
@@ -46,15 +44,15 @@ type puntedPacket struct {
 
 // parseNetwork reads the fixed header only. Padding behind the packet is not part of it.
 func parseNetwork(frame []byte) (*puntedPacket, bool) {
-	if len(frame) < etherLen+ipLen || binary.BigEndian.Uint16(frame[12:]) != 0x86dd {
+	if len(frame) < ethernetLen+ipv6Len || binary.BigEndian.Uint16(frame[12:]) != etherIPv6 {
 		return nil, false
 	}
-	if says := etherLen + ipLen + int(binary.BigEndian.Uint16(frame[etherLen+4:])); says < len(frame) {
+	if says := ethernetLen + ipv6Len + int(binary.BigEndian.Uint16(frame[ethernetLen+4:])); says < len(frame) {
 		frame = frame[:says]
 	}
-	ip := frame[etherLen:]
+	ip := frame[ethernetLen:]
 	return &puntedPacket{frame: frame, ip: ip, src: netip.AddrFrom16([16]byte(ip[8:24])), dst: netip.AddrFrom16([16]byte(ip[24:40])),
-		hopLimit: ip[7], proto: sid.Proto(ip[6]), l4: ipLen}, true
+		hopLimit: ip[7], proto: sid.Proto(ip[6]), l4: ipv6Len}, true
 }
 
 // skipExtensions moves l4 and proto past the extension headers that hosts send.

@@ -102,10 +102,10 @@ func (a *answers) addressed(now time.Time, p *puntedPacket) answered {
 // its checksum at the offset.
 func (a *answers) turned(p *puntedPacket, proto sid.Proto, body []byte, sumAt int) []byte {
 	from := a.own.Host()
-	frame := make([]byte, 0, etherLen+ipLen+len(body))
-	frame = append(append(append(frame, p.frame[6:12]...), p.frame[:6]...), p.frame[12:etherLen]...)
+	frame := make([]byte, 0, ethernetLen+ipv6Len+len(body))
+	frame = append(append(append(frame, p.frame[6:12]...), p.frame[:6]...), p.frame[12:ethernetLen]...)
 	frame = append(frame, 6<<4, 0, 0, 0, byte(len(body)>>8), byte(len(body)), byte(proto), answerHops)
 	frame = append(append(append(frame, from.AsSlice()...), p.src.AsSlice()...), body...)
-	setChecksum(frame[etherLen:], ipLen, ipLen+sumAt, from, p.src, proto)
+	setChecksum(frame[ethernetLen:], ipv6Len, ipv6Len+sumAt, from, p.src, proto)
 	return frame
 }

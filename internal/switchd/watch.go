@@ -109,28 +109,8 @@ func datagram(from ofp.MAC, src, dst netip.Addr, body []byte) []byte {
 	binary.BigEndian.PutUint16(udp[0:], sid.Port)
 	binary.BigEndian.PutUint16(udp[2:], sid.Port)
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
-	sum := ^checksum(uint32(len(udp))+protoUDP, ip[8:40], udp)
-	if sum == 0 {
-		sum = 0xffff
-	}
-	binary.BigEndian.PutUint16(udp[6:], sum)
+	setChecksum(ip, ipv6Len, ipv6Len+6, src, dst, sid.UDP)
 	return b
-}
-
-// checksum is the Internet's (RFC 1071), not yet complemented.
-func checksum(sum uint32, parts ...[]byte) uint16 {
-	for _, b := range parts {
-		for ; len(b) > 1; b = b[2:] {
-			sum += uint32(binary.BigEndian.Uint16(b))
-		}
-		if len(b) == 1 {
-			sum += uint32(b[0]) << 8
-		}
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return uint16(sum)
 }
 
 // readDatagram finds a message of the protocol in a frame. Its checksum is not looked at: a switch that leaves

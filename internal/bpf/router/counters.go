@@ -50,3 +50,6 @@ func (r *Resolver) Usage() (Usage, error) {
 
 // Writes counts changes of maps, so that tests can tell what a rule cost.
 func (r *Resolver) Writes() uint64 { return r.writes }
+
+// Program is what runs at each port, for those who compare it with another data plane packet by packet.
+func (r *Resolver) Program() *ebpf.Program { return r.objs.Resolve }
