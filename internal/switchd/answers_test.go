@@ -231,15 +231,15 @@ func TestAnswersAreLimited(t *testing.T) {
 	a := testAnswers()
 	frame := framed(synTo(plain.ServiceAddr(empty), 80).Bytes())
 	sent := 0
-	for i := range 2 * answerTokens {
+	for i := range 2 * answersMost {
 		if a.answer(noon.Add(time.Duration(i)*time.Microsecond), oftables.PuntFirst, frame).frame != nil {
 			sent++
 		}
 	}
-	if want := answerTokens + 2*answerTokens/50; sent < want-2 || sent > want+2 {
+	if want := answersMost + 2*answersMost/50; sent < want-2 || sent > want+2 {
 		t.Errorf("%d answers, want %d", sent, want)
 	}
-	if a.counts["dropped_refusal_limit"] != uint64(2*answerTokens-sent) {
+	if a.counts["dropped_refusal_limit"] != uint64(2*answersMost-sent) {
 		t.Errorf("counters %v", a.counts)
 	}
 	p := synTo(goneLoc.Addr(1<<63|1), 80)

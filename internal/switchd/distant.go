@@ -10,6 +10,7 @@ import (
 
 	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/ofp"
+	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -187,7 +188,7 @@ func solicitation(mac [6]byte, from, target netip.Addr) []byte {
 	copy(nd[8:], t[:])
 	nd[ndLen], nd[ndLen+1] = sourceOpt, 1
 	copy(nd[ndLen+2:], mac[:])
-	binary.BigEndian.PutUint16(nd[2:], ^checksum(uint32(len(nd))+protoICMPv6, ip[8:40], nd))
+	setChecksum(ip, ipv6Len, ipv6Len+2, from, netip.AddrFrom16(group), sid.ICMPv6)
 	return b
 }
 

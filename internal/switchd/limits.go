@@ -6,29 +6,10 @@ import (
 )
 
 const (
-	answerTokens = 20_000                     // answers of a kind a second, and as many at once
-	answerEvery  = time.Second / answerTokens // a token
-	failEvery    = 100 * time.Millisecond     // between two FAILs to one sender's flow
-	toldMax      = 1 << 14                    // senders that are remembered for it
+	answersMost = 20_000                 // of a kind a second, and as many at once
+	failEvery   = 100 * time.Millisecond // between two FAILs to one sender's flow
+	toldMax     = 1 << 14                // senders that are remembered for it
 )
-
-// A bucket limits answers of a kind.
-type bucket struct {
-	tokens int64
-	filled time.Time
-}
-
-// take says whether another answer may be sent.
-func (b *bucket) take(now time.Time) bool {
-	if fresh := int64(now.Sub(b.filled) / answerEvery); fresh > 0 {
-		b.tokens, b.filled = min(answerTokens, b.tokens+min(fresh, answerTokens)), now
-	}
-	if b.tokens == 0 {
-		return false
-	}
-	b.tokens--
-	return true
-}
 
 // told remembers who was answered within the last failEvery, in two generations: what the older one holds has
 // been long enough ago when the next is begun.

@@ -51,7 +51,7 @@ func (a *answers) complain(now time.Time, p *puntedPacket, kind, code uint8, rea
 	if !p.answerable() {
 		return a.drop("dropped_malformed")
 	}
-	if !a.refusals.take(now) {
+	if !a.refusals.take(now, answersMost, answersMost) {
 		return a.drop("dropped_refusal_limit")
 	}
 	a.counts[reason]++
@@ -65,7 +65,7 @@ func (a *answers) fail(now time.Time, p *puntedPacket) answered {
 	if !p.parseTransport() {
 		return a.drop("dropped_malformed")
 	}
-	if a.told.lately(now, p.src) || !a.fails.take(now) {
+	if a.told.lately(now, p.src) || !a.fails.take(now, answersMost, answersMost) {
 		return a.drop("dropped_gone_limit")
 	}
 	a.counts["answered_gone"]++
@@ -90,7 +90,7 @@ func (a *answers) addressed(now time.Time, p *puntedPacket) answered {
 		return a.drop("dropped_icmp")
 	case !p.answerable():
 		return a.drop("dropped_malformed")
-	case !a.refusals.take(now):
+	case !a.refusals.take(now, answersMost, answersMost):
 		return a.drop("dropped_refusal_limit")
 	}
 	a.counts["answered_echo"]++
