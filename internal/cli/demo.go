@@ -27,7 +27,7 @@ and stop while no client is touched. Exit code 7: something did not hold.`,
 		Example: "  sudo bin/scaffold demo\n  sudo bin/scaffold demo --keep   # and look around afterwards\n  sudo bin/scaffold demo --net openflow",
 		Args:    cobra.NoArgs,
 	}
-	net := cmd.Flags().String("net", lab.LinuxPlane, "what the network's routers are: linux, or openflow: Open vSwitch under the controller")
+	net := cmd.Flags().String("net", "", "what the network's routers are: linux (default), or openflow: Open vSwitch under the controller")
 	keep := cmd.Flags().Bool("keep", false, "leave the lab up at the end")
 	name := addLabName(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, *name, *net, *keep) }

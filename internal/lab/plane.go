@@ -1,12 +1,26 @@
 package lab
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+)
 
 // The data planes that a network's routers may have.
 const (
 	LinuxPlane    = "linux"
 	OpenFlowPlane = "openflow"
 )
+
+// planeEnv says what plane a file has that names none: all that brings labs up, tests and benchmarks too, can
+// be had on switches.
+const planeEnv = "SCAFFOLD_PLANE"
+
+func usualPlane() string {
+	if os.Getenv(planeEnv) == OpenFlowPlane {
+		return OpenFlowPlane
+	}
+	return LinuxPlane
+}
 
 // routes reports whether nodes of the kind are Scaffold's routers, whatever carries their packets.
 func (k Kind) routes() bool { return k == Router || k == Switch }

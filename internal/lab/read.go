@@ -28,7 +28,7 @@ func Load(path string) (*File, error) {
 // Parse reads and checks the text of a lab file; path names it in errors, which are of type [Errors].
 func Parse(path string, text []byte) (*File, error) {
 	r := &reader{path: path}
-	f := &File{Path: path, Source: text, Network: Network{Line: 1, Domain: "svc", Space: sid.DefaultSpace(), Plane: LinuxPlane}}
+	f := &File{Path: path, Source: text, Network: Network{Line: 1, Domain: "svc", Space: sid.DefaultSpace(), Plane: usualPlane()}}
 	if len(text) > maxFile {
 		r.errorf(1, "the file has %d bytes; expected at most %d", len(text), maxFile)
 		return nil, r.err()
