@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -110,7 +111,26 @@ func (l *Lab) startSwitch(ctx context.Context, n *PlanNode) error {
 	if err != nil {
 		return err
 	}
-	return l.spawn(n, vswitchd, cmd)
+	if err := l.spawn(n, vswitchd, cmd); err != nil {
+		return err
+	}
+	return l.settleSwitch(n, i)
+}
+
+// settleSwitch waits until the daemon has done what it was told, and makes room at its ports.
+func (l *Lab) settleSwitch(n *PlanNode, i ovs.Instance) error {
+	if l.processStatus(n, vswitchd, "").State != "running" {
+		return l.exited(n.Name, vswitchd) // or stopped: it will follow when it goes on
+	}
+	if err := l.runOVS(n, i.Settle); err != nil {
+		return errors.Join(err, l.exited(n.Name, vswitchd))
+	}
+	for _, pid := range l.cgroup(n.Name).child(vswitchd).pids() {
+		if _, _, err := ovs.Widen(pid, ovs.Buffer); err != nil {
+			l.opt.logf("lab %s: %s drops bursts: %v", l.File.Name, n.Name, err) // as it does on other machines
+		}
+	}
+	return nil
 }
 
 // startDatabase starts a switch's database, an empty one the first time, and waits until it answers.
@@ -164,7 +184,10 @@ func (l *Lab) repatch(n *PlanNode, p *Port, verb string) error {
 		}
 		return l.runOVS(n, func() (*exec.Cmd, error) { return i.Vsctl(words...) })
 	case "heal":
-		return l.runOVS(n, func() (*exec.Cmd, error) { return i.Configure(l.switchConfig(n)) })
+		if err := l.runOVS(n, func() (*exec.Cmd, error) { return i.Configure(l.switchConfig(n)) }); err != nil {
+			return err
+		}
+		return l.settleSwitch(n, i)
 	}
 	return nil
 }

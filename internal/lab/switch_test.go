@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/ovs"
 )
 
 // controllerOf listens where the lab's switches look for their controller.
@@ -68,6 +69,16 @@ func awaitPorts(t *testing.T, l *Lab, node string, ports ...string) {
 	})
 }
 
+// roomy checks that the switch's ports have room for bursts.
+func roomy(t *testing.T, l *Lab) {
+	t.Helper()
+	for _, pid := range l.cgroup("sw").child(vswitchd).pids() {
+		if ports, small, err := ovs.Widen(pid, ovs.Buffer); ports != 1 || small != 0 || err != nil {
+			t.Errorf("%d ports are found, %d of them have small buffers, %v", ports, small, err)
+		}
+	}
+}
+
 func TestASwitchIsThereAsTheFileSays(t *testing.T) {
 	l := upLab(t, "switch")
 	awaitHello(t, controllerOf(t, l))
@@ -108,6 +119,7 @@ func TestASwitchIsKilledAndStartedLikeARouter(t *testing.T) {
 		}
 		c = awaitHello(t, ctl)
 		awaitPorts(t, l, "sw", "to-r1")
+		roomy(t, l)
 	}
 	act(t, l, "stop sw")
 	nstest.Wait(t, "ps", func() error {
@@ -143,6 +155,7 @@ func TestASwitchsLinksAreDisturbedLikeOthers(t *testing.T) {
 		act(t, l, "heal sw")
 		nstest.Wait(t, "ovs-ofctl dump-ports after "+verb+" and heal", arrives)
 		awaitPorts(t, l, "sw", "to-r1")
+		roomy(t, l)
 	}
 }
 

@@ -131,3 +131,8 @@ func (i Instance) Vsctl(args ...string) (*exec.Cmd, error) {
 	timeout := fmt.Sprintf("--timeout=%d", int(vsctlTime.Seconds()))
 	return i.Command("ovs-vsctl", append([]string{timeout, "--db=" + i.database()}, args...)...)
 }
+
+// Settle ends when the daemon has done all that the database says by now: it changes something, and waits.
+func (i Instance) Settle() (*exec.Cmd, error) {
+	return i.Vsctl("set", "Open_vSwitch", ".", fmt.Sprintf("external_ids:settled=%d", time.Now().UnixNano()))
+}
