@@ -38,17 +38,48 @@ func (t *Tables) flow(table uint8, priority uint16, punts uint32, m ofp.Match, i
 	return flowKey{table, priority, text(m)}, entry{cookieOf(0, punts), m, is}
 }
 
-// canonical is a match as it is compared: by field, bits that do not count zero, masks that say nothing left out.
-// A switch gives a match back in an order of its own.
+// canonical is a match as it is compared: by field, bits that do not count zero, masks that say nothing left out. A
+// switch gives a match back in an order of its own, and the registers of Nicira as the larger ones of the standard.
 func canonical(m ofp.Match) ofp.Match {
 	out := make(ofp.Match, 0, len(m))
 	for _, o := range m {
-		if o = canonicalOXM(o); o.Field != 0 {
+		if o = canonicalOXM(packed(o)); o.Field != 0 {
 			out = append(out, o)
 		}
 	}
 	slices.SortFunc(out, func(a, b ofp.OXM) int { return cmp.Compare(rank(a.Field), rank(b.Field)) })
+	for i := len(out) - 1; i > 0; i-- {
+		if a, b := out[i-1], out[i]; a.Field == b.Field && a.Field.Size() == 8 { // two halves of a register
+			out[i-1] = canonicalOXM(ofp.UintMasked(a.Field, a.Uint()|b.Uint(), maskOf(a)|maskOf(b)))
+			out = slices.Delete(out, i, i+1)
+		}
+	}
 	return out
+}
+
+// packed is a register of Nicira as a half of a standard one.
+func packed(o ofp.OXM) ofp.OXM {
+	if o.Field>>48 != ofp.Reg(0)>>48 {
+		return o // of another class
+	}
+	for n := range uint8(16) {
+		if o.Field == ofp.Reg(n) {
+			shift := 32 * (1 - n%2)
+			return ofp.UintMasked(ofp.PacketReg(n/2), o.Uint()<<shift, maskOf(o)<<shift)
+		}
+	}
+	return o
+}
+
+// maskOf is the mask of a field of up to 64 bits.
+func maskOf(o ofp.OXM) (mask uint64) {
+	if o.Mask() == nil {
+		return 1<<(8*o.Field.Size()) - 1
+	}
+	for _, b := range o.Mask() {
+		mask = mask<<8 | uint64(b)
+	}
+	return mask
 }
 
 // rank has the standard's fields before those of extensions, which need them.

@@ -35,11 +35,3 @@ func (t *Tables) Redirect(from sid.Locator) (to sid.Locator, ok bool) {
 	to, ok = t.redirects[from]
 	return to, ok
 }
-
-// Unheld says what of the rules the switch cannot hold, for people; what it would meet is punted.
-func (t *Tables) Unheld() (reasons []string) {
-	if len(t.redirects) > 0 && !t.masks() {
-		reasons = append(reasons, "redirects of hosts that moved: OpenFlow 1.3 cannot write half an address; such packets go through the controller")
-	}
-	return reasons
-}

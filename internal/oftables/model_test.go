@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -131,6 +132,9 @@ func (m *model) read(r *rand.Rand) (flows []ofp.Flow, groups []ofp.GroupDesc, me
 	return flows, slices.Collect(maps.Values(m.groups)), slices.Collect(maps.Values(m.meters))
 }
 
+// bits are which of copies' an entry has.
+var bits = regexp.MustCompile(`xreg7=[0-9a-fx/]*`)
+
 // text is all that it has, sorted, with what numbers stand for in their place.
 func (m *model) text(t *Tables) string {
 	lists := map[uint64][]string{}
@@ -157,7 +161,18 @@ func (m *model) text(t *Tables) string {
 		for _, a := range actionsOf(f.Instructions) {
 			switch a := a.(type) {
 			case ofp.Group:
-				line = strings.ReplaceAll(line, fmt.Sprint(a), fmt.Sprint(readGroup(m.groups[a.ID])))
+				g := readGroup(m.groups[a.ID])
+				line = strings.ReplaceAll(line, fmt.Sprint(a), fmt.Sprint(g.kind, g.selection))
+				for _, b := range g.buckets {
+					for _, x := range b.Actions {
+						if x, is := x.(ofp.MeterAction); is {
+							line += fmt.Sprint(b.Weight, m.meters[x.ID].Bands)
+						} else {
+							line += fmt.Sprint(b.Weight, x)
+						}
+					}
+				}
+				line = bits.ReplaceAllString(line, "a bit")
 			case ofp.MeterAction:
 				line = strings.ReplaceAll(line, fmt.Sprint(a), fmt.Sprint(m.meters[a.ID].Bands))
 			}

@@ -1,12 +1,14 @@
 package oftables
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/internal/ofconn"
 	"scaffold.dev/scaffold/internal/ofp"
+	"scaffold.dev/scaffold/sid"
 )
 
 // A real is a connection with a real Open vSwitch.
@@ -93,6 +95,7 @@ func TestOpenVSwitchHoldsWhatItIsTold(t *testing.T) {
 			}
 			r.tell(t, others)
 			tables := demo(o)
+			tables.Own(16, modules(o))
 			r.tell(t, tables.Drain())
 			r.holds(t, tables)
 			r.tell(t, tables.Removal())
@@ -105,4 +108,33 @@ func TestOpenVSwitchHoldsWhatItIsTold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// modules are entries as modules may have them: what a switch reads back is in its own words.
+func modules(o Options) []Flow {
+	tcp := ofp.Match{ofp.Uint(ofp.TCPDst, 80), ofp.UintMasked(ofp.IPProto, 6, 0xff), ipv6, ofp.UintMasked(ofp.TCPFlags, 2, 0x17)}
+	matches := []ofp.Match{
+		nil,
+		tcp,
+		{ofp.Uint(ofp.EthType, 0x88cc)},
+		{ofp.Bytes(ofp.EthDst, []byte{1, 0, 0, 0, 0, 0}, []byte{1, 0, 0, 0, 0, 0})},
+		{ofp.Uint(ofp.VLANVID, ofp.VLANPresent|10)},
+		{ofp.UintMasked(ofp.VLANVID, ofp.VLANPresent, ofp.VLANPresent)},
+		{ipv6, proto(sid.ICMPv6), ofp.Uint(ofp.ICMPv6Type, 135), ofp.Addr(ofp.NDTarget, ownHere.Host())},
+		{ofp.Uint(ofp.EthType, 0x806), ofp.Uint(ofp.ARPOp, 1), ofp.Addr(ofp.ARPTPA, netip.MustParseAddr("10.0.0.1"))},
+		{ofp.UintMasked(ofp.Metadata, 5, 0xff), ofp.Uint(ofp.InPort, 3)},
+		{ofp.Uint(ofp.TunnelID, 7)},
+	}
+	if o.Extensions {
+		matches = append(matches, ofp.Match{ofp.UintMasked(ofp.Reg(2), 5, 0xff), ofp.Uint(ofp.Reg(3), 1), ofp.Uint(ofp.Reg(5), 1)},
+			ofp.Match{ofp.Uint(ofp.PacketReg(3), 9)}, ofp.Match{ipv6, ofp.Uint(ofp.IPTTL, 9)})
+	}
+	var flows []Flow
+	for i, m := range matches {
+		flows = append(flows, Flow{ID: uint32(i), Table: 64, Priority: uint16(i), Match: m, Instructions: []ofp.Instruction{
+			ofp.ApplyActions{Actions: []ofp.Action{ofp.PushVLAN{EtherType: 0x8100}, ofp.SetField{OXM: ofp.Uint(ofp.VLANVID, ofp.VLANPresent|9)}, ofp.Output{Port: 2}}},
+			ofp.WriteActions{Actions: []ofp.Action{ofp.Output{Port: 3}}}, ofp.WriteMetadata{Metadata: 5, Mask: 0xff}, ofp.GotoTable{Table: 65}}},
+			Flow{ID: uint32(i), Priority: uint16(i), First: i%2 == 0, Match: m, Punt: true, Copy: i == 1 && o.Extensions, Rate: uint32(i)})
+	}
+	return flows
 }

@@ -28,7 +28,9 @@ const defaultRate = 1000
 type owned struct {
 	flows  map[flowKey]struct{}
 	meters map[uint32]ofp.MeterID // by Flow.ID
-	groups map[flowKey]ofp.GroupID
+	copies map[flowKey]copying    // by the key of what it would be without the copy
+
+	uncopied int // entries that copy and could not be made
 }
 
 // Own makes these the owner's entries: what it had and does not name goes. Of two with the same table, priority and
@@ -36,28 +38,28 @@ type owned struct {
 func (t *Tables) Own(owner uint16, flows []Flow) {
 	o := t.owners[owner]
 	if o == nil {
-		o = &owned{map[flowKey]struct{}{}, map[uint32]ofp.MeterID{}, map[flowKey]ofp.GroupID{}}
+		o = &owned{flows: map[flowKey]struct{}{}, meters: map[uint32]ofp.MeterID{}, copies: map[flowKey]copying{}}
 		t.owners[owner] = o
 	}
-	entries, meters := map[flowKey]entry{}, map[uint32]struct{}{}
+	o.uncopied = 0
+	entries, meters, copies := map[flowKey]entry{}, map[uint32]struct{}{}, map[flowKey]struct{}{}
 	for _, f := range flows {
 		if f.Punt && !t.o.NoMeters {
 			t.meterFor(o, owner, f)
 			meters[f.ID] = struct{}{}
 		}
 		key, e := t.ownFlow(o, owner, f)
+		if f.Punt && f.Copy {
+			copies[key] = struct{}{}
+			var ok bool
+			if key, e, ok = t.copied(o, key, e); !ok {
+				continue
+			}
+		}
 		entries[key] = e
 	}
-	for key := range o.flows {
-		if _, ok := entries[key]; !ok {
-			t.flows.unset(key)
-			delete(o.flows, key)
-		}
-	}
-	for key, e := range entries {
-		t.flows.set(key, e)
-		o.flows[key] = struct{}{}
-	}
+	replace(o.flows, entries, t.flows.set, t.flows.unset)
+	t.dropCopies(o, copies)
 	for id, meter := range o.meters {
 		if _, ok := meters[id]; !ok {
 			t.meters.unset(meter)
@@ -66,6 +68,20 @@ func (t *Tables) Own(owner uint16, flows []Flow) {
 	}
 	if len(flows) == 0 {
 		delete(t.owners, owner)
+	}
+}
+
+// replace puts in entries in the place of those that were there.
+func replace(there map[flowKey]struct{}, entries map[flowKey]entry, set func(flowKey, entry), unset func(flowKey)) {
+	for key := range there {
+		if _, ok := entries[key]; !ok {
+			unset(key)
+			delete(there, key)
+		}
+	}
+	for key, e := range entries {
+		set(key, e)
+		there[key] = struct{}{}
 	}
 }
 

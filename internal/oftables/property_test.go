@@ -105,7 +105,7 @@ func drawOwn(t *rapid.T) (flows []Flow) {
 	for i := range rapid.IntRange(0, 3).Draw(t, "flows") {
 		flows = append(flows, Flow{ID: uint32(i), Priority: uint16(rapid.IntRange(0, 2).Draw(t, "priority")), First: rapid.Bool().Draw(t, "first"),
 			Match: ofp.Match{ofp.Uint(ofp.EthType, uint64(0x88cc+rapid.IntRange(0, 1).Draw(t, "ether")))},
-			Punt:  rapid.Bool().Draw(t, "punt"), Rate: uint32(rapid.IntRange(0, 2).Draw(t, "rate")), Instructions: ofp.Apply(ofp.Output{Port: 9})})
+			Punt:  rapid.Bool().Draw(t, "punt"), Copy: rapid.Bool().Draw(t, "copy"), Rate: uint32(rapid.IntRange(0, 2).Draw(t, "rate")), Instructions: ofp.Apply(ofp.Output{Port: 9})})
 	}
 	return flows
 }

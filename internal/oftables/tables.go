@@ -46,6 +46,7 @@ type Tables struct {
 	lists    map[listKey]*list
 	listIDs  map[uint32]listKey
 	owners   map[uint16]*owned
+	copyBits uint32               // that are in use
 	naming   *naming              // of the snapshot under way
 	foreign  map[flowKey]struct{} // others' entries at the switch, when it was read
 }

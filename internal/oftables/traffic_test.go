@@ -271,3 +271,67 @@ func TestOpenVSwitchPunts(t *testing.T) {
 		})
 	}
 }
+
+// TestOpenVSwitchCopies: a packet that is copied to two owners goes on all the same, and what the meter drops of the
+// copies too.
+func TestOpenVSwitchCopies(t *testing.T) {
+	b := newBench(t, kinds["Open vSwitch"])
+	match := ofp.Match{ipv6, proto(sid.UDP)}
+	b.tables.Own(16, []Flow{{ID: 5, First: true, Priority: 2, Match: match, Punt: true, Copy: true, Rate: 5}})
+	b.tables.Own(17, []Flow{{ID: 6, First: true, Priority: 1, Match: append(match[:1:1], ofp.Uint(ofp.InPort, 4)), Punt: true, Copy: true}})
+	b.tell(t, b.tables.Drain())
+	b.holds(t, b.tables)
+	f := b.client(sid.UDP, 53)
+	b.through(t, "p4", "p1", f)
+	f.payload = ""
+	heard := map[uint16]uint32{}
+	for range 2 {
+		in := nstest.Receive(t, "packet-in", b.PacketIns())
+		owner, id, ok := Punted(in.Cookie)
+		heard[owner] = id
+		if got, _, _ := parse(in.Data); !ok || got != f || in.InPort() != 4 {
+			t.Errorf("owner %d hears %+v of port %v, want %+v of 4", owner, got, in.InPort(), f)
+		}
+	}
+	if heard[16] != 5 || heard[17] != 6 {
+		t.Errorf("heard by owner: %v, want 5 by 16 and 6 by 17", heard)
+	}
+	var many []frame
+	for range 500 {
+		many = append(many, b.client(sid.UDP, 53))
+	}
+	b.through(t, "p4", "p1", many...)
+	b.tables.Own(16, nil)
+	b.tables.Own(17, nil)
+	b.tell(t, b.tables.Drain())
+	b.holds(t, b.tables)
+}
+
+// TestOpenVSwitchHoldsWhatNoGroupCan: many targets, and one that is hardly ever due.
+func TestOpenVSwitchHoldsWhatNoGroupCan(t *testing.T) {
+	b := newBench(t, kinds["Open vSwitch"])
+	b.tables.Apply(plan.Rules{Routes: []plan.Route{{Prefix: space.AS, Via: netip.MustParseAddr("fe80::7"), Port: "p1", MAC: hostMAC(7)}}})
+	for name, weights := range map[string][]uint32{"20 equal": ones(20), "200 equal": ones(200), "1:100:1000": {1, 100, 1000}} {
+		ts, port := targets(weights...), uint16(len(weights))
+		b.tables.Apply(plan.Rules{Resolutions: []plan.Resolution{{Triple: triple(0, sid.UDP, port), Targets: ts}}})
+		b.tell(t, b.tables.Drain())
+		b.holds(t, b.tables)
+		var frames []frame
+		for range flowsOfATest {
+			frames = append(frames, b.client(sid.UDP, port))
+		}
+		counts := split(b.through(t, "p4", "p1", frames...))
+		if chance := likely(counts, ts); chance < 0.001 || len(counts) != len(weights) {
+			t.Errorf("%s: %v, p = %.2g, want at least 0.001", name, counts, chance)
+		} else {
+			t.Logf("%s: p = %.3g, %+v", name, chance, b.tables.Shares(triple(0, sid.UDP, port))[0])
+		}
+	}
+}
+
+func ones(n int) (ws []uint32) {
+	for range n {
+		ws = append(ws, 1)
+	}
+	return ws
+}

@@ -1,0 +1,99 @@
+package oftables
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"scaffold.dev/scaffold/internal/core/plan"
+	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/ofp"
+	"scaffold.dev/scaffold/sid"
+)
+
+const large = 10000
+
+// largeRules are so many hosts, and as many services, of TCP and ping, each at three of a hundred sets of hosts.
+func largeRules() (r plan.Rules) {
+	for i := range large {
+		r.Routes = append(r.Routes, hostRoute(0x101+i, fmt.Sprintf("p%d", i%4+1)))
+		ts := make([]plan.Target, 3)
+		for j := range ts {
+			ts[j] = plan.Target{Locator: space.Locator(uint16(0x101 + 3*(i%100) + j)), Weight: uint32(j + 1)}
+		}
+		r.Services = append(r.Services, plan.ServiceRule{Service: serviceID(i), Instances: 3})
+		r.Resolutions = append(r.Resolutions, plan.Resolution{Triple: triple(i, sid.TCP, 80), Targets: ts},
+			plan.Resolution{Triple: triple(i, 0, 0), Targets: ts})
+	}
+	return r
+}
+
+// empty is a router with ports, and no rules yet.
+func empty(o Options) *Tables {
+	t := New(space, o)
+	t.SetRouter(ownHere, true)
+	for i := range 4 {
+		t.SetPort(fmt.Sprintf("p%d", i+1), ofp.Port(i+1))
+	}
+	return t
+}
+
+// BenchmarkBuild is 10,000 hosts and 10,000 services from nothing, without a switch.
+func BenchmarkBuild(b *testing.B) {
+	rules := largeRules()
+	for b.Loop() {
+		t := empty(kinds["Open vSwitch"])
+		t.Apply(rules)
+		b.ReportMetric(float64(len(t.Drain())), "messages")
+	}
+}
+
+// BenchmarkChange is the weight of one of 10,000 services, without a switch.
+func BenchmarkChange(b *testing.B) {
+	t := empty(kinds["Open vSwitch"])
+	t.Apply(largeRules())
+	t.Drain()
+	for i := 0; b.Loop(); i++ {
+		t.Apply(changed(i))
+		b.ReportMetric(float64(len(t.Drain())), "messages")
+	}
+}
+
+// changed is a service whose targets' weights change.
+func changed(i int) plan.Rules {
+	return plan.Rules{Resolutions: []plan.Resolution{{Triple: triple(7, sid.TCP, 80), Targets: targets(1, uint32(i%50+2), 3)}}}
+}
+
+// BenchmarkOpenVSwitch tells a real one all of it, reads it back, and changes one service after the other; the times
+// are until the switch says that it is done.
+func BenchmarkOpenVSwitch(b *testing.B) {
+	ovs := nstest.New(b, "switch").NewOVS(b)
+	rules, n := largeRules(), 0
+	for b.Loop() {
+		n++
+		r := dial(b, ovs, ovs.Bridge(b, fmt.Sprint("s", n), "OpenFlow15"))
+		start := time.Now()
+		t := empty(kinds["Open vSwitch"])
+		t.Apply(rules)
+		r.tell(b, t.Drain())
+		b.ReportMetric(time.Since(start).Seconds(), "s-all")
+		start = time.Now()
+		flows, groups, meters := r.read(b)
+		b.ReportMetric(time.Since(start).Seconds(), "s-read")
+		start = time.Now()
+		t.Learn(flows, groups, meters)
+		if more := t.Drain(); len(more) > 0 {
+			b.Fatalf("%d differences after reading back", len(more))
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "s-compare")
+		start = time.Now()
+		const changes = 200
+		for i := range changes {
+			t.Apply(changed(i))
+			r.tell(b, t.Drain())
+		}
+		b.ReportMetric(time.Since(start).Seconds()*1e3/changes, "ms-change")
+		b.ReportMetric(float64(len(flows)), "flows")
+		r.Close()
+	}
+}
