@@ -46,11 +46,12 @@ const (
 )
 
 // The classes of packets without ports, docs/protocol.md §3.2. Open vSwitch does not see of which protocol a later
-// fragment is, and the first one must meet the same instance: all fragments are one class. Lists are numbered from
-// firstList.
+// fragment is, and the first one must meet the same instance: all fragments are one class. They share a bit with
+// echoes, by which the table for any port has both. Lists are numbered from firstList.
 const (
-	classEcho     uint32 = 1
-	classFragment uint32 = 2
+	classFragment uint32 = 1
+	classEcho     uint32 = 3
+	classBit      uint32 = 1
 	firstList     uint32 = 16
 )
 

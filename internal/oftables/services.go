@@ -85,9 +85,6 @@ func (t *Tables) setResolution(r plan.Resolution) {
 	if len(targets) == 0 {
 		delete(s.triples, r.Triple)
 	}
-	if s.triples[anyPort(s.id)] != nil && r.Triple == anyDatagram(s.id) {
-		t.renderTriple(s, anyPort(s.id)) // fragments are its own where there is no table of datagrams
-	}
 	t.forget(s)
 }
 
@@ -102,19 +99,18 @@ func (t *Tables) renderTriple(s *service, triple sid.Triple) {
 	x := s.triples[triple]
 	old, had := x.list, x.listed
 	x.listed = false
-	hold := t.own != 0 && t.resolves && s.resolvable() && len(x.targets) > 0
+	what, priority, ok := kind(triple)
+	hold := ok && t.own != 0 && t.resolves && s.resolvable() && len(x.targets) > 0
 	var is []ofp.Instruction
 	if hold {
 		is = t.toTargets(triple, x)
 	}
-	for _, kind := range s.kinds(triple) {
-		for i, dst := range t.destinations(s.id) {
-			key, e := t.flow(t.table(tableResolve), missPriority+1, PuntNothing, append(ofp.Match{ipv6, dst}, kind...), is...)
-			if hold && (i == 0 || len(t.suffixes[s.id.Suffix]) == 1) {
-				t.flows.set(key, e)
-			} else {
-				t.flows.unset(key)
-			}
+	for i, dst := range t.destinations(s.id) {
+		key, e := t.flow(t.table(tableResolve), priority, PuntNothing, append(ofp.Match{ipv6, dst}, what...), is...)
+		if hold && (i == 0 || len(t.suffixes[s.id.Suffix]) == 1) {
+			t.flows.set(key, e)
+		} else {
+			t.flows.unset(key)
 		}
 	}
 	if had {
@@ -135,27 +131,27 @@ func (t *Tables) toTargets(triple sid.Triple, x *resolution) []ofp.Instruction {
 	return t.lists[x.list].to(t)
 }
 
-// The tables of packets without ports, docs/protocol.md §3.2.
-func anyPort(id sid.ServiceID) sid.Triple     { return sid.Triple{Service: id} }
-func anyDatagram(id sid.ServiceID) sid.Triple { return sid.Triple{Service: id, Proto: sid.UDP} }
+// Priorities of the table resolve. Fragments, nearly all of datagrams, have the table of those where there is one, else
+// that for any port.
+const (
+	resolveFragment = 2
+	resolveElse     = 1
+)
 
-// kinds are what packets of a triple are like, besides their destination. Fragments, nearly all of datagrams, have the
-// table of those where there is one.
-func (s *service) kinds(triple sid.Triple) []ofp.Match {
-	datagrams := s.triples[anyDatagram(s.id)]
+// kind is what packets of a triple are like besides their destination, and how much it goes before others; ok is false
+// of what no packet is like.
+func kind(triple sid.Triple) (m ofp.Match, priority uint16, ok bool) {
 	switch {
-	case triple == anyDatagram(s.id):
-		return []ofp.Match{{marked(classFragment)}}
-	case triple == anyPort(s.id) && datagrams != nil && len(datagrams.targets) > 0:
-		return []ofp.Match{{marked(classEcho)}}
-	case triple == anyPort(s.id):
-		return []ofp.Match{{marked(classEcho)}, {marked(classFragment)}}
+	case triple.Port == 0 && triple.Proto == sid.UDP:
+		return ofp.Match{marked(classFragment)}, resolveFragment, true
+	case triple.Port == 0 && triple.Proto == 0:
+		return ofp.Match{ofp.UintMasked(ofp.Metadata, uint64(classBit)<<markShift, uint64(classBit)<<markShift)}, resolveElse, true
 	case triple.Proto == sid.TCP:
-		return []ofp.Match{{proto(sid.TCP), ofp.Uint(ofp.TCPDst, uint64(triple.Port))}}
+		return ofp.Match{proto(sid.TCP), ofp.Uint(ofp.TCPDst, uint64(triple.Port))}, resolveElse, true
 	case triple.Proto == sid.UDP:
-		return []ofp.Match{{proto(sid.UDP), ofp.Uint(ofp.UDPDst, uint64(triple.Port))}}
+		return ofp.Match{proto(sid.UDP), ofp.Uint(ofp.UDPDst, uint64(triple.Port))}, resolveElse, true
 	}
-	return nil
+	return nil, 0, false
 }
 
 // destinations are those of packets for the service: its address, and the one that they have once they were sent to
