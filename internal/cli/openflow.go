@@ -30,6 +30,7 @@ func (f *openflowFlags) add(cmd *cobra.Command) {
 	set.BoolVar(&f.cfg.OnlyListed, "switches-listed", false, "take only the switches that --switch names")
 	set.Uint8Var(&f.cfg.FirstTable, "openflow-table", switchd.DefaultFirstTable, "first of the tables that are used in switches, besides table 0")
 	set.BoolVar(&f.cfg.Primary, "openflow-primary", false, "be the only controller that may change a switch, of several of this network the one that began last; without it all are equal")
+	set.BoolVar(&f.cfg.Release, "openflow-release", false, "at the end, take Scaffold's rules out of the switches; without it they forward on by them")
 	set.IntVar(&f.cfg.ProbesMax, "openflow-probes", switchd.DefaultProbesMax, "probes a second to hosts at switches, all together; with more hosts each is asked less often")
 	set.StringVar(&f.cert, "openflow-cert", "", "certificate (PEM) for ssl")
 	set.StringVar(&f.key, "openflow-key", "", "its private key (PEM)")

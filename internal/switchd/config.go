@@ -25,7 +25,8 @@ type Config struct {
 	// Primary makes this controller a switch's only one that may change it. Without, all are equal, and rules of
 	// others stay possible.
 	Primary   bool
-	ProbesMax int // a second, to all hosts together; 0: DefaultProbesMax
+	Release   bool // at the end, take all of ours out of the switches that are connected
+	ProbesMax int  // a second, to all hosts together; 0: DefaultProbesMax
 	Silence   time.Duration
 	Modules   []controller.Module
 }

@@ -29,7 +29,8 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := cfg.Check(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	asked := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	d := &daemon{cfg: cfg, log: log, ctx: ctx, notes: newNotes(log), pace: pace{most: cfg.ProbesMax}}
 	modules, err := d.newModules()
@@ -55,6 +56,13 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	for _, l := range listeners {
 		all.Go(func() { ofconn.Serve(ctx, l, ofconn.Config{Silence: cfg.Silence, PacketIns: packetIns}, d) })
 	}
+	all.Go(func() {
+		<-asked.Done()
+		if cfg.Release {
+			d.release()
+		}
+		cancel()
+	})
 	all.Wait()
 	return nil
 }

@@ -50,12 +50,12 @@ func (m *member) read() (h holding, err error) {
 // relearn takes what the switch has for what it was told, after a while.
 func (m *member) relearn(after time.Duration) {
 	m.writer.learned = false
-	tables := m.tables
+	tables, changes := m.tables, m.writer.changes
 	time.AfterFunc(after, func() {
 		h, err := m.read()
 		m.post(func() {
 			switch {
-			case m.tables != tables: // the network has another space now
+			case m.tables != tables || m.writer.changes != changes: // it was overtaken, and somebody else will look
 			case err != nil:
 				m.log.Warn("the switch does not tell what it has", "error", err)
 				m.relearn(retryFirst)

@@ -58,8 +58,7 @@ func (m *member) parted(s *agent.Session) {
 
 // openTables begins with what the switch has, once that is read.
 func (m *member) openTables() {
-	m.tables = oftables.New(m.space, oftables.Options{Version: m.conn.Version(), Extensions: m.joinedAs.extensions, MAC: m.mac,
-		LinkLocal: linkLocal(m.mac), First: m.d.cfg.FirstTable})
+	m.tables = m.newTables()
 	m.answers = newAnswers()
 	for _, p := range m.ports {
 		m.tables.SetPort(p.Name, p.Number)
@@ -68,6 +67,11 @@ func (m *member) openTables() {
 		m.tables.Own(uint16(of), flowsOf(flows))
 	}
 	m.begin()
+}
+
+func (m *member) newTables() *oftables.Tables {
+	return oftables.New(m.space, oftables.Options{Version: m.conn.Version(), Extensions: m.joinedAs.extensions, MAC: m.mac,
+		LinkLocal: linkLocal(m.mac), First: m.d.cfg.FirstTable})
 }
 
 // ownFlows takes over what an owner wishes.

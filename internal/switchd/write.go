@@ -23,6 +23,7 @@ type writer struct {
 	snapshot bool                 // it is telling
 	named    map[sid.Locator]bool // hosts to be probed, of that snapshot
 	busy     bool
+	again    bool // modules wish something else than what is on its way before the rules
 
 	ordered    uint64  // generation that the tables have
 	generation uint64  // and that the switch has
@@ -39,30 +40,63 @@ const (
 	bundleMost = 5000
 	retryFirst = time.Second
 	retryLast  = 30 * time.Second
-	checkEvery = time.Minute
 )
+
+// checkEvery is how often what a switch has is compared with what it was told.
+var checkEvery = time.Minute
 
 // begin has the switch punt what modules wait for, whoever else is still to speak, and reads what it has.
 func (m *member) begin() {
 	m.writer = writer{generation: m.writer.generation, since: time.Now()}
 	m.prime()
-	m.relearn(0)
 }
 
 // prime puts in what modules wish before the controller has told its rules: hosts reach it by their packets.
-// Nothing is taken out.
+// What is there already is left alone, and nothing is taken out.
 func (m *member) prime() {
-	first := oftables.New(m.space, oftables.Options{Version: m.conn.Version(), Extensions: m.joinedAs.extensions, MAC: m.mac,
-		LinkLocal: linkLocal(m.mac), First: m.d.cfg.FirstTable})
+	w := &m.writer
+	if w.busy {
+		w.again = true
+		return
+	}
+	w.busy, w.again, w.learned = true, false, false
+	w.changes++
+	first := m.newTables()
 	for of, flows := range m.d.wishes.flowsAt(m.spec.Name) {
 		first.Own(uint16(of), flowsOf(flows))
 	}
-	bodies := first.Drain()
 	go func() { // ends with the connection
-		if err := m.do(bodies, (*ofconn.Conn).Do); err != nil { // meters that are there, for one
-			m.log.Debug("what modules wish, before the rules", "error", err)
+		h, err := m.read()
+		if err == nil {
+			first.Learn(h.flows, h.groups, h.meters)
+			err = m.deliver(slices.DeleteFunc(first.Drain(), removes))
 		}
+		m.post(func() { m.primed(err) })
 	}()
+}
+
+func (m *member) primed(err error) {
+	if err != nil {
+		m.log.Warn("hosts may have to wait for the controller's rules", "error", err)
+	}
+	m.writer.busy = false
+	if m.writer.again {
+		m.prime()
+		return
+	}
+	m.relearn(0)
+}
+
+func removes(b ofp.Body) bool {
+	switch b := b.(type) {
+	case ofp.FlowMod:
+		return b.Command == ofp.FlowDelete || b.Command == ofp.FlowDeleteStrict
+	case ofp.GroupMod:
+		return b.Command == ofp.GroupDelete
+	case ofp.MeterMod:
+		return b.Command == ofp.MeterDelete
+	}
+	return false
 }
 
 // settle writes what the tables have to say, unless a write is under way or it is too early: a switch that comes
