@@ -29,6 +29,8 @@ type fakeNetwork struct {
 	mu      sync.Mutex
 	news    func(controller.Switch)
 	tick    func()
+	try     func()
+	deaf    bool // punts nothing
 	subs    []subscribed
 	at      map[string]controller.Switch
 	cables  map[end]stackEnd
@@ -127,7 +129,7 @@ func (n *fakeNetwork) arrive(at string, port ofp.Port, frame []byte) {
 			from = p.Name
 		}
 	}
-	if !n.at[at].Up || from == "" {
+	if !n.at[at].Up || from == "" && port != ofp.PortController || n.deaf {
 		return
 	}
 	for _, s := range n.subs {
@@ -166,7 +168,14 @@ func matches(m ofp.Match, f []byte) bool {
 
 func (n *fakeNetwork) HandleSwitches(f func(controller.Switch)) { n.news = f }
 func (n *fakeNetwork) HandleHosts(func(controller.Host))        {}
-func (n *fakeNetwork) Every(_ time.Duration, f func())          { n.tick = f }
+
+func (n *fakeNetwork) Every(d time.Duration, f func()) {
+	if d == helloEvery {
+		n.tick = f
+	} else {
+		n.try = f
+	}
+}
 
 func (n *fakeNetwork) Subscribe(s controller.Subscription, f func(controller.Packet)) error {
 	n.mu.Lock()
@@ -183,8 +192,13 @@ func (n *fakeNetwork) Switches() []controller.Switch {
 }
 
 func (n *fakeNetwork) Send(at string, out controller.Out) error {
+	port := out.Actions[0].(controller.Output).Port
+	if port == ofp.PortTable {
+		n.arrive(at, ofp.PortController, out.Data)
+		return nil
+	}
 	n.mu.Lock()
-	to, ok := n.cables[end{at, out.Actions[0].(controller.Output).Port}]
+	to, ok := n.cables[end{at, port}]
 	up := n.at[at].Up
 	n.mu.Unlock()
 	if !up {

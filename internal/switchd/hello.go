@@ -117,7 +117,7 @@ func (j *join) own(name string) bool { return j.switches[name] != nil }
 
 // greet sends HELLO to a port.
 func (j *join) greet(s *joined, port string) {
-	h := wire.Hello{Service: s.is.Service, Relay: true, RelayPort: relayPort, Name: s.name, Port: port}
+	h := wire.Hello{Service: s.is.Service, Relay: true, RelayPort: j.relay, Name: s.name, Port: port}
 	if s.is.Locator.IsValid() {
 		h.Locator = sid.LocatorOf(s.is.Locator)
 	}
@@ -128,6 +128,9 @@ func (j *join) greet(s *joined, port string) {
 func (j *join) solicit(s *joined, port string) { j.toAll(s, port, wire.Solicit{Name: s.name}) }
 
 func (j *join) toAll(s *joined, port string, m wire.Message) {
+	if !s.delivered {
+		return
+	}
 	err := s.stack.SendUDP(port, sid.Port, netip.AddrPortFrom(allNodes, sid.Port), m.Append(nil))
 	if err != nil {
 		j.log.Warn("message not sent", "switch", s.name, "port", port, "type", m.Type(), "error", err)

@@ -1,8 +1,10 @@
 package switchd
 
 import (
+	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -16,12 +18,12 @@ import (
 )
 
 const (
-	// relayPort takes the control channel of hosts, docs/protocol.md §5.1.
-	relayPort = 23728
 	// portMTU is what every link of IPv6 carries. OpenFlow does not say what a port does.
 	portMTU = 1280
 	// keepTicks is for how many HELLO intervals the connections of hosts are kept for a switch that is away.
 	keepTicks = 30
+	// tryEvery is how often a switch is tried whose table does not punt yet.
+	tryEvery = 50 * time.Millisecond
 )
 
 var allNodes = netip.MustParseAddr("ff02::1")
@@ -30,9 +32,10 @@ var allNodes = netip.MustParseAddr("ff02::1")
 // port, hears routers that greet, and carries the control channel of hosts to the controller. A stack in user
 // space does on the switch's ports what the kernel does on a Linux router's.
 type join struct {
-	to  api.Endpoint // the controller's API
-	log *slog.Logger
-	net controller.Network
+	to    api.Endpoint // the controller's API
+	relay uint16       // TCP port that takes the control channel of hosts, docs/protocol.md §5.1
+	log   *slog.Logger
+	net   controller.Network
 
 	mu       sync.Mutex // Close comes from elsewhere; all else is the module's own goroutine
 	switches map[string]*joined
@@ -46,13 +49,16 @@ type joined struct {
 	relay      *relay
 	numbers    atomic.Pointer[map[string]ofp.Port] // of the ports; the stack's goroutines read it
 	is         controller.Switch                   // as last heard of
+	delivered  bool                                // what is for us is punted; before, nobody is greeted
 	away       int                                 // HELLO intervals
 	neighbours neighbours
 	told       []controller.Link
 }
 
 func newJoin(to api.Endpoint, log *slog.Logger) *join {
-	return &join{to: to, log: log, switches: map[string]*joined{}}
+	// Hosts that know us by another port know connections that are no more, and connect again.
+	const dynamic = 49152 // RFC 6335
+	return &join{to: to, relay: uint16(dynamic + rand.IntN(1<<16-dynamic)), log: log, switches: map[string]*joined{}}
 }
 
 // Name implements controller.Module.
@@ -63,6 +69,7 @@ func (j *join) Start(n controller.Network) error {
 	j.net = n
 	n.HandleSwitches(func(s controller.Switch) { j.locked(func() { j.changed(s) }) })
 	n.Every(helloEvery, func() { j.locked(j.tick) })
+	n.Every(tryEvery, func() { j.locked(j.tryAll) })
 	return nil
 }
 
@@ -108,16 +115,24 @@ func (j *join) changed(is controller.Switch) {
 	if !is.Up {
 		return
 	}
-	s.away = 0
+	if !was.Up {
+		s.away, s.delivered = 0, false
+	}
 	j.setPorts(s)
-	all := !was.Up || was.Locator != is.Locator || was.Service != is.Service
+	all := was.Locator != is.Locator || was.Service != is.Service
 	for _, p := range is.Ports {
 		if p.Up && (all || !wasUp(was, p.Name)) {
-			j.greet(s, p.Name)
-			j.solicit(s, p.Name)
+			j.meet(s, p.Name)
 		}
 	}
+	j.try(s)
 	j.tellAll() // a name that was a neighbour's may now be one of ours
+}
+
+// meet greets who is at a port, and asks who is there.
+func (j *join) meet(s *joined, port string) {
+	j.greet(s, port)
+	j.solicit(s, port)
 }
 
 func wasUp(was controller.Switch, name string) bool {
@@ -138,14 +153,14 @@ func (j *join) begin(is controller.Switch) (*joined, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := stack.ListenTCP(relayPort)
+	listener, err := stack.ListenTCP(j.relay)
 	if err != nil {
 		stack.Close()
 		return nil, err
 	}
 	s.stack, s.relay = stack, newRelay(listener, j.to, j.log.With("switch", is.Name))
 	stack.HandleUDP(sid.Port, func(d userstack.Datagram) { j.message(s, d) })
-	for _, x := range subscriptions(is) {
+	for _, x := range j.subscriptions(is) {
 		if err := j.net.Subscribe(x, j.packet); err != nil {
 			s.end()
 			return nil, fmt.Errorf("subscribe to %s: %w", x.Name, err)
@@ -156,7 +171,7 @@ func (j *join) begin(is controller.Switch) (*joined, error) {
 }
 
 // subscriptions are what the switch is to punt: all that is meant for the router itself.
-func subscriptions(is controller.Switch) []controller.Subscription {
+func (j *join) subscriptions(is controller.Switch) []controller.Subscription {
 	ours := ofp.Addr(ofp.IPv6Dst, is.LinkLocal)
 	ip := func(proto uint64, more ...ofp.OXM) ofp.Match {
 		return append(ofp.Match{ofp.Uint(ofp.EthType, 0x86dd), ofp.Uint(ofp.IPProto, proto)}, more...)
@@ -167,7 +182,7 @@ func subscriptions(is controller.Switch) []controller.Subscription {
 		{Name: "ping", Match: ip(58, ours, ofp.Uint(ofp.ICMPv6Type, 128))},
 		{Name: "message-all", Match: ip(17, ofp.Addr(ofp.IPv6Dst, allNodes), ofp.Uint(ofp.UDPDst, sid.Port))},
 		{Name: "message", Match: ip(17, ours, ofp.Uint(ofp.UDPDst, sid.Port))},
-		{Name: "relay", Match: ip(6, ours, ofp.Uint(ofp.TCPDst, relayPort)), Rate: 10_000},
+		{Name: "relay", Match: ip(6, ours, ofp.Uint(ofp.TCPDst, uint64(j.relay))), Rate: 10_000},
 	}
 	for i := range all {
 		all[i].Switch = is.Name
@@ -196,7 +211,11 @@ func (j *join) setPorts(s *joined) {
 // packet takes what a switch punted.
 func (j *join) packet(p controller.Packet) {
 	j.locked(func() {
-		if s := j.switches[p.Switch]; s != nil {
+		switch s := j.switches[p.Switch]; {
+		case s == nil:
+		case p.Number == ofp.PortController:
+			j.tried(s)
+		default:
 			s.stack.Deliver(p.Port, p.Data)
 		}
 	})
@@ -228,6 +247,48 @@ func (j *join) tick() {
 		}
 		s.neighbours.tick()
 		j.tell(s)
+	}
+}
+
+// tryAll tries those that do not punt yet.
+func (j *join) tryAll() {
+	for _, s := range j.switches {
+		j.try(s)
+	}
+}
+
+// try has the switch look up a packet that it is to punt. Who is greeted answers at once, and what he says must
+// not be lost (docs/protocol.md §5.1).
+func (j *join) try(s *joined) {
+	if s.delivered || !s.is.Up {
+		return
+	}
+	const tcpLen = 20
+	frame := make([]byte, ethernetLen+ipv6Len+tcpLen)
+	copy(frame, s.is.MAC[:])
+	copy(frame[6:], s.is.MAC[:])
+	binary.BigEndian.PutUint16(frame[12:], etherIPv6)
+	ip := frame[ethernetLen:]
+	ip[0], ip[5], ip[6], ip[7] = 6<<4, tcpLen, byte(sid.TCP), 1
+	copy(ip[8:], s.is.LinkLocal.AsSlice())
+	copy(ip[24:], s.is.LinkLocal.AsSlice())
+	binary.BigEndian.PutUint16(ip[ipv6Len+2:], j.relay)
+	ip[ipv6Len+12] = tcpLen / 4 << 4
+	if err := j.net.Send(s.name, controller.Out{Actions: []controller.Action{controller.Output{Port: ofp.PortTable}}, Data: frame}); err != nil {
+		j.log.Debug("not tried", "switch", s.name, "error", err)
+	}
+}
+
+// tried notes that the switch punts.
+func (j *join) tried(s *joined) {
+	if s.delivered {
+		return
+	}
+	s.delivered = true
+	for _, p := range s.is.Ports {
+		if p.Up {
+			j.meet(s, p.Name)
+		}
 	}
 }
 

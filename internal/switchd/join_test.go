@@ -117,12 +117,12 @@ func drain(c <-chan wire.Message) {
 }
 
 func TestGreets(t *testing.T) {
-	_, n := startJoin(t, api.Endpoint{})
+	j, n := startJoin(t, api.Endpoint{})
 	heard := hear(n.host("s1", 2, 1))
 	s := aSwitch("s1", 1)
 	s.Locator = netip.Addr{}
 	n.set(s)
-	want := wire.Hello{Service: true, Relay: true, RelayPort: relayPort, Name: "s1", Port: "p2"}
+	want := wire.Hello{Service: true, Relay: true, RelayPort: j.relay, Name: "s1", Port: "p2"}
 	if h := hello(t, heard, func(wire.Hello) bool { return true }); h != want {
 		t.Errorf("HELLO %+v, want %+v", h, want)
 	}
@@ -155,6 +155,28 @@ func TestGreetsAtOnce(t *testing.T) {
 	n.call(func() { drain(heard) })
 	say(t, host, wire.Solicit{Name: "h1"})
 	hello(t, heard, func(wire.Hello) bool { return true })
+}
+
+// TestGreetsWhenHeard: who answers a greeting at once must be heard.
+func TestGreetsWhenHeard(t *testing.T) {
+	_, n := startJoin(t, api.Endpoint{})
+	heard := hear(n.host("s1", 1, 1))
+	n.deaf = true
+	s := aSwitch("s1", 1)
+	n.set(s)
+	n.call(n.tick)
+	n.call(n.try)
+	n.call(func() {})
+	select {
+	case m := <-heard:
+		t.Fatalf("%+v before the switch punts", m)
+	default:
+	}
+	n.mu.Lock()
+	n.deaf = false
+	n.mu.Unlock()
+	n.call(n.try)
+	hello(t, heard, func(h wire.Hello) bool { return true })
 }
 
 // TestHearsRouters: links to routers that greet, and none between switches of our own.
@@ -206,11 +228,11 @@ func TestManyNamesAreBounded(t *testing.T) {
 	})
 }
 
-func dial(t *testing.T, host *userstack.Stack, to controller.Switch) *userstack.Conn {
+func dial(t *testing.T, j *join, host *userstack.Stack, to controller.Switch) *userstack.Conn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c, err := host.DialTCP(ctx, "eth0", netip.AddrPortFrom(to.LinkLocal, relayPort))
+	c, err := host.DialTCP(ctx, "eth0", netip.AddrPortFrom(to.LinkLocal, j.relay))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +242,7 @@ func dial(t *testing.T, host *userstack.Stack, to controller.Switch) *userstack.
 }
 
 func TestRelays(t *testing.T) {
-	_, n := startJoin(t, newEchoing(t).endpoint())
+	j, n := startJoin(t, newEchoing(t).endpoint())
 	s := aSwitch("s1", 1)
 	n.set(s)
 	said := strings.Repeat("0123456789", 30_000)
@@ -228,7 +250,7 @@ func TestRelays(t *testing.T) {
 	for i := range byte(2) {
 		host := n.host("s1", ofp.Port(1+i), i)
 		all.Go(func() {
-			c := dial(t, host, s)
+			c := dial(t, j, host, s)
 			all.Go(func() { io.WriteString(c, said); c.CloseWrite() })
 			if back, err := io.ReadAll(c); err != nil || string(back) != said {
 				t.Errorf("%d bytes came back, %v", len(back), err)
@@ -242,12 +264,12 @@ func TestRelays(t *testing.T) {
 func TestRelayWithoutController(t *testing.T) {
 	e := newEchoing(t)
 	e.Close()
-	_, n := startJoin(t, e.endpoint())
+	j, n := startJoin(t, e.endpoint())
 	s := aSwitch("s1", 1)
 	n.set(s)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c, err := n.host("s1", 1, 1).DialTCP(ctx, "eth0", netip.AddrPortFrom(s.LinkLocal, relayPort))
+	c, err := n.host("s1", 1, 1).DialTCP(ctx, "eth0", netip.AddrPortFrom(s.LinkLocal, j.relay))
 	if err == nil {
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(patience))
@@ -264,7 +286,7 @@ func TestConnectionsOutliveTheSwitch(t *testing.T) {
 	j, n := startJoin(t, newEchoing(t).endpoint())
 	s := aSwitch("s1", 1)
 	n.set(s)
-	c := dial(t, n.host("s1", 1, 1), s)
+	c := dial(t, j, n.host("s1", 1, 1), s)
 	echo := func() {
 		t.Helper()
 		if _, err := c.Write([]byte("x")); err != nil {
@@ -302,7 +324,7 @@ func TestJoinLeavesNothing(t *testing.T) {
 		j, n := startJoin(t, newEchoing(t).endpoint())
 		s := aSwitch("s1", 1)
 		n.set(s)
-		c := dial(t, n.host("s1", 1, 1), s)
+		c := dial(t, j, n.host("s1", 1, 1), s)
 		j.Close()
 		if _, err := io.ReadAll(c); err == nil {
 			t.Error("not reset")
