@@ -160,7 +160,7 @@ func (j *join) begin(is controller.Switch) (*joined, error) {
 	}
 	s.stack, s.relay = stack, newRelay(listener, j.to, j.log.With("switch", is.Name))
 	stack.HandleUDP(sid.Port, func(d userstack.Datagram) { j.message(s, d) })
-	for _, x := range j.subscriptions(is) {
+	for _, x := range subscriptions(is) {
 		if err := j.net.Subscribe(x, j.packet); err != nil {
 			s.end()
 			return nil, fmt.Errorf("subscribe to %s: %w", x.Name, err)
@@ -171,7 +171,7 @@ func (j *join) begin(is controller.Switch) (*joined, error) {
 }
 
 // subscriptions are what the switch is to punt: all that is meant for the router itself.
-func (j *join) subscriptions(is controller.Switch) []controller.Subscription {
+func subscriptions(is controller.Switch) []controller.Subscription {
 	ours := ofp.Addr(ofp.IPv6Dst, is.LinkLocal)
 	ip := func(proto uint64, more ...ofp.OXM) ofp.Match {
 		return append(ofp.Match{ofp.Uint(ofp.EthType, 0x86dd), ofp.Uint(ofp.IPProto, proto)}, more...)
@@ -182,7 +182,7 @@ func (j *join) subscriptions(is controller.Switch) []controller.Subscription {
 		{Name: "ping", Match: ip(58, ours, ofp.Uint(ofp.ICMPv6Type, 128))},
 		{Name: "message-all", Match: ip(17, ofp.Addr(ofp.IPv6Dst, allNodes), ofp.Uint(ofp.UDPDst, sid.Port))},
 		{Name: "message", Match: ip(17, ours, ofp.Uint(ofp.UDPDst, sid.Port))},
-		{Name: "relay", Match: ip(6, ours, ofp.Uint(ofp.TCPDst, uint64(j.relay))), Rate: 10_000},
+		{Name: "relay", Match: ip(6, ours), Rate: 10_000}, // whatever the port: a restart is to change no rule
 	}
 	for i := range all {
 		all[i].Switch = is.Name
