@@ -2,6 +2,7 @@ package oftables
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"scaffold.dev/scaffold/internal/ofp"
@@ -71,25 +72,18 @@ func (k flowKey) remove(e entry) ofp.FlowMod {
 // was seen to have. What the tables should hold stays wanted; the next Drain would put it back.
 func (t *Tables) Removal() (bodies []ofp.Body) {
 	bodies = append(bodies, ofp.FlowMod{Command: ofp.FlowDelete, Table: ofp.AllTables, Cookie: cookieOurs, CookieMask: cookieMask})
-	for _, id := range sorted(t.groups.told) {
-		bodies = append(bodies, group{kind: t.groups.told[id].kind}.mod(ofp.GroupDelete, id))
+	groups := maps.Collect(t.groups.told())
+	for _, id := range slices.Sorted(maps.Keys(groups)) {
+		bodies = append(bodies, group{kind: groups[id].kind}.mod(ofp.GroupDelete, id))
 	}
-	for _, id := range sorted(t.meters.told) {
+	meters := maps.Collect(t.meters.told())
+	for _, id := range slices.Sorted(maps.Keys(meters)) {
 		bodies = append(bodies, meter{}.mod(ofp.MeterDelete, id))
 	}
 	t.flows.learn(map[flowKey]entry{})
 	t.groups.learn(map[ofp.GroupID]group{})
 	t.meters.learn(map[ofp.MeterID]meter{})
 	return bodies
-}
-
-func sorted[K cmp.Ordered, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Split parts what Drain or Removal says into what goes into a bundle and what does not: Open vSwitch takes no

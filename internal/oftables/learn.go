@@ -2,6 +2,7 @@ package oftables
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"scaffold.dev/scaffold/internal/ofp"
@@ -57,18 +58,18 @@ const mostDifferences = 20
 func (t *Tables) Verify(flows []ofp.Flow, groups []ofp.GroupDesc, meters []ofp.Meter) []string {
 	r := read(flows, groups, meters)
 	var all []string
-	all = append(all, differences(t.flows.told, r.flows, entry.same, func(k flowKey, e entry) string {
+	all = append(all, differences(maps.Collect(t.flows.told()), r.flows, entry.same, func(k flowKey, e entry) string {
 		return fmt.Sprintf("flow in table %d, priority %d, %v", k.table, k.priority, e.match)
 	})...)
-	all = append(all, differences(t.groups.told, r.groups, group.same, func(id ofp.GroupID, _ group) string {
+	all = append(all, differences(maps.Collect(t.groups.told()), r.groups, group.same, func(id ofp.GroupID, _ group) string {
 		return fmt.Sprintf("group %#x", uint32(id))
 	})...)
-	all = append(all, differences(t.meters.told, r.meters, meter.same, func(id ofp.MeterID, _ meter) string {
+	all = append(all, differences(maps.Collect(t.meters.told()), r.meters, meter.same, func(id ofp.MeterID, _ meter) string {
 		return fmt.Sprintf("meter %#x", uint32(id))
 	})...)
-	for k := range t.flows.want {
+	for k, e := range t.flows.wanted() {
 		if _, is := r.foreign[k]; is {
-			all = append(all, fmt.Sprintf("flow in table %d, priority %d, %v: somebody else's is in the place of ours", k.table, k.priority, t.flows.want[k].match))
+			all = append(all, fmt.Sprintf("flow in table %d, priority %d, %v: somebody else's is in the place of ours", k.table, k.priority, e.match))
 		}
 	}
 	slices.Sort(all)

@@ -12,7 +12,7 @@ func Cookies() (cookie, mask uint64) { return cookieOurs, cookieMask }
 
 // Count is how many flows, groups and meters of ours the switch should hold.
 func (t *Tables) Count() (flows, groups, meters int) {
-	return len(t.flows.want), len(t.groups.want), len(t.meters.want)
+	return t.flows.wants, t.groups.wants, t.meters.wants
 }
 
 // Waiting is how many routes are not in the switch because their port or next hop's MAC is not known.

@@ -20,7 +20,7 @@ func (t *Tables) Unheld() (reasons []string) {
 	}
 	if n := len(t.foreign); n > 0 {
 		taken := 0
-		for key := range t.flows.want {
+		for key := range t.flows.wanted() {
 			if _, is := t.foreign[key]; is {
 				taken++
 			}
