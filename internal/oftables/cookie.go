@@ -30,7 +30,7 @@ const (
 
 // punts are the packets of each kind that a switch punts in a second. Probes' answers come 40 times a second
 // from each host.
-var punts = [puntsUsed]uint32{PuntFirst: 10000, PuntRetry: 5000, PuntGone: 1000, PuntHopLimit: 1000, PuntNoRoute: 1000,
+var punts = [puntsUsed]uint32{PuntFirst: 20000, PuntRetry: 5000, PuntGone: 1000, PuntHopLimit: 1000, PuntNoRoute: 1000,
 	PuntOwn: 50000, PuntAddressed: 1000, PuntRedirected: 5000}
 
 func cookieOf(owner uint16, id uint32) uint64 { return cookieOurs | uint64(owner)<<32 | uint64(id) }

@@ -44,8 +44,8 @@ type meter struct{ rate uint32 }
 
 func (m meter) same(o meter) bool { return m == o }
 
-// burst is in packets: what a tenth of a second may bring at once.
-func (m meter) burst() uint32 { return max(m.rate/10, 10) }
+// burst is in packets: what half a second may bring at once: a thousand programs that ask for what nobody serves ask five times each.
+func (m meter) burst() uint32 { return max(m.rate/2, 10) }
 
 func (m meter) mod(command ofp.MeterCommand, id ofp.MeterID) ofp.MeterMod {
 	d := ofp.MeterMod{Command: command, Meter: ofp.Meter{ID: id}}

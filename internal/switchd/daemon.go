@@ -68,7 +68,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 }
 
 // packetIns is how many packets of a switch may wait.
-const packetIns = 4096
+const packetIns = 16384
 
 // report puts a line into the network's events.
 func (d *daemon) report(kind, subject, text string) {
