@@ -60,8 +60,11 @@ func (l *Lab) buildManagement(w *wirer) error {
 
 func (l *Lab) buildNode(w *wirer, n *PlanNode) error {
 	var more [][2]string
-	if n.Kind == Plain {
+	if n.Kind == Plain || n.Kind == Underlay {
 		more = [][2]string{{"ipv6/conf/all/forwarding", "1"}, {"ipv6/conf/default/forwarding", "1"}}
+	}
+	if n.Kind == Underlay {
+		more = append(more, [2]string{"ipv4/ip_forward", "1"})
 	}
 	if err := w.namespace(n.Netns, more...); err != nil {
 		return err
@@ -98,7 +101,14 @@ var deaf = [][2]string{{"ipv6/conf/default/disable_ipv6", "1"}}
 
 func (l *Lab) buildLink(w *wirer, c *PlanLink) error {
 	a, b := c.Nodes[0], c.Nodes[1]
-	if c.Emulated == nil { // else the engine made the interfaces
+	switch {
+	case c.Tunnel != nil:
+		for i := range c.Nodes {
+			if err := w.tunnel(c, i); err != nil {
+				return err
+			}
+		}
+	case c.Emulated == nil: // else the engine made the interfaces
 		if err := w.veth(a.Netns, c.Ports[0].Dev, b.Netns, c.Ports[1].Dev, c.MTU); err != nil {
 			return err
 		}

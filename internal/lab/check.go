@@ -24,6 +24,7 @@ func (f *File) check(r *reader) {
 	f.checkNetwork(r)
 	f.checkNodes(r)
 	f.checkLinks(r)
+	f.checkTunnels(r)
 	f.checkServices(r)
 	for _, n := range f.Nodes {
 		f.checkPrograms(r, n)
@@ -41,7 +42,7 @@ func (f *File) check(r *reader) {
 
 func (f *File) checkNetwork(r *reader) {
 	space := f.Network.Space
-	for _, used := range []netip.Prefix{Management, PlainPrefix} {
+	for _, used := range []netip.Prefix{Management, PlainPrefix, UnderPrefix} {
 		for what, p := range map[string]netip.Prefix{"services": space.Services, "as": space.AS, "identities": space.Identities} {
 			if p.IsValid() && p.Overlaps(used) {
 				r.errorf(f.Network.Line, "network: %s %v overlaps %v, which the lab itself uses", what, p, used)

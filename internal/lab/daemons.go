@@ -55,7 +55,7 @@ func (l *Lab) routerArgv(n *PlanNode) []string {
 	if n.Service {
 		argv = append(argv, "--service")
 	}
-	for _, p := range n.Ports {
+	for _, p := range n.data() {
 		argv = append(argv, "--port", p.Dev)
 	}
 	for _, p := range n.Peers {

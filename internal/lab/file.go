@@ -16,6 +16,7 @@ const (
 	Router     Kind = "router"     // runs routerd
 	Switch     Kind = "switch"     // an Open vSwitch that the controller drives: a router too
 	Plain      Kind = "plain"      // a Linux IPv6 router that knows nothing of Scaffold
+	Underlay   Kind = "underlay"   // an IP router that carries tunnels and none of Scaffold's packets
 	Controller Kind = "controller" // runs controld
 )
 
@@ -61,9 +62,11 @@ type Node struct {
 type Link struct {
 	Line      int
 	Ends      [2]string
-	Rate      uint64 // bit/s in each direction of a veth pair, 0 is no limit
-	MTU       int
+	Rate      uint64         // bit/s in each direction of a veth pair, 0 is no limit
+	MTU       int            // 0: of a tunnel, what the underlay leaves
 	Unplugged bool           // a host's: down until the timeline heals it or moves the host there
+	Tunnel    string         // VXLAN: a tunnel through the underlay; "" for a cable
+	Over      string         // of a tunnel: overIPv6 or overIPv4; "" as it fits
 	Emulated  *[2]emu.Params // [0] from Ends[0] to Ends[1], [1] back; nil for a veth pair
 }
 

@@ -19,7 +19,7 @@ func (p *Plan) reach(from *PlanNode, through func(*PlanNode) bool) map[*PlanNode
 		if at != from && !through(at) {
 			continue
 		}
-		for _, port := range at.Ports {
+		for _, port := range at.data() {
 			if _, seen := found[port.Far]; seen {
 				continue
 			}

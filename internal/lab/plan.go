@@ -14,6 +14,8 @@ type Plan struct {
 	Nodes []*PlanNode
 	Cable []*PlanLink
 	index map[string]*PlanNode
+
+	mistakes Errors // of the file, that only the plan shows
 }
 
 // A PlanNode is one namespace.
@@ -25,7 +27,7 @@ type PlanNode struct {
 	Management netip.Addr // of the controller, routers and switches
 	Own        netip.Addr // of a plain router: source of its ICMPv6 errors
 	Ports      []*Port
-	Routes     []Route // of a plain router
+	Routes     []Route // of a plain router, and to the underlay's subnets
 	Peers      []Peer  // of a router: those behind plain routers
 }
 
@@ -36,16 +38,18 @@ type Port struct {
 	Link   *PlanLink
 	Far    *PlanNode
 	Peer   *Port
+	Under  []netip.Prefix // on a link of the underlay: the addresses there, of IPv6 and IPv4
 }
 
-// A PlanLink is a veth pair; Ports[i] belongs to Nodes[i].
+// A PlanLink is a cable or a tunnel; Ports[i] belongs to Nodes[i].
 type PlanLink struct {
 	*Link
-	Nodes [2]*PlanNode
-	Ports [2]*Port
+	Nodes  [2]*PlanNode
+	Ports  [2]*Port
+	Tunnel *PlanTunnel // nil for a cable
 }
 
-// A Route is a static route of a plain router.
+// A Route is a static route.
 type Route struct {
 	Prefix netip.Prefix
 	Via    netip.Addr
@@ -65,8 +69,20 @@ func MakePlan(f *File) *Plan {
 	p := &Plan{File: f, index: map[string]*PlanNode{}}
 	p.addNodes()
 	p.giveBlocks()
+	under := 0
 	for _, l := range f.Links {
-		p.addLink(l)
+		if c := p.addLink(l); f.under(l) {
+			c.addUnder(under)
+			under++
+		}
+	}
+	for i, c := range p.Cable {
+		if c.Link.Tunnel == "" {
+			continue
+		}
+		if err := p.addTunnel(c, i+1); err != nil {
+			p.mistakes = append(p.mistakes, LineError{Line: c.Line, Text: err.Error()})
+		}
 	}
 	for _, n := range p.Nodes {
 		switch n.Kind {
@@ -74,6 +90,9 @@ func MakePlan(f *File) *Plan {
 			n.Routes = p.staticRoutes(n)
 		case Router, Switch:
 			n.Peers = p.peers(n)
+			n.Routes = p.underRoutes(n)
+		case Underlay:
+			n.Routes = p.underRoutes(n)
 		}
 	}
 	return p
@@ -143,19 +162,30 @@ func (p *Plan) Prefix(n *PlanNode) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(b), 56)
 }
 
-func (p *Plan) addLink(l *Link) {
+func (p *Plan) addLink(l *Link) *PlanLink {
 	cable := &PlanLink{Link: l}
 	for i, name := range l.Ends {
 		cable.Nodes[i] = p.index[name]
 	}
 	for i, n := range cable.Nodes {
 		far := cable.Nodes[1-i]
-		port := &Port{Dev: n.freeDev(far.Name), Number: len(n.Ports) + 1, Link: cable, Far: far}
+		port := &Port{Dev: n.freeDev(far.Name), Number: len(n.data()) + 1, Link: cable, Far: far}
 		n.Ports = append(n.Ports, port)
 		cable.Ports[i] = port
 	}
 	cable.Ports[0].Peer, cable.Ports[1].Peer = cable.Ports[1], cable.Ports[0]
 	p.Cable = append(p.Cable, cable)
+	return cable
+}
+
+// data are the ports that carry Scaffold's packets: all but those of the underlay.
+func (n *PlanNode) data() (ports []*Port) {
+	for _, p := range n.Ports {
+		if n.Kind != Underlay && p.Far.Kind != Underlay {
+			ports = append(ports, p)
+		}
+	}
+	return ports
 }
 
 // freeDev names the interface towards a node: to-r1, for a second link to-r1.2.

@@ -38,7 +38,7 @@ func (f *File) checkReach(r *reader) {
 			continue // hosts forward nothing
 		}
 		for _, l := range at[name] {
-			if l.Unplugged {
+			if l.Unplugged || f.under(l) {
 				continue
 			}
 			queue = append(queue, l.far(name))
@@ -46,7 +46,7 @@ func (f *File) checkReach(r *reader) {
 	}
 	for _, n := range f.Nodes {
 		switch {
-		case n.Kind == Controller || n.Kind == badKind || n.Kind == "" || reached[n.Name]:
+		case n.Kind == Controller || n.Kind == badKind || n.Kind == Underlay && len(at[n.Name]) > 0 || n.Kind == "" || reached[n.Name]:
 		case len(at[n.Name]) == 0 && n.Kind == Host:
 			r.errorf(n.Line, "host %q has no link: the controller is unreachable; expected a link to a router", n.Name)
 		case len(at[n.Name]) == 0:

@@ -20,12 +20,15 @@ const (
 
 func (r *reader) links(f *File, n *yaml.Node) {
 	r.list(n, "links", func(n *yaml.Node) {
-		link := &Link{Line: n.Line, MTU: defaultMTU}
+		link := &Link{Line: n.Line}
 		ok := false
 		if n.Kind == yaml.SequenceNode {
 			link.Ends, ok = r.ends(n)
 		} else {
 			ok = r.link(link, n, len(f.Links))
+		}
+		if link.MTU == 0 && link.Tunnel == "" {
+			link.MTU = defaultMTU
 		}
 		if ok {
 			f.Links = append(f.Links, link)
@@ -49,6 +52,8 @@ type setting struct {
 func (r *reader) link(link *Link, n *yaml.Node, number int) (ok bool) {
 	var imp impairments
 	known := fields{
+		"tunnel":    func(n *yaml.Node) { link.Tunnel = r.oneOf(n, "tunnel", VXLAN) },
+		"over":      func(n *yaml.Node) { link.Over = r.oneOf(n, "over", overIPv6, overIPv4) },
 		"ends":      func(n *yaml.Node) { link.Ends, ok = r.ends(n) },
 		"unplugged": func(n *yaml.Node) { link.Unplugged = r.boolean(n, "unplugged") },
 		"mtu":       func(n *yaml.Node) { link.MTU = r.integer(n, "mtu", minMTU, maxMTU) },
@@ -63,7 +68,13 @@ func (r *reader) link(link *Link, n *yaml.Node, number int) (ok bool) {
 	if n.Kind == yaml.MappingNode && link.Ends == [2]string{} {
 		r.errorf(n.Line, "a link has no ends; expected ends: [NODE, NODE]")
 	}
-	if ok {
+	switch {
+	case !ok:
+	case link.Tunnel != "" && (len(imp.both) > 0 || len(imp.way) > 0 || link.Unplugged):
+		r.errorf(n.Line, "a tunnel has no rate, delay or plug of its own; expected them at the links of the underlay")
+	case link.Tunnel == "" && link.Over != "":
+		r.errorf(n.Line, "over: only a tunnel goes over something; expected tunnel: %s beside it", VXLAN)
+	default:
 		r.impair(link, imp, number)
 	}
 	return ok

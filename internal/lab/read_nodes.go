@@ -24,7 +24,7 @@ func (r *reader) nodes(f *File, n *yaml.Node) {
 		}
 		r.node(node, value)
 		if node.Kind == "" {
-			r.errorf(key.Line, "node %q has no kind; expected kind: host, router, switch, plain or controller", node.Name)
+			r.errorf(key.Line, "node %q has no kind; expected kind: host, router, switch, plain, underlay or controller", node.Name)
 		}
 	})
 }
@@ -56,10 +56,10 @@ const badKind Kind = "?"
 
 func (r *reader) kind(n *yaml.Node) Kind {
 	if what, ok := later[n.Value]; ok && n.Kind == yaml.ScalarNode {
-		r.errorf(n.Line, "kind %s (%s) is not in this version; expected host, router, switch, plain or controller", n.Value, what)
+		r.errorf(n.Line, "kind %s (%s) is not in this version; expected host, router, switch, plain, underlay or controller", n.Value, what)
 		return badKind
 	}
-	if k := r.oneOf(n, "kind", string(Host), string(Router), string(Switch), string(Plain), string(Controller)); k != "" {
+	if k := r.oneOf(n, "kind", string(Host), string(Router), string(Switch), string(Plain), string(Underlay), string(Controller)); k != "" {
 		return Kind(k)
 	}
 	return badKind

@@ -42,6 +42,9 @@ func (w *wirer) remove(ns string, p *Port) error {
 // restore makes the interfaces of a link anew when they were removed: with new numbers and without
 // whatever daemons had set up on them.
 func (l *Lab) restore(w *wirer, c *PlanLink) error {
+	if c.Tunnel != nil {
+		return l.restoreTunnel(w, c)
+	}
 	e, err := w.at(c.Nodes[0].Netns)
 	if err != nil {
 		return err
@@ -55,6 +58,27 @@ func (l *Lab) restore(w *wirer, c *PlanLink) error {
 		return err
 	}
 	for i, n := range c.Nodes {
+		if err := l.dress(w, n.Netns, c.Ports[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreTunnel makes the ends of a tunnel anew that were removed.
+func (l *Lab) restoreTunnel(w *wirer, c *PlanLink) error {
+	for i, n := range c.Nodes {
+		e, err := w.at(n.Netns)
+		if err != nil {
+			return err
+		}
+		var none netlink.LinkNotFoundError
+		if _, err := e.link.LinkByName(c.Ports[i].Dev); !errors.As(err, &none) {
+			continue
+		}
+		if err := w.tunnel(c, i); err != nil {
+			return err
+		}
 		if err := l.dress(w, n.Netns, c.Ports[i]); err != nil {
 			return err
 		}

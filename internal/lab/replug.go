@@ -24,12 +24,37 @@ func (l *Lab) replug(w *wirer, ns string, p *Port) error {
 // dress gives an interface that just came up what the lab puts on it.
 func (l *Lab) dress(w *wirer, ns string, p *Port) error {
 	n := p.Peer.Far // p is this node's end
+	if p.Under != nil {
+		return l.dressUnder(w, ns, n, p)
+	}
 	if n.Kind == Switch {
 		return nil
 	}
 	if err := w.addr(ns, p.Dev, netip.PrefixFrom(n.LinkLocal, 64)); err != nil {
 		return err
 	}
+	return w.routes(ns, n, p)
+}
+
+// dressUnder gives the end of a link of the underlay its addresses. The kernel of a switch's namespace has a
+// part in it: it packs and unpacks what goes through tunnels.
+func (l *Lab) dressUnder(w *wirer, ns string, n *PlanNode, p *Port) error {
+	if n.Kind == Switch {
+		if err := sysctls(ns, [][2]string{{"ipv6/conf/" + p.Dev + "/disable_ipv6", "0"}}); err != nil {
+			return err
+		}
+	}
+	// Without a link-local address the kernel asks for no neighbour on behalf of others.
+	for _, a := range append([]netip.Prefix{netip.PrefixFrom(n.LinkLocal, 64)}, p.Under...) {
+		if err := w.addr(ns, p.Dev, a); err != nil {
+			return err
+		}
+	}
+	return w.routes(ns, n, p)
+}
+
+// routes sets the static routes of a node by one of its ports.
+func (w *wirer) routes(ns string, n *PlanNode, p *Port) error {
 	for _, r := range n.Routes {
 		if r.Dev != p.Dev {
 			continue

@@ -163,7 +163,7 @@ func (l *Lab) startDatabase(ctx context.Context, n *PlanNode, i ovs.Instance) er
 // switchConfig is what the Open vSwitch of a node is told.
 func (l *Lab) switchConfig(n *PlanNode) ovs.Config {
 	b := ovs.Bridge{Name: switchBridge, Description: n.Name, DatapathID: n.Datapath, Controllers: []string{l.openflowTarget()}}
-	for _, p := range n.Ports {
+	for _, p := range n.data() {
 		b.Ports = append(b.Ports, ovs.Port{Name: p.Dev, Number: p.Number})
 	}
 	return ovs.Config{Offload: true, Bridges: []ovs.Bridge{b}}

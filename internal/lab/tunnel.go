@@ -1,0 +1,213 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// An underlay is a network of ordinary IP routers that know nothing of Scaffold and carry none of its packets
+// themselves: each of its links is a subnet, of IPv6 and of IPv4, and tunnels between Scaffold's routers go
+// through it.
+
+// VXLAN is the one kind of tunnel.
+const VXLAN = "vxlan"
+
+// What tunnels go over.
+const (
+	overIPv6 = "ipv6"
+	overIPv4 = "ipv4"
+)
+
+// vxlanPort is IANA's, RFC 7348 §5.
+const vxlanPort = 4789
+
+// maxUnder bounds the subnets of an underlay.
+const maxUnder = 250
+
+// UnderPrefix and UnderPrefix4 are what the subnets of underlays are taken from.
+var (
+	UnderPrefix  = netip.MustParsePrefix("fd5f:0:0:100::/56")
+	UnderPrefix4 = netip.MustParsePrefix("10.94.0.0/16")
+)
+
+// A PlanTunnel is what a link that is a tunnel has at its two ends.
+type PlanTunnel struct {
+	VNI   int
+	Outer [2]netip.Addr // of the ends in the underlay
+}
+
+// overhead is what VXLAN puts around a packet: IP, UDP, VXLAN and Ethernet headers.
+func overhead(over string) int {
+	if over == overIPv4 {
+		return 20 + 8 + 8 + 14
+	}
+	return 40 + 8 + 8 + 14
+}
+
+// under reports whether a link is the underlay's.
+func (f *File) under(l *Link) bool {
+	for _, name := range l.Ends {
+		if n := f.Node(name); n != nil && n.Kind == Underlay {
+			return true
+		}
+	}
+	return false
+}
+
+// addUnder gives the ends of the n-th link of the underlay their addresses.
+func (c *PlanLink) addUnder(n int) {
+	six, four := UnderPrefix.Addr().As16(), UnderPrefix4.Addr().As4()
+	six[7], four[2] = byte(n), byte(n)
+	for i, p := range c.Ports {
+		six[15], four[3] = byte(i+1), byte(i+1)
+		p.Under = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom16(six), 64), netip.PrefixFrom(netip.AddrFrom4(four), 24)}
+	}
+}
+
+// outer is the port's address in the underlay.
+func (p *Port) outer(over string) netip.Addr {
+	if over == overIPv4 {
+		return p.Under[1].Addr()
+	}
+	return p.Under[0].Addr()
+}
+
+// crossing are the ports by which a way leaves each node from one to another, through nodes of the underlay
+// alone; none if there is no way.
+func (p *Plan) crossing(from, to *PlanNode) []*Port {
+	came := map[*PlanNode]*Port{from: nil}
+	for queue := []*PlanNode{from}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if at != from && at.Kind != Underlay {
+			continue
+		}
+		for _, port := range at.Ports {
+			if _, seen := came[port.Far]; port.Under == nil || seen {
+				continue
+			}
+			came[port.Far] = port
+			queue = append(queue, port.Far)
+		}
+	}
+	var way []*Port
+	for at := to; came[at] != nil; at = came[at].Peer.Far {
+		way = append([]*Port{came[at]}, way...)
+	}
+	return way
+}
+
+// underRoutes are a node's routes to the subnets that it is not on.
+func (p *Plan) underRoutes(n *PlanNode) (routes []Route) {
+	for _, c := range p.Cable {
+		if c.Ports[0].Under == nil || c.Nodes[0] == n || c.Nodes[1] == n {
+			continue
+		}
+		way := p.crossing(n, c.Nodes[0])
+		if other := p.crossing(n, c.Nodes[1]); way == nil || other != nil && len(other) < len(way) {
+			way = other
+		}
+		if way == nil {
+			continue
+		}
+		for i, subnet := range c.Ports[0].Under {
+			routes = append(routes, Route{Prefix: subnet.Masked(), Via: way[0].Peer.Under[i].Addr(), Dev: way[0].Dev})
+		}
+	}
+	return routes
+}
+
+// addTunnel works out a tunnel; the mistake is one of the file.
+func (p *Plan) addTunnel(c *PlanLink, vni int) error {
+	there, back := p.crossing(c.Nodes[0], c.Nodes[1]), p.crossing(c.Nodes[1], c.Nodes[0])
+	if there == nil || back == nil {
+		return fmt.Errorf("tunnel between %q and %q: no way through nodes of kind underlay joins them", c.Ends[0], c.Ends[1])
+	}
+	carries := there[0].Link.MTU
+	for _, port := range append(there, back...) {
+		carries = min(carries, port.Link.MTU)
+	}
+	fixed := *c.Link // the file stays as it was read
+	c.Link = &fixed
+	if err := fixed.fit(carries, c.Nodes[0].Kind == Switch || c.Nodes[1].Kind == Switch); err != nil {
+		return err
+	}
+	c.Tunnel = &PlanTunnel{VNI: vni, Outer: [2]netip.Addr{there[0].outer(c.Over), back[0].outer(c.Over)}}
+	return nil
+}
+
+// fit decides what a tunnel goes over and how large its packets are, where the file does not. Between Linux
+// routers the MTU is what the underlay leaves: who sends more is told so. A switch tells nobody, so what comes
+// to it has to pass: the outer packets are large enough, or they are cut on their way, which IPv4 allows and the
+// kernel does not do for IPv6. The MTU is never larger than hosts' then, because Open vSwitch cuts the large
+// frames of TCP to the MTU of the port.
+func (l *Link) fit(carries int, silent bool) error {
+	left := carries - overhead(l.Over)
+	if l.Over == "" {
+		l.Over = overIPv6
+		if left = carries - overhead(l.Over); silent && left < defaultMTU {
+			l.Over = overIPv4
+		}
+	}
+	switch {
+	case l.MTU != 0:
+		return nil
+	case silent && l.Over == overIPv6 && left < defaultMTU:
+		return fmt.Errorf("tunnel between %q and %q over ipv6: the underlay leaves %d bytes, and a switch tells nobody; expected an mtu of %d at its links, or over: ipv4",
+			l.Ends[0], l.Ends[1], left, defaultMTU+overhead(overIPv6))
+	case left < minMTU:
+		return fmt.Errorf("tunnel between %q and %q: the underlay leaves %d bytes; expected at least %d: give its links a larger mtu", l.Ends[0], l.Ends[1], left, minMTU)
+	case silent:
+		l.MTU = defaultMTU
+	default:
+		l.MTU = left
+	}
+	return nil
+}
+
+// checkTunnels finds what is wrong with what single links cannot show.
+func (f *File) checkTunnels(r *reader) {
+	under := 0
+	for _, l := range f.Links {
+		a, b := f.Node(l.Ends[0]), f.Node(l.Ends[1])
+		switch {
+		case a == nil || b == nil:
+		case l.Tunnel != "" && (!a.Kind.routes() || !b.Kind.routes()):
+			r.errorf(l.Line, "tunnel between %q and %q; expected routers or switches at both ends", a.Name, b.Name)
+		case f.under(l):
+			under++
+			for _, n := range []*Node{a, b} {
+				if !n.Kind.routes() && n.Kind != Underlay && n.Kind != badKind {
+					r.errorf(l.Line, "link between the underlay and %s %q; expected a router or switch, which has a tunnel through it", n.Kind, n.Name)
+				}
+			}
+		}
+	}
+	if under > maxUnder {
+		r.errorf(1, "%d links of the underlay; expected at most %d", under, maxUnder)
+	}
+	if len(r.errs) > 0 {
+		return
+	}
+	for _, err := range MakePlan(f).mistakes {
+		r.errorf(err.Line, "%s", err.Text)
+	}
+}
+
+// tunnel makes one end of a tunnel.
+func (w *wirer) tunnel(c *PlanLink, i int) error {
+	ns, dev := c.Nodes[i].Netns, c.Ports[i].Dev
+	e, err := w.at(ns)
+	if err != nil {
+		return err
+	}
+	link := &netlink.Vxlan{
+		LinkAttrs: netlink.LinkAttrs{Name: dev, MTU: c.MTU},
+		VxlanId:   c.Tunnel.VNI, SrcAddr: c.Tunnel.Outer[i].AsSlice(), Group: c.Tunnel.Outer[1-i].AsSlice(), Port: vxlanPort,
+	}
+	if err := e.link.LinkAdd(link); err != nil {
+		return fmt.Errorf("%s/%s: tunnel to %v: %w", ns, dev, c.Tunnel.Outer[1-i], err)
+	}
+	return w.up(ns, dev)
+}
