@@ -30,6 +30,11 @@ func (l *Lab) dress(w *wirer, ns string, p *Port) error {
 	if n.Kind == Switch {
 		return nil
 	}
+	if p.Far.Kind == Switch {
+		if err := cutDatagrams(ns, p.Dev); err != nil {
+			return err
+		}
+	}
 	if err := w.addr(ns, p.Dev, netip.PrefixFrom(n.LinkLocal, 64)); err != nil {
 		return err
 	}

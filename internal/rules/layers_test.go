@@ -33,6 +33,7 @@ var owners = map[string][]string{
 	"github.com/miekg/dns":       {"internal/hostd"},
 	"go.yaml.in/yaml":            {"internal/lab"},
 	"github.com/vishvananda":     {"internal/bpf", "internal/hostd", "internal/routerd", "internal/lab", "internal/doctor", "internal/nstest"},
+	"github.com/safchain":        {"internal/lab"},
 	"gonum.org":                  {"internal/plot"},
 	"gvisor.dev":                 {"internal/userstack"},
 	"github.com/quic-go":         {"internal/programs/quic"},
