@@ -18,6 +18,7 @@ const (
 	injectLast  = 40 * time.Millisecond
 	retryFirst  = 2 * time.Millisecond
 	holdLimit   = 20 * time.Millisecond
+	answerLimit = 500 * time.Millisecond // for the answer to a question: a switch asks its controller; then the kernel asks
 
 	noSuchPort = 4
 )
@@ -99,7 +100,7 @@ func (r *Refusals) step(now time.Time, h *hold) bool {
 	case h.wait > 0:
 		r.out = append(r.out, Action{Retry: true, Event: h.event})
 		h.answer, h.wait = false, 2*h.wait
-		h.next = now.Add(2 * holdLimit) // from now: a question that was asked late has its time, too
+		h.next = now.Add(answerLimit) // from now: a question that was asked late has its time, too
 		return true
 	}
 	r.out = append(r.out, Action{Event: h.event})

@@ -51,6 +51,23 @@ func TestNoSuchPortIsHeldTwentyMilliseconds(t *testing.T) {
 	}
 }
 
+// TestALateRefusalCounts: a switch asks its controller, and a thousand may ask at once.
+func TestALateRefusalCounts(t *testing.T) {
+	r, now := NewRefusals(), time.Unix(0, 0)
+	r.Handle(now, refusal(4))
+	question := r.Deadline()
+	r.Expire(question)
+	late := question.Add(200 * time.Millisecond)
+	for _, a := range r.Drain() {
+		r.Expire(late)
+		r.Handle(late, a.Event)
+	}
+	retries, told, first := 0, 0, r.Deadline()
+	if retries, told, _ = run(r, late, nil); retries != 0 || told != 3 || first.Sub(late) > time.Millisecond {
+		t.Errorf("%d retries, told %d times, first after %v", retries, told, first.Sub(late))
+	}
+}
+
 func TestAnsweredRetryIsForgotten(t *testing.T) {
 	r, now := NewRefusals(), time.Unix(0, 0)
 	r.Handle(now, refusal(4))
