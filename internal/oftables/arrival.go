@@ -63,7 +63,10 @@ const (
 	fragmentIs = 44
 )
 
-var ipv6 = ofp.Uint(ofp.EthType, etherIPv6)
+var (
+	ipv6     = ofp.Uint(ofp.EthType, etherIPv6)
+	untagged = ofp.Uint(ofp.VLANVID, 0)
+)
 
 func mark(m uint32) ofp.Instruction {
 	return ofp.WriteMetadata{Metadata: uint64(m) << markShift, Mask: markMask}
@@ -137,9 +140,9 @@ func (t *Tables) arrival(put func(flowKey, entry)) {
 }
 
 // ours is the entry of table 0 that takes packets to the prefix that are for the router to forward: those that are
-// sent to its MAC. What others on the link send each other is not ours.
+// sent to its MAC, without a VLAN tag. What others on the link send each other is not ours.
 func (t *Tables) ours(p netip.Prefix) (flowKey, entry) {
-	m := ofp.Match{ofp.HW(ofp.EthDst, t.o.MAC), ipv6, ofp.Prefix(ofp.IPv6Dst, p)}
+	m := ofp.Match{ofp.HW(ofp.EthDst, t.o.MAC), ipv6, untagged, ofp.Prefix(ofp.IPv6Dst, p)}
 	return t.flow(0, priorityOurs, PuntNothing, m, t.goTo(tableArrival))
 }
 

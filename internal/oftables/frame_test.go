@@ -67,7 +67,11 @@ func (f frame) transport() []byte {
 		return []byte(f.payload)
 	}
 	b = append(b, f.payload...)
-	binary.BigEndian.PutUint16(b[at:], ^sum(f.src, f.dst, f.proto, b))
+	check := ^sum(f.src, f.dst, f.proto, b)
+	if check == 0 { // which says that there is none
+		check = 0xffff
+	}
+	binary.BigEndian.PutUint16(b[at:], check)
 	return b
 }
 

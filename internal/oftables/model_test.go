@@ -182,3 +182,6 @@ func (m *model) text(t *Tables) string {
 	slices.Sort(lines)
 	return fmt.Sprintf("%s\n%d groups, %d meters", strings.Join(lines, "\n"), len(m.groups), len(m.meters))
 }
+
+// newWalker is a source of orders in which a model says what it has.
+func newWalker() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }

@@ -143,6 +143,8 @@ func (w *walk) matches(m ofp.Match) bool {
 			have = ofp.HW(o.Field, f.to)
 		case ofp.EthType:
 			have = ofp.Uint(o.Field, etherIPv6)
+		case ofp.VLANVID:
+			have = untagged
 		case ofp.IPv6Src:
 			have = ofp.Addr(o.Field, f.src)
 		case ofp.IPv6Dst:
