@@ -8,6 +8,7 @@ import (
 // CheckAction says which name in an action refers to nothing in this lab.
 func (f *File) CheckAction(a Action) error {
 	n := f.Node(a.Node)
+	a.Program = n.meant(a.Program)
 	switch {
 	case n == nil:
 		return fmt.Errorf("%q: unknown node %q; expected one of %s", a, a.Node, f.names())

@@ -18,7 +18,9 @@ func (l *Lab) Do(ctx context.Context, a Action) error {
 	if err := l.File.CheckAction(a); err != nil {
 		return err
 	}
-	if err := l.do(ctx, l.plan.Node(a.Node), a); err != nil {
+	n := l.plan.Node(a.Node)
+	a.Program = n.meant(a.Program)
+	if err := l.do(ctx, n, a); err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
 	return nil

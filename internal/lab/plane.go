@@ -25,6 +25,14 @@ func usualPlane() string {
 // routes reports whether nodes of the kind are Scaffold's routers, whatever carries their packets.
 func (k Kind) routes() bool { return k == Router || k == Switch }
 
+// meant is the program that a file means: where it calls a switch a router, its daemon is called routerd.
+func (n *Node) meant(program string) string {
+	if n != nil && n.Kind == Switch && program == daemons[Router] {
+		return daemons[Switch]
+	}
+	return program
+}
+
 // routers are the routers and switches, in the order of the file.
 func (f *File) routers() (nodes []*Node) {
 	for _, n := range f.Nodes {

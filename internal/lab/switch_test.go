@@ -110,7 +110,7 @@ func TestASwitchIsKilledAndStartedLikeARouter(t *testing.T) {
 	l := upLab(t, "swkill")
 	ctl := controllerOf(t, l)
 	c := awaitHello(t, ctl)
-	for _, verbs := range [][]string{{"kill sw/vswitchd", "start sw"}, {"restart sw"}, {"kill sw", "start sw"}} {
+	for _, verbs := range [][]string{{"kill sw/vswitchd", "start sw"}, {"restart sw"}, {"kill sw/routerd", "start sw/routerd"}, {"kill sw", "start sw"}} {
 		for _, verb := range verbs {
 			act(t, l, verb)
 		}
