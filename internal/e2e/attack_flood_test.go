@@ -13,7 +13,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"scaffold.dev/scaffold/internal/api/v1"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/session"
 	"scaffold.dev/scaffold/sid"
 	msg "scaffold.dev/scaffold/wire"

@@ -10,7 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"scaffold.dev/scaffold/internal/api/v1"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/sid"

@@ -13,7 +13,7 @@ import (
 	"connectrpc.com/connect"
 
 	"scaffold.dev/scaffold/internal/api"
-	"scaffold.dev/scaffold/internal/api/v1"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/lab"
 	"scaffold.dev/scaffold/internal/nstest"
@@ -68,6 +68,10 @@ func takeDown() error {
 	}
 	return lab.Down(context.Background(), shared.lab.File.Name, lab.Options{})
 }
+
+// switched says whether the routers are OpenFlow switches: what passes through them no kernel sees, and no router
+// tells a sender that its packet is too big.
+func (n *network) switched() bool { return n.lab.File.Network.Plane == lab.OpenFlowPlane }
 
 // at is the namespace of a node: sockets that are opened there belong to that host.
 func (n *network) at(node string) *nstest.NS {
