@@ -150,11 +150,23 @@ func (d *driven) note(kind, words string) *apiv1.Event {
 	}
 }
 
+func snapshotBegin(generation uint64) *apiv1.RouterOrder {
+	return &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Begin{Begin: &apiv1.SnapshotBegin{Generation: generation}}}
+}
+
+func rulesOrder(r plan.Rules, generation uint64) *apiv1.RouterOrder {
+	return &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Rules{Rules: agent.Encode(r, generation)}}
+}
+
+func snapshotCommit(generation uint64) *apiv1.RouterOrder {
+	return &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Commit{Commit: &apiv1.Commit{Generation: generation}}}
+}
+
 func (j *joining) snapshot(generation uint64, r plan.Rules) {
 	j.t.Helper()
-	j.orders <- &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Begin{Begin: &apiv1.SnapshotBegin{Generation: generation}}}
-	j.orders <- &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Rules{Rules: agent.Encode(r, generation)}}
-	j.orders <- &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Commit{Commit: &apiv1.Commit{Generation: generation}}}
+	j.orders <- snapshotBegin(generation)
+	j.orders <- rulesOrder(r, generation)
+	j.orders <- snapshotCommit(generation)
 	if failed := j.applied(generation); failed != "" {
 		j.t.Fatalf("generation %d: %s", generation, failed)
 	}
@@ -162,7 +174,7 @@ func (j *joining) snapshot(generation uint64, r plan.Rules) {
 
 func (j *joining) delta(generation uint64, r plan.Rules) (failed string) {
 	j.t.Helper()
-	j.orders <- &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Rules{Rules: agent.Encode(r, generation)}}
+	j.orders <- rulesOrder(r, generation)
 	return j.applied(generation)
 }
 

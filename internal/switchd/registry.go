@@ -45,7 +45,7 @@ func (d *daemon) Refused(from net.Addr, err error) {
 }
 
 // sayEvery is how often refusals of one address are told of.
-const sayEvery = time.Minute
+var sayEvery = time.Minute
 
 // maxRefusals bounds how many addresses are remembered.
 const maxRefusals = 1024
