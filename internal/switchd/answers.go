@@ -21,6 +21,7 @@ type answers struct {
 	services  map[sid.ServiceID]plan.ServiceRule
 	short     map[sid.Suffix]sid.ServiceID // by what is left of a name once its packet was sent to this AS
 	tables    map[sid.Triple]*lazyTable
+	instances int // of all triples
 	redirects map[sid.Locator]sid.Locator
 	gone      map[sid.Locator]bool
 	naming    *namedRules // of the snapshot under way

@@ -53,7 +53,11 @@ func (a *answers) commit() {
 			a.removeService(id)
 		}
 	}
-	maps.DeleteFunc(a.tables, func(t sid.Triple, _ *lazyTable) bool { return !n.tables[t] })
+	for _, t := range slices.Collect(maps.Keys(a.tables)) {
+		if !n.tables[t] {
+			a.setTable(t, nil)
+		}
+	}
 	maps.DeleteFunc(a.redirects, func(l, _ sid.Locator) bool { return !n.redirects[l] })
 	maps.DeleteFunc(a.gone, func(l sid.Locator, _ bool) bool { return !n.gone[l] })
 }
@@ -100,12 +104,21 @@ func (a *answers) applyResolution(x plan.Resolution) {
 	if a.naming != nil {
 		a.naming.tables[x.Triple] = true
 	}
-	if len(x.Targets) == 0 {
-		delete(a.tables, x.Triple)
-		return
-	}
 	if old := a.tables[x.Triple]; old == nil || !slices.Equal(old.targets, x.Targets) {
-		a.tables[x.Triple] = &lazyTable{targets: x.Targets}
+		a.setTable(x.Triple, x.Targets)
+	}
+}
+
+func (a *answers) setTable(t sid.Triple, targets []plan.Target) {
+	if old := a.tables[t]; old != nil && t.Port != 0 {
+		a.instances -= len(old.targets)
+	}
+	delete(a.tables, t)
+	if len(targets) > 0 {
+		a.tables[t] = &lazyTable{targets: targets}
+	}
+	if t.Port != 0 {
+		a.instances += len(targets)
 	}
 }
 

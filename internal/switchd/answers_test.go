@@ -256,13 +256,13 @@ func TestAnswersAreLimited(t *testing.T) {
 func TestSnapshotRemovesWhatItDoesNotName(t *testing.T) {
 	a := testAnswers()
 	a.apply(plan.Rules{Services: []plan.ServiceRule{{Service: forbidden, Gone: true}}, Redirects: []plan.Redirect{{From: movedLoc, Gone: true}}, Gone: []plan.Gone{{Locator: goneLoc, Back: true}}})
-	if got := fmt.Sprint(len(a.services), len(a.short), len(a.tables), len(a.redirects), len(a.gone)); got != "2 2 4 0 0" {
+	if got := fmt.Sprint(len(a.services), len(a.short), len(a.tables), len(a.redirects), len(a.gone), a.instances); got != "2 2 4 0 0 6" {
 		t.Error("after a change:", got)
 	}
 	a.begin()
 	a.apply(plan.Rules{Services: []plan.ServiceRule{{Service: web, Instances: 1}}, Resolutions: testRules().Resolutions[:1], Gone: []plan.Gone{{Locator: movedLoc}}})
 	a.commit()
-	if got := fmt.Sprint(len(a.services), len(a.short), len(a.tables), len(a.redirects), len(a.gone)); got != "1 1 1 0 1" {
+	if got := fmt.Sprint(len(a.services), len(a.short), len(a.tables), len(a.redirects), len(a.gone), a.instances); got != "1 1 1 0 1 3" {
 		t.Error("after a snapshot:", got)
 	}
 }

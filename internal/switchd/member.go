@@ -113,7 +113,9 @@ func (m *member) run() {
 func (m *member) loop() {
 	packets, events := m.conn.PacketIns(), m.conn.Events()
 	check, looked := time.NewTicker(checkEvery), time.NewTimer(lookFor)
+	counters := time.NewTicker(countersEvery)
 	defer check.Stop()
+	defer counters.Stop()
 	defer looked.Stop()
 	defer func() { m.d.pace.hosts.Add(int64(-m.paced)) }()
 	for {
@@ -133,6 +135,8 @@ func (m *member) loop() {
 		case <-looked.C:
 			m.looking = false
 			m.linksChanged()
+		case <-counters.C:
+			m.tellCounters()
 		case <-check.C:
 			m.check(false)
 		case <-m.ctx.Done():

@@ -1,9 +1,13 @@
 package switchd
 
 import (
+	"maps"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"scaffold.dev/scaffold/controller"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/ofp"
 	"scaffold.dev/scaffold/internal/oftables"
 )
@@ -44,4 +48,20 @@ func (m *member) answer(a answered, in ofp.Port) {
 		to = ofp.PortIn
 	}
 	m.packetOut(in, []ofp.Action{ofp.Output{Port: to}}, a.frame)
+}
+
+// countersEvery is between reports of counters, where there is something new.
+const countersEvery = time.Second
+
+// tellCounters reports what became of the packets that were punted, as a Linux router does of all.
+func (m *member) tellCounters() {
+	if m.session == nil || m.answers == nil {
+		return
+	}
+	now := &apiv1.RouterCounters{Counters: maps.Clone(m.answers.counts), Services: uint32(len(m.answers.services)), Instances: uint32(m.answers.instances)}
+	if proto.Equal(now, m.joinedAs.counters) {
+		return
+	}
+	m.joinedAs.counters = now
+	m.session.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Counters{Counters: now}})
 }

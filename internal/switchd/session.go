@@ -18,6 +18,7 @@ type joinedAs struct {
 	everyMs    uint32
 	limits     func(everyMs uint32) liveness.Limits
 	told       *apiv1.Neighbours // last, in this session
+	counters   *apiv1.RouterCounters
 }
 
 // join is the first report of a session. The boot id is the switch's: one that two daemons claim is refused.
@@ -40,6 +41,7 @@ func (m *member) joined(s *agent.Session, j *apiv1.RouterJoined) error {
 	m.tables.SetRouter(own, m.spec.Service)
 	m.answers.setRouter(space, own, m.spec.Service)
 	m.joinedAs.everyMs, m.joinedAs.told = max(1, j.ProbeIntervalMs), nil
+	m.joinedAs.counters = nil
 	m.joinedAs.limits = func(every uint32) liveness.Limits { return agent.Limits(j, every) }
 	m.session = s
 	m.log.Info("joined", "network", j.Network, "locator", own)
