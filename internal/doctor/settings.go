@@ -39,7 +39,7 @@ var sysctls = []setting{
 	{"net/ipv4/tcp_timestamps", is("0"), Note,
 		"old packets of a reused port are told apart by sequence numbers alone", "sysctl -w net.ipv4.tcp_timestamps=1"},
 	{"net/core/rmem_default", below(rmemWanted), Note,
-		"Open vSwitch in user space, as in labs, drops bursts: a stream through it got 10.6 Gbit/s where it gets 16.0 with 8 MB; hosts and Linux routers do not care",
+		"Open vSwitch in user space drops bursts: a stream through it got 10.6 Gbit/s where it gets 16.0 with 8 MB, and probes beside it are lost; hosts, Linux routers and the switches of labs, which are given room, do not care",
 		fmt.Sprintf("where such a switch carries traffic, and on the machine itself, not in a container: sysctl -w net.core.rmem_default=%d, then start the switch anew", rmemWanted)},
 }
 
