@@ -120,3 +120,25 @@ func BenchmarkVisible(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, "ms-p50")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1e3, "ms-p99")
 }
+
+// BenchmarkFirstPackets is what first packets cost by a group and by the source's bits, in turns; the sockets that send and
+// receive them are most of it.
+func BenchmarkFirstPackets(b *testing.B) {
+	const flows = 2000
+	byName := map[string]*bench{"group": newBench(b, kinds["Open vSwitch"]), "source": newBench(b, kinds["1.5"])}
+	took := map[string]time.Duration{}
+	for b.Loop() {
+		for name, s := range byName {
+			var frames []frame
+			for range flows {
+				frames = append(frames, s.client(sid.UDP, 53))
+			}
+			start := time.Now()
+			s.through(b, "p4", "p1", frames...)
+			took[name] += time.Since(start)
+		}
+	}
+	for name, d := range took {
+		b.ReportMetric(float64(d.Microseconds())/float64(b.N*flows), "us-"+name)
+	}
+}
