@@ -16,6 +16,23 @@ var fieldNames = map[Field]string{
 	TunIPv6Dst: "tun_ipv6_dst",
 }
 
+// FieldNamed is the field of that name, as String shows it.
+func FieldNamed(name string) (Field, bool) {
+	f, ok := fieldsByName[name]
+	return f, ok
+}
+
+var fieldsByName = func() map[string]Field {
+	byName := make(map[string]Field)
+	for f, name := range fieldNames {
+		byName[name] = f
+	}
+	for n := range uint8(16) {
+		byName[Reg(n).String()] = Reg(n)
+	}
+	return byName
+}()
+
 // form is how a value is shown.
 type form uint8
 
