@@ -100,6 +100,7 @@ func (f *controldFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fail(ExitUsage, "scaffold controld --help has examples", err)
 	}
+	f.openflow.serve(&f.cfg)
 	return f.openflow.beside(cmd.Context(), log, func(ctx context.Context) error { return controld.Run(ctx, f.cfg, log) })
 }
 

@@ -18,6 +18,8 @@ import (
 type fake struct {
 	apiv1connect.UnimplementedAdminHandler
 	apiv1connect.UnimplementedLocalHandler
+	apiv1connect.UnimplementedSwitchesHandler
+	flows    []*apiv1.SwitchFlow // of operators
 	mu       sync.Mutex
 	services map[string]*apiv1.Service
 	shrink   bool // a flow of s1 ends at each look at that host
@@ -35,6 +37,7 @@ func newFake() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(apiv1connect.NewAdminHandler(f))
 	mux.Handle(apiv1connect.NewLocalHandler(f))
+	mux.Handle(apiv1connect.NewSwitchesHandler(f))
 	return mux
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/controld"
+	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/internal/switchd"
 )
 
@@ -85,6 +87,17 @@ func (f *openflowFlags) secure() error {
 	}
 	f.cfg.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
 	return nil
+}
+
+// serve has the controller serve what operators ask of switches, and the switches' metrics.
+func (f *openflowFlags) serve(c *controld.Config) {
+	if len(f.cfg.Listen) == 0 {
+		return
+	}
+	f.cfg.Desk = new(switchd.Desk)
+	c.Mounts = append(c.Mounts, f.cfg.Desk.Mount())
+	c.Metrics = obs.NewMetrics("controld")
+	f.cfg.Metrics = c.Metrics.Part("switchd")
 }
 
 // beside runs the switches' driver, if it is wanted, as long as the controller runs; either's failure ends both.

@@ -59,6 +59,7 @@ func (d *daemon) conditions() []condition {
 func (m *member) condition() condition {
 	c := m.counted
 	c.Switch = *m.view.Load()
+	c.Generation = m.writer.generation
 	c.Address = m.conn.RemoteAddr().String()
 	c.PacketIns = maps.Clone(c.PacketIns)
 	c.Dropped += m.conn.Counts().Dropped

@@ -10,6 +10,7 @@ import (
 	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -29,6 +30,8 @@ type Config struct {
 	ProbesMax int  // a second, to all hosts together; 0: DefaultProbesMax
 	Silence   time.Duration
 	Modules   []controller.Module
+	Desk      *Desk        // answers operators; nil: nobody asks
+	Metrics   *obs.Metrics // of "switchd"; nil: none are kept
 }
 
 // Defaults of a Config.

@@ -38,6 +38,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	defer modules.close()
+	modules.serve(cfg.Desk, cfg.Metrics)
 	var listeners []net.Listener
 	for _, target := range cfg.Listen {
 		l, err := ofconn.Listen(ctx, target, cfg.TLS)
@@ -53,6 +54,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	var all sync.WaitGroup
 	all.Go(func() { d.notes.run(ctx, cfg.Controller) })
 	all.Go(func() { modules.run(ctx) })
+	modules.operators.load(ctx) // before any switch is compared with what it should hold
 	for _, l := range listeners {
 		all.Go(func() { ofconn.Serve(ctx, l, ofconn.Config{Silence: cfg.Silence, PacketIns: packetIns}, d) })
 	}

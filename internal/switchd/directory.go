@@ -185,12 +185,12 @@ func (d *directory) links() []controller.Link {
 }
 
 // hostAt is the name of the host that has the locator, "" if none is known.
-func (d *directory) hostAt(l netip.Prefix) string {
+func (d *directory) hostAt(locator string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, h := range d.byName {
 		for _, p := range h.Places {
-			if p.Locator == l {
+			if p.Locator.String() == locator {
 				return h.Name
 			}
 		}

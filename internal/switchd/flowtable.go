@@ -76,6 +76,14 @@ func (t *flowTable) set(of owner, at string, flows []ownFlow) error {
 	return t.push(of, at)
 }
 
+// may says why an owner cannot want one flow more.
+func (t *flowTable) may(of owner, at string, one ownFlow) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	have := t.owners[of].flows[at]
+	return t.check(of, at, append(have[:len(have):len(have)], one))
+}
+
 // push tells the plane all that an owner wants of a switch.
 func (t *flowTable) push(of owner, at string) error {
 	h := t.owners[of]

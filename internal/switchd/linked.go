@@ -7,6 +7,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/obs"
 )
 
 // linked are all modules of a daemon: its own, and those of Config.
@@ -14,6 +15,7 @@ type linked struct {
 	*modules
 	directory *directory
 	join      *join
+	operators *operators
 	hangUp    func()
 }
 
@@ -29,6 +31,7 @@ func (d *daemon) newModules() (*linked, error) {
 	}
 	l := &linked{directory: newDirectory(apiv1connect.NewAdminClient(client, base)), join: newJoin(endpoint, d.log), hangUp: client.CloseIdleConnections}
 	l.modules = newModules(d, l.directory, d.notes, d.log)
+	l.operators = newOperators(recordKeeper{apiv1connect.NewAgentClient(client, base)}, l.flows)
 	d.audience = l.modules
 	if err := l.add(ownJoin, l.join); err != nil {
 		return nil, err
@@ -37,6 +40,9 @@ func (d *daemon) newModules() (*linked, error) {
 		return nil, err
 	}
 	if err := l.add(ownDistant, newDistant(d.cfg.Links)); err != nil {
+		return nil, err
+	}
+	if err := l.add(ownOperator, l.operators); err != nil {
 		return nil, err
 	}
 	for i, m := range d.cfg.Modules {
@@ -52,6 +58,17 @@ func (l *linked) run(ctx context.Context) {
 	all.Go(func() { l.directory.run(ctx, l.hostChanged) })
 	all.Go(func() { l.modules.run(ctx) })
 	all.Wait()
+}
+
+// serve opens the desk, and exports metrics.
+func (l *linked) serve(k *Desk, m *obs.Metrics) {
+	d := &desk{plane: l.plane, modules: l.modules, directory: l.directory, operators: l.operators}
+	if k != nil {
+		k.open.Store(d)
+	}
+	if m != nil {
+		d.export(m)
+	}
 }
 
 // close lets go of what the modules hold.

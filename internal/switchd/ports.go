@@ -93,7 +93,7 @@ func (m *member) portNamed(name string) (controller.Port, bool) {
 
 // show makes the member's state visible to modules.
 func (m *member) show() {
-	s := &controller.Switch{Name: m.spec.Name, Service: m.spec.Service, Datapath: m.spec.Datapath, Version: m.conn.Version().String(), Up: m.ctx.Err() == nil,
+	s := &controller.Switch{Name: m.spec.Name, Service: m.spec.Service, Datapath: m.spec.Datapath, Version: strings.TrimPrefix(m.conn.Version().String(), "OpenFlow "), Up: m.ctx.Err() == nil,
 		MAC: m.mac, LinkLocal: linkLocal(m.mac), Generation: m.writer.generation}
 	if m.locator != 0 {
 		s.Locator = m.locator.Host()
