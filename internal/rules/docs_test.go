@@ -148,12 +148,12 @@ func TestNothingIsLeftForLater(t *testing.T) {
 	})
 }
 
-var eventKind = regexp.MustCompile(`"((?:controller|store|host|instance|service|router|link)\.[a-z]+)"`)
+var eventKind = regexp.MustCompile(`"((?:controller|store|host|instance|service|router|link|switch|module)\.[a-z]+)"`)
 
 func TestEventKindsAreInTheManual(t *testing.T) {
 	manual := read(t, "docs/operate.md")
 	files(t, []string{".go"}, func(name, text string) {
-		if !strings.HasPrefix(name, "internal/controld/") || strings.HasSuffix(name, "_test.go") {
+		if !strings.HasPrefix(name, "internal/controld/") && !strings.HasPrefix(name, "internal/switchd/") || strings.HasSuffix(name, "_test.go") {
 			return
 		}
 		for _, m := range eventKind.FindAllStringSubmatch(text, -1) {

@@ -303,7 +303,7 @@ func TestConnectionsOutliveTheSwitch(t *testing.T) {
 	s.Up = true
 	s.Ports = []controller.Port{{Name: "p1", Number: 1}}
 	n.set(s)
-	s.Ports[0].Up = true
+	s.Ports = []controller.Port{{Name: "p1", Number: 1, Up: true}} // the module has the others
 	n.set(s)
 	echo()
 	s.Up = false
