@@ -11,24 +11,27 @@ import (
 
 var ports = Ports{"to-s1": 3, "eth0": 1, "7": 2}
 
+// good is what operators may type, and how it is written.
+var good = []struct{ match, actions, want string }{
+	{"", "NORMAL", "any NORMAL"},
+	{"any", "drop", "any drop"},
+	{"ipv6_dst=fd5d::/64,tcp_dst=80", "output:to-s1", "eth_type=0x86dd,ip_proto=6,ipv6_dst=fd5d::/64,tcp_dst=80 output:to-s1"},
+	{"in_port=to-s1, udp6 ,udp_dst=53", "set_field:fd5d::1->ipv6_dst,dec_ttl,output=eth0", "in_port=to-s1,eth_type=0x86dd,ip_proto=17,udp_dst=53 set_field:fd5d::1->ipv6_dst,dec_ttl,output:eth0"},
+	{"in_port=7", "7,in_port,FLOOD,all,LOCAL", "in_port=7 output:7,IN_PORT,FLOOD,ALL,LOCAL"},
+	{"in_port=1,dl_src=02:00:00:00:00:01", "1", "in_port=eth0,eth_src=02:00:00:00:00:01 output:eth0"},
+	{"eth_dst=01:00:00:00:00:00/01:00:00:00:00:00", "mod_dl_dst:2:0:0:0:0:9,9", "eth_dst=01:00:00:00:00:00/01:00:00:00:00:00 set_field:02:00:00:00:00:09->eth_dst,output:9"},
+	{"nw_dst=10.0.0.0/8,nw_proto=17", "drop", "eth_type=0x800,ip_dst=10.0.0.0/8,ip_proto=17 drop"},
+	{"dl_vlan=10", "pop_vlan,NORMAL", "vlan_vid=0x100a pop_vlan,NORMAL"},
+	{"arp,arp_op=1", "push_vlan:0x8100,set_field:0x100a->vlan_vid,output:1", "eth_type=0x806,arp_op=1 push_vlan:0x8100,set_field:0x100a->vlan_vid,output:eth0"},
+	{"icmpv6_type=135,nd_target=fe80::1", "set_queue:7,normal", "eth_type=0x86dd,ip_proto=58,icmpv6_type=135,nd_target=fe80::1 set_queue:7,NORMAL"},
+	{"nd_target=fe80::1,icmpv6_type=135", "drop", "eth_type=0x86dd,ip_proto=58,icmpv6_type=135,nd_target=fe80::1 drop"},
+	{"tcp6,tcp_dst=0x50/0xfff0", "drop", "eth_type=0x86dd,ip_proto=6,tcp_dst=0x50/0xfff0 drop"},
+	{"ipv6_src=::1/::ff", "drop", "eth_type=0x86dd,ipv6_src=::1/::ff drop"},
+	{"ipv6_dst=fd5d::1/128,reg3=5", "drop", "reg3=0x5,eth_type=0x86dd,ipv6_dst=fd5d::1 drop"},
+}
+
 func TestWhatOperatorsTypeIsUnderstood(t *testing.T) {
-	for _, c := range []struct{ match, actions, want string }{
-		{"", "NORMAL", "any NORMAL"},
-		{"any", "drop", "any drop"},
-		{"ipv6_dst=fd5d::/64,tcp_dst=80", "output:to-s1", "eth_type=0x86dd,ip_proto=6,ipv6_dst=fd5d::/64,tcp_dst=80 output:to-s1"},
-		{"in_port=to-s1, udp6 ,udp_dst=53", "set_field:fd5d::1->ipv6_dst,dec_ttl,output=eth0", "in_port=to-s1,eth_type=0x86dd,ip_proto=17,udp_dst=53 set_field:fd5d::1->ipv6_dst,dec_ttl,output:eth0"},
-		{"in_port=7", "7,in_port,FLOOD,all,LOCAL", "in_port=7 output:7,IN_PORT,FLOOD,ALL,LOCAL"},
-		{"in_port=1,dl_src=02:00:00:00:00:01", "1", "in_port=eth0,eth_src=02:00:00:00:00:01 output:eth0"},
-		{"eth_dst=01:00:00:00:00:00/01:00:00:00:00:00", "mod_dl_dst:2:0:0:0:0:9,9", "eth_dst=01:00:00:00:00:00/01:00:00:00:00:00 set_field:02:00:00:00:00:09->eth_dst,output:9"},
-		{"nw_dst=10.0.0.0/8,nw_proto=17", "drop", "eth_type=0x800,ip_dst=10.0.0.0/8,ip_proto=17 drop"},
-		{"dl_vlan=10", "pop_vlan,NORMAL", "vlan_vid=0x100a pop_vlan,NORMAL"},
-		{"arp,arp_op=1", "push_vlan:0x8100,set_field:0x100a->vlan_vid,output:1", "eth_type=0x806,arp_op=1 push_vlan:0x8100,set_field:0x100a->vlan_vid,output:eth0"},
-		{"icmpv6_type=135,nd_target=fe80::1", "set_queue:7,normal", "eth_type=0x86dd,ip_proto=58,icmpv6_type=135,nd_target=fe80::1 set_queue:7,NORMAL"},
-		{"nd_target=fe80::1,icmpv6_type=135", "drop", "eth_type=0x86dd,ip_proto=58,icmpv6_type=135,nd_target=fe80::1 drop"},
-		{"tcp6,tcp_dst=0x50/0xfff0", "drop", "eth_type=0x86dd,ip_proto=6,tcp_dst=0x50/0xfff0 drop"},
-		{"ipv6_src=::1/::ff", "drop", "eth_type=0x86dd,ipv6_src=::1/::ff drop"},
-		{"ipv6_dst=fd5d::1/128,reg3=5", "drop", "reg3=0x5,eth_type=0x86dd,ipv6_dst=fd5d::1 drop"},
-	} {
+	for _, c := range good {
 		m, err := ParseMatch(c.match, ports)
 		if err != nil {
 			t.Errorf("%q: %v", c.match, err)
