@@ -27,7 +27,7 @@ type openflowFlags struct {
 func (f *openflowFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringArrayVar(&f.cfg.Listen, "openflow", nil, "where OpenFlow switches connect, tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE (as "+switchd.DefaultListen+"); without it none do")
-	set.StringArrayVar(&f.switches, "switch", nil, "a switch, NAME=DATAPATHID[,service=false][,block=N]; others are called as they say themselves")
+	set.StringArrayVar(&f.switches, "switch", nil, "a switch, NAME=DATAPATHID[,service=false][,block=N][,mtu=PORT:BYTES]; others are called as they say themselves")
 	set.StringArrayVar(&f.links, "switch-link", nil, "a router behind one without Scaffold, switch=NAME,peer=NAME,port=PORT,via=ADDRESS; repeat for more")
 	set.BoolVar(&f.cfg.OnlyListed, "switches-listed", false, "take only the switches that --switch names")
 	set.Uint8Var(&f.cfg.FirstTable, "openflow-table", switchd.DefaultFirstTable, "first of the tables that are used in switches, besides table 0")

@@ -44,7 +44,7 @@ func TestNoInnerAddressIsASourceOnAnyWire(t *testing.T) {
 		n.who("tcp6", port(addr, askPort))
 		n.who("udp6", port(addr, askPort))
 	}
-	for i := 0; i < 4 && !n.switched(); i++ { // some go over the small link
+	for range 4 { // some go over the small link
 		n.insist(n.dial("c1", "udp6", port(addr, askPort)), strings.Repeat("f", 4000))
 	}
 	n.provoke(addr)

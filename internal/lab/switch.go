@@ -79,12 +79,22 @@ func (l *Lab) openflowArgv() (argv []string) {
 		if argv == nil {
 			argv = []string{"--openflow", l.openflowTarget()}
 		}
-		argv = append(argv, "--switch", fmt.Sprintf("%s=%016x,service=%v,block=%d", n.Name, n.Datapath, n.Service, n.Block))
+		argv = append(argv, "--switch", fmt.Sprintf("%s=%016x,service=%v,block=%d", n.Name, n.Datapath, n.Service, n.Block)+narrow(n))
 		for _, p := range n.Peers {
 			argv = append(argv, "--switch-link", fmt.Sprintf("switch=%s,peer=%s,port=%s,via=%s", n.Name, p.Name, p.Dev, p.Via))
 		}
 	}
 	return argv
+}
+
+// narrow are the links of a switch that take less than hosts send: OpenFlow does not tell.
+func narrow(n *PlanNode) (text string) {
+	for _, p := range n.Ports {
+		if p.Under == nil && p.Link.MTU < defaultMTU {
+			text += fmt.Sprintf(",mtu=%s:%d", p.Dev, p.Link.MTU)
+		}
+	}
+	return text
 }
 
 func (l *Lab) openflowTarget() string {

@@ -41,6 +41,7 @@ var actions = map[actionID]func(*codec, Action) Action{
 	standard(29): both[MeterAction, *MeterAction, Action](),
 	nicira(6):    both[CopyField, *CopyField, Action](),
 	nicira(14):   both[Resubmit, *Resubmit, Action](),
+	nicira(49):   both[CheckLarger, *CheckLarger, Action](),
 }
 
 // actionsOf15 are those whose numbers mean nothing before.

@@ -47,6 +47,14 @@ type MeterAction struct{ ID MeterID }
 // Resubmit is Nicira's: it looks the packet up in another table, does what is found, and goes on.
 type Resubmit struct{ Table uint8 }
 
+// CheckLarger is Nicira's: it writes into a bit of a field whether the packet is larger than Length bytes, from the
+// Ethernet header on. What a host left whole for its device to cut counts as a whole.
+type CheckLarger struct {
+	Length uint16
+	Bit    uint16
+	Dst    Field
+}
+
 func (Output) what(Version) actionID      { return standard(0) }
 func (PushVLAN) what(Version) actionID    { return standard(17) }
 func (PopVLAN) what(Version) actionID     { return standard(18) }
@@ -59,6 +67,7 @@ func (DecTTL) what(Version) actionID      { return standard(24) }
 func (SetField) what(Version) actionID    { return standard(25) }
 func (MeterAction) what(Version) actionID { return standard(29) }
 func (Resubmit) what(Version) actionID    { return nicira(14) }
+func (CheckLarger) what(Version) actionID { return nicira(49) }
 
 func (CopyField) what(v Version) actionID {
 	if v < V15 {
@@ -110,4 +119,11 @@ func (a *Resubmit) layout(c *codec) {
 	}
 	u8(c, &a.Table)
 	c.pad(3)
+}
+
+func (a *CheckLarger) layout(c *codec) {
+	u16(c, &a.Length)
+	u16(c, &a.Bit)
+	layoutID(c, &a.Dst, false)
+	c.pad(6)
 }

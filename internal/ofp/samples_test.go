@@ -82,4 +82,5 @@ var steps = []struct {
 	{0, CopyField{Bits: 8, SrcOffset: 8, DstOffset: 16, Src: Reg(0), Dst: Reg(1)}, "move:NXM_NX_REG0[8..15]->NXM_NX_REG1[16..23]"},
 	{V15, MeterAction{ID: 4}, "meter:4"},
 	{0, Resubmit{Table: 5}, "resubmit(,5)"},
+	{0, CheckLarger{Length: 1414, Bit: 3, Dst: Reg(7)}, "check_pkt_larger(1414)->NXM_NX_REG7[3]"},
 }

@@ -25,13 +25,14 @@ const (
 	PuntOwn                      // Scaffold's messages (UDP 23727) to the router's own address
 	PuntAddressed                // anything else to the router's own address
 	PuntRedirected               // for a host that has moved, where the switch cannot write half an address
+	PuntTooBig                   // that does not fit the port that it is to leave by, which its metadata names
 	puntsUsed
 )
 
 // punts are the packets of each kind that a switch punts in a second. Probes' answers come 40 times a second
 // from each host.
 var punts = [puntsUsed]uint32{PuntFirst: 20000, PuntRetry: 5000, PuntGone: 1000, PuntHopLimit: 1000, PuntNoRoute: 1000,
-	PuntOwn: 50000, PuntAddressed: 1000, PuntRedirected: 5000}
+	PuntOwn: 50000, PuntAddressed: 1000, PuntRedirected: 5000, PuntTooBig: 200}
 
 func cookieOf(owner uint16, id uint32) uint64 { return cookieOurs | uint64(owner)<<32 | uint64(id) }
 

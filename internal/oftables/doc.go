@@ -13,6 +13,7 @@
 //	choose   which?     of a list, by bits of the source address
 //	routes   next hop   longest prefix: hop limit, MACs, port
 //	output   out        back out of where it came in needs saying in OpenFlow
+//	size     how large? at ports that take less than others: what does not fit is punted
 //
 // A list of targets is either a select group of Open vSwitch's dp_hash, whose slots fall to the targets as their
 // weights ask, or entries of the table choose, which divide the sources: their lower halves are socketIDs and thus

@@ -39,6 +39,7 @@ func (t *Tables) RemovePort(name string) {
 		t.flows.unset(key)
 	}
 	delete(t.ports, name)
+	t.renderSize(name, number)
 	t.touchPort(name)
 }
 
@@ -137,7 +138,8 @@ func (t *Tables) nextHop(r plan.Route) ofp.MAC {
 
 // renderPorts is the table output: a packet that leaves by the port that it came in by has to be told so.
 func (t *Tables) renderPorts() {
-	for _, number := range t.ports {
+	for name, number := range t.ports {
+		t.renderSize(name, number)
 		for i, key := range t.portKeys(number) {
 			if t.own == 0 {
 				t.flows.unset(key)
@@ -147,7 +149,11 @@ func (t *Tables) renderPorts() {
 			if i == 0 {
 				out = ofp.PortIn
 			}
-			t.flows.set(key, entry{cookieOf(0, PuntNothing), portMatches(number)[i], ofp.Apply(ofp.Output{Port: out})})
+			is := ofp.Apply(ofp.Output{Port: out})
+			if i == 1 && t.mtus[name] != 0 {
+				is = t.measured(t.mtus[name])
+			}
+			t.flows.set(key, entry{cookieOf(0, PuntNothing), portMatches(number)[i], is})
 		}
 	}
 }

@@ -35,6 +35,7 @@ type Tables struct {
 	resolves bool
 
 	ports      map[string]ofp.Port
+	mtus       map[string]int // of ports that take less than hosts may send
 	neighbours map[neighbour]ofp.MAC
 	routes     map[netip.Prefix]plan.Route
 	byPort     map[string]map[netip.Prefix]struct{}
@@ -60,7 +61,7 @@ func New(space sid.Space, o Options) *Tables {
 		space: space, o: o,
 		flows:  newBook[flowKey](entry.same),
 		groups: newBook[ofp.GroupID](group.same), meters: newBook[ofp.MeterID](meter.same),
-		ports: map[string]ofp.Port{}, neighbours: map[neighbour]ofp.MAC{}, routes: map[netip.Prefix]plan.Route{},
+		ports: map[string]ofp.Port{}, mtus: map[string]int{}, neighbours: map[neighbour]ofp.MAC{}, routes: map[netip.Prefix]plan.Route{},
 		byPort: map[string]map[netip.Prefix]struct{}{}, redirects: map[sid.Locator]sid.Locator{}, gone: map[sid.Locator]struct{}{},
 		services: map[sid.ServiceID]*service{}, suffixes: map[sid.Suffix][]*service{}, lists: map[listKey]*list{}, listIDs: map[uint32]listKey{},
 		owners: map[uint16]*owned{}, foreign: map[flowKey]struct{}{},
@@ -75,6 +76,7 @@ const (
 	tableChoose
 	tableRoutes
 	tableOutput
+	tableSize
 	tablesUsed
 )
 

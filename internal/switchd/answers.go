@@ -34,7 +34,7 @@ type answers struct {
 // An answered packet is what is to be sent for one that was punted.
 type answered struct {
 	frame []byte // nil: nothing
-	back  bool   // out of the port that the punted one came in by; else it goes through the tables
+	back  bool   // out of the port that the punted one came in by; else, of one on its way out, through the tables
 }
 
 func newAnswers() *answers {

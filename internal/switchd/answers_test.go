@@ -296,3 +296,22 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+func TestWhoSendsTooMuchIsToldHowMuchFits(t *testing.T) {
+	a := testAnswers()
+	p, ok := parseNetwork(framed(synTo(plain.Locator(0x301).Addr(1<<63), 80).Bytes()))
+	if !ok {
+		t.Fatal("the packet is not understood")
+	}
+	got := a.tooBig(noon, p, 1400)
+	if got.frame == nil || got.back {
+		t.Fatalf("got %+v: want an answer that goes through the tables, for the packet was on its way out", got)
+	}
+	icmp := got.frame[ethernetLen+ipv6Len:]
+	if icmp[0] != icmpTooBig || binary.BigEndian.Uint32(icmp[4:]) != 1400 {
+		t.Errorf("the answer begins with % x, want type 2 and 1400", icmp[:8])
+	}
+	if a.counts["refused_too_big"] != 1 {
+		t.Errorf("counted: %v", a.counts)
+	}
+}

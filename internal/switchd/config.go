@@ -46,17 +46,18 @@ const (
 type Switch struct {
 	Name     string
 	Datapath uint64
-	Service  bool   // also resolves first packets
-	Block    uint32 // number of the block of locators to ask for; 0: any
+	Service  bool           // also resolves first packets
+	Block    uint32         // number of the block of locators to ask for; 0: any
+	MTUs     map[string]int // by port: how many bytes of IPv6 fit, where hosts may send more
 }
 
-// ParseSwitch reads NAME=DATAPATHID[,service=false][,block=N]; the id is 16 hexadecimal digits, as Open
+// ParseSwitch reads NAME=DATAPATHID[,service=false][,block=N][,mtu=PORT:BYTES]; the id is 16 hexadecimal digits, as Open
 // vSwitch prints it.
 func ParseSwitch(text string) (s Switch, err error) {
 	first, rest, more := strings.Cut(text, ",")
 	name, id, ok := strings.Cut(first, "=")
 	if !ok || checkName(name) != nil {
-		return s, fmt.Errorf("switch %q: want NAME=DATAPATHID[,service=false][,block=N], the name of letters, digits and hyphens", text)
+		return s, fmt.Errorf("switch %q: want NAME=DATAPATHID[,service=false][,block=N][,mtu=PORT:BYTES], the name of letters, digits and hyphens", text)
 	}
 	s = Switch{Name: name, Service: true}
 	if s.Datapath, err = strconv.ParseUint(strings.TrimPrefix(id, "0x"), 16, 64); err != nil || s.Datapath == 0 {
@@ -86,11 +87,36 @@ func (s *Switch) set(part string) (err error) {
 			return fmt.Errorf("block=%q: want 1 to 255", value)
 		}
 		s.Block = uint32(block)
+	case "mtu":
+		return s.setMTU(value)
 	default:
-		return fmt.Errorf("%q is none of service, block", key)
+		return fmt.Errorf("%q is none of service, block, mtu", key)
 	}
 	return nil
 }
+
+// setMTU reads PORT:BYTES.
+func (s *Switch) setMTU(value string) error {
+	i := strings.LastIndex(value, ":")
+	if i < 1 {
+		return fmt.Errorf("mtu=%q: want PORT:BYTES, as to-r2:1400", value)
+	}
+	mtu, err := strconv.Atoi(value[i+1:])
+	if err != nil || mtu < minMTU || mtu > maxMTU {
+		return fmt.Errorf("mtu=%q: want %d to %d bytes", value, minMTU, maxMTU)
+	}
+	if s.MTUs == nil {
+		s.MTUs = map[string]int{}
+	}
+	s.MTUs[value[:i]] = mtu
+	return nil
+}
+
+// What a link of IPv6 carries at least (RFC 8200 §5), and what the size of a frame can say.
+const (
+	minMTU = 1280
+	maxMTU = 65000
+)
 
 // checkName says whether a router may be called so.
 func checkName(name string) error {

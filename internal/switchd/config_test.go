@@ -1,17 +1,19 @@
 package switchd
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
 
 func TestSwitchesAreReadAsPeopleWriteThem(t *testing.T) {
 	for text, want := range map[string]Switch{
-		"r1=0000000000000007":            {Name: "r1", Datapath: 7, Service: true},
-		"r1=0xab,service=false":          {Name: "r1", Datapath: 0xab},
-		"edge-2=ab,block=7,service=true": {Name: "edge-2", Datapath: 0xab, Service: true, Block: 7},
+		"r1=0000000000000007":              {Name: "r1", Datapath: 7, Service: true},
+		"r1=0xab,service=false":            {Name: "r1", Datapath: 0xab},
+		"r1=7,mtu=to-r2:1400,mtu=a:b:1280": {Name: "r1", Datapath: 7, Service: true, MTUs: map[string]int{"to-r2": 1400, "a:b": 1280}},
+		"edge-2=ab,block=7,service=true":   {Name: "edge-2", Datapath: 0xab, Service: true, Block: 7},
 	} {
-		if got, err := ParseSwitch(text); err != nil || got != want {
+		if got, err := ParseSwitch(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
 		}
 	}
@@ -25,8 +27,10 @@ func TestSwitchesAreReadAsPeopleWriteThem(t *testing.T) {
 		"r1=7,block=0":         "1 to 255",
 		"r1=7,block=256":       "1 to 255",
 		"r1=7,service=maybe":   "true or false",
-		"r1=7,colour=red":      "none of service, block",
-		"r1=7,":                "none of service, block",
+		"r1=7,mtu=1400":        "PORT:BYTES",
+		"r1=7,mtu=a:100":       "1280 to",
+		"r1=7,colour=red":      "none of service, block, mtu",
+		"r1=7,":                "none of service, block, mtu",
 	} {
 		if got, err := ParseSwitch(text); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: got %+v, %v, want an error about %q", text, got, err, why)

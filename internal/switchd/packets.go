@@ -35,7 +35,20 @@ func (m *member) packet(p ofp.PacketIn) {
 		m.ownPacket(p.Data)
 		return
 	}
+	if id == oftables.PuntTooBig {
+		m.tooBig(p)
+		return
+	}
 	m.answer(m.answers.answer(time.Now(), id, p.Data), p.InPort())
+}
+
+// tooBig answers a packet by the size of the port that it was to leave by, which is in its metadata.
+func (m *member) tooBig(p ofp.PacketIn) {
+	out, ok := oftables.Leaving(p.Match)
+	packet, whole := parseNetwork(p.Data)
+	if mtu := m.spec.MTUs[m.ports[out].Name]; ok && whole && mtu > 0 {
+		m.answer(m.answers.tooBig(time.Now(), packet, mtu), ofp.PortController)
+	}
 }
 
 // answer has the switch send what was decided about a packet that came in by a port.

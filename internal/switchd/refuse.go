@@ -11,6 +11,7 @@ import (
 // ICMPv6 of RFC 4443, and the codes of docs/protocol.md §3.5.
 const (
 	icmpUnreachable = 1
+	icmpTooBig      = 2
 	icmpExceeded    = 3
 
 	unreachableNoRoute    = 0
@@ -39,6 +40,14 @@ func (a *answers) expire(now time.Time, p *puntedPacket) answered {
 	return a.complain(now, p, icmpExceeded, 0, "expired_hop_limit")
 }
 
+// tooBig answers a packet that does not fit the port that it was to leave by.
+func (a *answers) tooBig(now time.Time, p *puntedPacket, mtu int) answered {
+	if !p.parseTransport() || p.isError() {
+		return a.drop("dropped_malformed")
+	}
+	return a.complainWith(now, p, icmpTooBig, 0, uint32(mtu), "refused_too_big")
+}
+
 // noRoute answers a packet for an address of the network at which nothing is.
 func (a *answers) noRoute(now time.Time, p *puntedPacket) answered {
 	if !p.parseTransport() || p.isError() {
@@ -48,6 +57,11 @@ func (a *answers) noRoute(now time.Time, p *puntedPacket) answered {
 }
 
 func (a *answers) complain(now time.Time, p *puntedPacket, kind, code uint8, reason string) answered {
+	return a.complainWith(now, p, kind, code, 0, reason)
+}
+
+// complainWith puts a word into the part that most errors leave empty.
+func (a *answers) complainWith(now time.Time, p *puntedPacket, kind, code uint8, word uint32, reason string) answered {
 	if !p.answerable() {
 		return a.drop("dropped_malformed")
 	}
@@ -56,8 +70,8 @@ func (a *answers) complain(now time.Time, p *puntedPacket, kind, code uint8, rea
 	}
 	a.counts[reason]++
 	quote := p.ip[:min(len(p.ip), maxQuote)&^3]
-	body := append(append(make([]byte, 0, icmpLen+maxQuote), kind, code, 0, 0, 0, 0, 0, 0), quote...)
-	return answered{frame: a.turned(p, sid.ICMPv6, body, 2), back: true}
+	body := binary.BigEndian.AppendUint32(append(make([]byte, 0, icmpLen+maxQuote), kind, code, 0, 0), word)
+	return answered{frame: a.turned(p, sid.ICMPv6, append(body, quote...), 2), back: kind != icmpTooBig}
 }
 
 // fail tells the sender of a flow that nobody is any more where it sends to, docs/protocol.md §4.

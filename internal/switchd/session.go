@@ -72,8 +72,12 @@ func (m *member) openTables() {
 }
 
 func (m *member) newTables() *oftables.Tables {
-	return oftables.New(m.space, oftables.Options{Version: m.conn.Version(), Extensions: m.joinedAs.extensions, MAC: m.mac,
+	t := oftables.New(m.space, oftables.Options{Version: m.conn.Version(), Extensions: m.joinedAs.extensions, MAC: m.mac,
 		LinkLocal: linkLocal(m.mac), First: m.d.cfg.FirstTable})
+	for port, mtu := range m.spec.MTUs {
+		t.SetMTU(port, mtu)
+	}
+	return t
 }
 
 // ownFlows takes over what an owner wishes.
