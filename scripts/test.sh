@@ -57,6 +57,8 @@ all)
 	fi
 	echo "== all tests"
 	run -timeout 20m "${as_root[@]}" ./...
+	echo "== on OpenFlow switches: promises end to end, and unmodified programs"
+	SCAFFOLD_PLANE=openflow run -timeout 10m "${as_root[@]}" ./internal/e2e ./internal/programs
 	outside
 	SCAFFOLD_ROOT_TESTS=0 races -timeout 10m
 	;;

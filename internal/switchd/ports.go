@@ -27,10 +27,21 @@ func (m *member) learnPorts() (what string, err error) {
 			}
 		}
 	}
+	m.joinedAs.noMeters = !m.hasMeters(ctx)
 	desc, err := m.d.describe(m.conn)
 	m.joinedAs.extensions = strings.HasPrefix(desc.Manufacturer, "Nicira")
 	m.show()
 	return strings.TrimSpace(desc.Hardware + " " + desc.Software), err
+}
+
+// hasMeters asks whether what is punted can be limited at the switch.
+func (m *member) hasMeters(ctx context.Context) bool {
+	parts, err := m.conn.Collect(ctx, ofp.AskMeterFeatures{})
+	if err != nil || len(parts) == 0 {
+		return false
+	}
+	f, ok := parts[0].(ofp.MeterFeatures)
+	return ok && f.Max > 0 && f.Bands&(1<<ofp.BandDrop) != 0
 }
 
 // isPort: the local port is the switch's own machine, and no router's.

@@ -1,8 +1,10 @@
 package switchd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"scaffold.dev/scaffold/internal/ofp"
@@ -90,6 +92,10 @@ func (m *member) checked(h holding, changes, generation uint64, first bool) {
 		m.counted.Reconciled = time.Since(m.writer.since)
 		m.d.report("switch.reconciled", m.spec.Name, fmt.Sprintf("switch %s has its %d flows, %d groups and %d meters (generation %d), %.0f ms after it came",
 			m.spec.Name, len(h.flows), len(h.groups), len(h.meters), generation, float64(m.counted.Reconciled.Microseconds())/1e3))
+	}
+	if unheld := strings.Join(m.tables.Unheld(), "; "); unheld != m.writer.unheld {
+		m.writer.unheld = unheld
+		m.d.report("switch.error", m.spec.Name, fmt.Sprintf("switch %s cannot hold all of its rules: %s", m.spec.Name, cmp.Or(unheld, "now it can")))
 	}
 	if len(wrong) > 0 {
 		m.d.report("switch.repair", m.spec.Name, fmt.Sprintf("switch %s has not what it was told, %d differences, the first: %s", m.spec.Name, len(wrong), wrong[0]))

@@ -15,6 +15,7 @@ import (
 // joinedAs is what the member and the controller know of each other.
 type joinedAs struct {
 	extensions bool // the switch has Nicira's
+	noMeters   bool
 	everyMs    uint32
 	limits     func(everyMs uint32) liveness.Limits
 	told       *apiv1.Neighbours // last, in this session
@@ -73,7 +74,7 @@ func (m *member) openTables() {
 
 func (m *member) newTables() *oftables.Tables {
 	t := oftables.New(m.space, oftables.Options{Version: m.conn.Version(), Extensions: m.joinedAs.extensions, MAC: m.mac,
-		LinkLocal: linkLocal(m.mac), First: m.d.cfg.FirstTable})
+		LinkLocal: linkLocal(m.mac), First: m.d.cfg.FirstTable, NoMeters: m.joinedAs.noMeters})
 	for port, mtu := range m.spec.MTUs {
 		t.SetMTU(port, mtu)
 	}

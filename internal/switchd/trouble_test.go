@@ -96,6 +96,8 @@ func (i *impostor) part(a ofp.Ask) ofp.Part {
 		return ofp.Groups{}
 	case ofp.AskMeters:
 		return ofp.Meters{}
+	case ofp.AskMeterFeatures:
+		return ofp.MeterFeatures{}
 	}
 	return ofp.Flows{}
 }

@@ -30,6 +30,7 @@ type writer struct {
 	errs       []error // of orders that could not be read
 	failures   int     // one after another
 	said       string  // the last of them that was told of
+	unheld     string  // what of the rules the switch cannot have
 	changes    uint64  // writes begun, so that a check knows whether it was overtaken
 	since      time.Time
 	checked    bool // what is there was compared with what should be, since the connection began
