@@ -138,27 +138,27 @@ func (p *Plan) addTunnel(c *PlanLink, vni int) error {
 }
 
 // fit decides what a tunnel goes over and how large its packets are, where the file does not. Between Linux
-// routers the MTU is what the underlay leaves: who sends more is told so. A switch tells nobody, so what comes
-// to it has to pass: the outer packets are large enough, or they are cut on their way, which IPv4 allows and the
-// kernel does not do for IPv6. The MTU is never larger than hosts' then, because Open vSwitch cuts the large
-// frames of TCP to the MTU of the port.
-func (l *Link) fit(carries int, silent bool) error {
+// routers the MTU is what the underlay leaves: who sends more is told so. Through a switch all passes that hosts
+// send, unless the file gives an MTU: the outer packets are large enough, or they are cut on their way, which
+// IPv4 allows and the kernel does not do for IPv6. The MTU is never larger than hosts' then, because Open
+// vSwitch cuts the large frames of TCP to the MTU of the port.
+func (l *Link) fit(carries int, whole bool) error {
 	left := carries - overhead(l.Over)
 	if l.Over == "" {
 		l.Over = overIPv6
-		if left = carries - overhead(l.Over); silent && left < defaultMTU {
+		if left = carries - overhead(l.Over); whole && left < defaultMTU {
 			l.Over = overIPv4
 		}
 	}
 	switch {
 	case l.MTU != 0:
 		return nil
-	case silent && l.Over == overIPv6 && left < defaultMTU:
-		return fmt.Errorf("tunnel between %q and %q over ipv6: the underlay leaves %d bytes, and a switch tells nobody; expected an mtu of %d at its links, or over: ipv4",
+	case whole && l.Over == overIPv6 && left < defaultMTU:
+		return fmt.Errorf("tunnel between %q and %q over ipv6: the underlay leaves %d bytes, too few for what hosts send; expected an mtu of %d at its links, an mtu of the tunnel, or over: ipv4",
 			l.Ends[0], l.Ends[1], left, defaultMTU+overhead(overIPv6))
 	case left < minMTU:
 		return fmt.Errorf("tunnel between %q and %q: the underlay leaves %d bytes; expected at least %d: give its links a larger mtu", l.Ends[0], l.Ends[1], left, minMTU)
-	case silent:
+	case whole:
 		l.MTU = defaultMTU
 	default:
 		l.MTU = left
