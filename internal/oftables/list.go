@@ -81,6 +81,7 @@ func (t *Tables) listOf(targets []plan.Target, suffix sid.Suffix, bySource bool)
 		t.lists[key] = l
 	}
 	l.refs++
+	delete(t.idle, key)
 	return key
 }
 
@@ -129,6 +130,34 @@ func (t *Tables) release(key listKey) {
 	if l.refs--; l.refs > 0 {
 		return
 	}
+	if l.group != 0 && len(t.idle) < mostIdle {
+		t.idle[key] = 0
+		return
+	}
+	t.drop(key, l)
+}
+
+// mostIdle bounds the groups that are kept although nobody uses them.
+const mostIdle = 1024
+
+// Age takes out groups that nobody has used since the last time but one. A group that goes with its last flow is
+// missed: packets that the switch has looked up as far as the group, and those behind them in its caches, are lost
+// until it has looked again, for up to half a second with Open vSwitch.
+func (t *Tables) Age() {
+	for key, age := range t.idle {
+		switch l := t.lists[key]; {
+		case l.refs > 0:
+			delete(t.idle, key)
+		case age == 0:
+			t.idle[key] = 1
+		default:
+			delete(t.idle, key)
+			t.drop(key, l)
+		}
+	}
+}
+
+func (t *Tables) drop(key listKey, l *list) {
 	delete(t.lists, key)
 	if l.group != 0 {
 		t.groups.unset(l.group)

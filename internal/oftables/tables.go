@@ -46,6 +46,7 @@ type Tables struct {
 	suffixes map[sid.Suffix][]*service // those of services
 	lists    map[listKey]*list
 	listIDs  map[uint32]listKey
+	idle     map[listKey]int // lists that nobody uses, and how many Ages they have seen
 	owners   map[uint16]*owned
 	copyBits uint32               // that are in use
 	naming   *naming              // of the snapshot under way
@@ -63,7 +64,7 @@ func New(space sid.Space, o Options) *Tables {
 		groups: newBook[ofp.GroupID](group.same), meters: newBook[ofp.MeterID](meter.same),
 		ports: map[string]ofp.Port{}, mtus: map[string]int{}, neighbours: map[neighbour]ofp.MAC{}, routes: map[netip.Prefix]plan.Route{},
 		byPort: map[string]map[netip.Prefix]struct{}{}, redirects: map[sid.Locator]sid.Locator{}, gone: map[sid.Locator]struct{}{},
-		services: map[sid.ServiceID]*service{}, suffixes: map[sid.Suffix][]*service{}, lists: map[listKey]*list{}, listIDs: map[uint32]listKey{},
+		services: map[sid.ServiceID]*service{}, suffixes: map[sid.Suffix][]*service{}, lists: map[listKey]*list{}, idle: map[listKey]int{}, listIDs: map[uint32]listKey{},
 		owners: map[uint16]*owned{}, foreign: map[flowKey]struct{}{},
 	}
 }

@@ -137,6 +137,7 @@ func (m *member) loop() {
 			m.linksChanged()
 		case <-counters.C:
 			m.tellCounters()
+			m.age()
 		case <-check.C:
 			m.check(false)
 		case <-m.ctx.Done():

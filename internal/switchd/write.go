@@ -194,3 +194,10 @@ func short(err error) string {
 	}
 	return strings.Join(lines, "; ")
 }
+
+// age takes out what nobody has used for a while, where nothing else is on its way.
+func (m *member) age() {
+	if m.tables != nil && !m.writer.busy {
+		m.tables.Age()
+	}
+}
