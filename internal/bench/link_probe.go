@@ -59,7 +59,7 @@ func openProbe(l *lab.Lab, from, to string) (*linkProbe, error) {
 		})
 	}
 	if err == nil {
-		err = p.stamp()
+		err = stampArrivals(p.in)
 	}
 	if err != nil {
 		p.close()
@@ -69,9 +69,9 @@ func openProbe(l *lab.Lab, from, to string) (*linkProbe, error) {
 	return p, nil
 }
 
-// stamp asks the kernel for the time of each arrival, and for room.
-func (p *linkProbe) stamp() error {
-	raw, err := p.in.SyscallConn()
+// stampArrivals asks the kernel for the time of each arrival, and for room.
+func stampArrivals(in *net.UDPConn) error {
+	raw, err := in.SyscallConn()
 	if err != nil {
 		return err
 	}
@@ -87,6 +87,12 @@ func (p *linkProbe) stamp() error {
 	return err
 }
 
+// arrivedAt is the time in what a socket of stampArrivals tells beside a datagram: at least CmsgLen(16) bytes.
+func arrivedAt(oob []byte) time.Duration {
+	stamp := oob[unix.CmsgLen(0):]
+	return time.Duration(binary.NativeEndian.Uint64(stamp))*time.Second + time.Duration(binary.NativeEndian.Uint64(stamp[8:]))
+}
+
 func (p *linkProbe) receive() {
 	b, oob := make([]byte, 2048), make([]byte, 128)
 	for {
@@ -98,11 +104,10 @@ func (p *linkProbe) receive() {
 		if n != probeBytes || size < unix.CmsgLen(16) {
 			continue
 		}
-		stamp := oob[unix.CmsgLen(0):size]
 		p.n.Add(1)
 		p.got <- arrival{
 			number: binary.BigEndian.Uint64(b), sent: time.Duration(binary.BigEndian.Uint64(b[8:])),
-			came: time.Duration(binary.NativeEndian.Uint64(stamp))*time.Second + time.Duration(binary.NativeEndian.Uint64(stamp[8:])),
+			came: arrivedAt(oob[:size]),
 		}
 	}
 }

@@ -17,7 +17,7 @@ const benchFile = "bench.yaml"
 
 func benchCommand() *cobra.Command {
 	return group("bench", "Measure Scaffold beside a peer",
-		benchPath(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchKick(), benchLink(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchChaos(), benchAgentCommand())
+		benchPath(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchKick(), benchLink(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchReactive(), benchChaos(), benchAgentCommand())
 }
 
 // benchFlags are what every benchmark has.
