@@ -47,7 +47,7 @@ func Reactive(ctx context.Context, size ReactiveSize, progress func(string, ...a
 	progress("make %s ready", osKen)
 	if b.peer.rival, err = startPeer(ctx, n, size.Python); err == nil {
 		defer b.peer.rival.close()
-	} else if ctx.Err() != nil || !missing(err) {
+	} else if !missing(err) {
 		return rep, err
 	} else {
 		progress("%v", err)
@@ -86,7 +86,9 @@ func (b *reactiveBench) round(ctx context.Context) error {
 			continue
 		}
 		if err := b.turn(ctx, c); err != nil {
-			c.rival.close()
+			if c.rival.close(); ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 			return fmt.Errorf("%s: %w; it said: %q", c.rival.name, err, tail(c.rival.said.Bytes()))
 		}
 	}

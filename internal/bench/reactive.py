@@ -1,5 +1,5 @@
 # The peer of `scaffold bench reactive`: for each new flow that the switch punts it puts in an exact flow and
-# sends the packet out. It takes the packet apart by hand, because os-ken's own decoder is slower.
+# sends the packet out. It takes the packet apart by hand, as ours does, and not by os-ken's decoder.
 import struct
 import sys
 from socket import AF_INET6, inet_ntop

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -102,7 +103,7 @@ const installTime = 5 * time.Minute
 
 // installPeer makes a Python with os-ken below dir, and returns where it is.
 func installPeer(ctx context.Context, dir string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, installTime)
+	limited, cancel := context.WithTimeout(ctx, installTime)
 	defer cancel()
 	venv := filepath.Join(dir, "venv")
 	python := filepath.Join(venv, "bin", "python")
@@ -110,9 +111,15 @@ func installPeer(ctx context.Context, dir string) (string, error) {
 		{"python3", "-m", "venv", venv},
 		{python, "-m", "pip", "install", "--quiet", "--no-input", "--no-cache-dir", "--disable-pip-version-check", "--retries", "1", osKenPackage},
 	} {
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd := exec.CommandContext(limited, argv[0], argv[1:]...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // it starts others
 		cmd.WaitDelay = time.Second
-		if out, err := cmd.CombinedOutput(); err != nil {
+		out, err := cmd.CombinedOutput()
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		if err != nil {
 			return "", &MissingPeerError{fmt.Errorf("%s: %w: %s", cmd, err, tail(out))}
 		}
 	}
