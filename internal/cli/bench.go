@@ -17,13 +17,14 @@ const benchFile = "bench.yaml"
 
 func benchCommand() *cobra.Command {
 	return group("bench", "Measure Scaffold beside a peer",
-		benchPath(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchKick(), benchLink(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchReactive(), benchChaos(), benchAgentCommand())
+		benchPath(), benchSwitch(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchKick(), benchLink(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchReactive(), benchChaos(), benchAgentCommand())
 }
 
 // benchFlags are what every benchmark has.
 type benchFlags struct {
 	out   *output
 	name  *string // of the lab
+	plane *string // of its routers; "": as the file says
 	check bool
 }
 
@@ -34,20 +35,23 @@ func newBench(use, short string, run func(context.Context, *bench.Rig) (bench.Re
 		Use: use, Short: short, Args: cobra.NoArgs,
 		Example: "  sudo scaffold bench " + use + " --check\n  sudo scaffold bench " + use + " -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			rep, err := benchOnLab(cmd, *flags.name, run)
+			rep, err := benchOnLab(cmd, *flags.name, *flags.plane, run)
 			if err != nil {
 				return err
 			}
 			return flags.print(cmd, rep)
 		},
 	}
-	flags.out, flags.name = addOutput(cmd.Flags()), addLabName(cmd)
+	flags.out, flags.name, flags.plane = addOutput(cmd.Flags()), addLabName(cmd), addPlane(cmd)
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
 	return cmd
 }
 
-func benchOnLab(cmd *cobra.Command, name string, run func(context.Context, *bench.Rig) (bench.Report, error)) (rep bench.Report, err error) {
+func benchOnLab(cmd *cobra.Command, name, plane string, run func(context.Context, *bench.Rig) (bench.Report, error)) (rep bench.Report, err error) {
 	f, err := exampleLab(benchFile, name)
+	if err == nil {
+		err = setPlane(f, plane)
+	}
 	if err != nil {
 		return rep, err
 	}
@@ -91,6 +95,20 @@ func benchPath() *cobra.Command {
 		})
 	addSize(cmd.Flags(), &pairs, "pairs", "", 30, "alternating pairs of each measurement")
 	addLength(cmd.Flags(), &d, 300*time.Millisecond, 10*time.Millisecond, "length of one measurement")
+	return cmd
+}
+
+func benchSwitch() *cobra.Command {
+	var size bench.SwitchSize
+	cmd := newBench("switch", "How soon an OpenFlow switch has what the controller says, and what its death costs",
+		func(ctx context.Context, r *bench.Rig) (bench.Report, error) {
+			return bench.Switch(ctx, r, "bench", size)
+		})
+	cmd.Flags().Lookup("plane").DefValue = lab.OpenFlowPlane
+	cmd.Flags().Set("plane", lab.OpenFlowPlane) //nolint:errcheck // it is a flag of newBench
+	addSize(cmd.Flags(), &size.Changes, "changes", "n", 200, "changes of a weight")
+	addSize(cmd.Flags(), &size.Joins, "joins", "", 50, "hosts that join")
+	addSize(cmd.Flags(), &size.Restarts, "restarts", "", 10, "controllers that are killed")
 	return cmd
 }
 

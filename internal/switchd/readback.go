@@ -90,8 +90,9 @@ func (m *member) checked(h holding, changes, generation uint64, first bool) {
 	wrong := m.tables.Verify(h.flows, h.groups, h.meters)
 	if first {
 		m.counted.Reconciled = time.Since(m.writer.since)
-		m.d.report("switch.reconciled", m.spec.Name, fmt.Sprintf("switch %s has its %d flows, %d groups and %d meters (generation %d), %.0f ms after it came",
-			m.spec.Name, len(h.flows), len(h.groups), len(h.meters), generation, float64(m.counted.Reconciled.Microseconds())/1e3))
+		ms := float64(m.counted.Reconciled.Microseconds()) / 1e3
+		m.d.notes.event("switch.reconciled", m.spec.Name, fmt.Sprintf("switch %s has its %d flows, %d groups and %d meters (generation %d), %.0f ms after it came",
+			m.spec.Name, len(h.flows), len(h.groups), len(h.meters), generation, ms), "ms", fmt.Sprintf("%.1f", ms))
 	}
 	if unheld := strings.Join(m.tables.Unheld(), "; "); unheld != m.writer.unheld {
 		m.writer.unheld = unheld
