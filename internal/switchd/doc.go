@@ -3,7 +3,7 @@
 // hosts. To the switch it is an OpenFlow controller: it puts the rules into the switch's tables
 // (internal/oftables), and does by packets punted and sent what a Linux router does by sockets.
 //
-// One goroutine owns each switch (a member); modules (package controller) have one each and talk to switches
-// through it. Greeting hosts and carrying their control channel, finding links and watching hosts are modules
-// too, in this package.
+// One goroutine owns each switch (a member), watches its hosts and answers what its tables cannot; modules
+// (package controller) have one each and talk to switches through it. Greeting hosts and carrying their control
+// channel, and finding links, are modules too, in this package.
 package switchd

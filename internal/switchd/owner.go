@@ -8,7 +8,6 @@ const (
 	ownScaffold owner = iota // what internal/oftables makes of the controller's rules
 	ownJoin
 	ownLinks
-	ownWatch
 	ownOperator       // flows that an operator added
 	ownDistant        // links of Config
 	ownOthers   owner = 16
