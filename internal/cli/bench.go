@@ -12,8 +12,11 @@ import (
 	"scaffold.dev/scaffold/internal/lab"
 )
 
-// benchFile is the lab that the host and network benchmarks run on.
-const benchFile = "bench.yaml"
+// The labs that the host and network benchmarks run on: with one router between client and servers, and with two.
+const (
+	benchFile = "bench.yaml"
+	benchFar  = "bench2.yaml"
+)
 
 func benchCommand() *cobra.Command {
 	return group("bench", "Measure Scaffold beside a peer",
@@ -25,6 +28,7 @@ type benchFlags struct {
 	out   *output
 	name  *string // of the lab
 	plane *string // of its routers; "": as the file says
+	far   bool
 	check bool
 }
 
@@ -35,7 +39,7 @@ func newBench(use, short string, run func(context.Context, *bench.Rig) (bench.Re
 		Use: use, Short: short, Args: cobra.NoArgs,
 		Example: "  sudo scaffold bench " + use + " --check\n  sudo scaffold bench " + use + " -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			rep, err := benchOnLab(cmd, *flags.name, *flags.plane, run)
+			rep, err := flags.onLab(cmd, run)
 			if err != nil {
 				return err
 			}
@@ -43,14 +47,19 @@ func newBench(use, short string, run func(context.Context, *bench.Rig) (bench.Re
 		},
 	}
 	flags.out, flags.name, flags.plane = addOutput(cmd.Flags()), addLabName(cmd), addPlane(cmd)
+	cmd.Flags().BoolVar(&flags.far, "far", false, "two routers between the client and its servers")
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
 	return cmd
 }
 
-func benchOnLab(cmd *cobra.Command, name, plane string, run func(context.Context, *bench.Rig) (bench.Report, error)) (rep bench.Report, err error) {
-	f, err := exampleLab(benchFile, name)
+func (flags *benchFlags) onLab(cmd *cobra.Command, run func(context.Context, *bench.Rig) (bench.Report, error)) (rep bench.Report, err error) {
+	file := benchFile
+	if flags.far {
+		file = benchFar
+	}
+	f, err := exampleLab(file, *flags.name)
 	if err == nil {
-		err = setPlane(f, plane)
+		err = setPlane(f, *flags.plane)
 	}
 	if err != nil {
 		return rep, err

@@ -204,3 +204,22 @@ func TestAHostWhosePortLosesItsCarrierIsGoneAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Of several controllers of one network only one may write.
+func TestAPrimaryIsTheOnlyOneThatWrites(t *testing.T) {
+	ns := nstest.New(t, "switch")
+	ovs := ns.NewOVS(t)
+	d := drive(t, Config{Listen: []string{"unix:" + ovs.Dir + "/of"}, Primary: true})
+	s := connected(t, ns, ovs, "r1", "unix:"+ovs.Dir+"/of")
+	d.accept(here).snapshot(7<<32, hosts("r1"))
+	nstest.Wait(t, "the role that r1 gives its controller", func() error {
+		if got := strings.TrimSpace(s.Vsctl(t, "get", "controller", "r1", "role")); got != "master" {
+			return errRole(got)
+		}
+		return nil
+	})
+}
+
+type errRole string
+
+func (r errRole) Error() string { return "it is " + string(r) }
