@@ -114,5 +114,8 @@ func (f *openflowFlags) beside(ctx context.Context, log *slog.Logger, controller
 	}()
 	err := controller(ctx)
 	cancel()
-	return errors.Join(err, <-driver)
+	if failed := <-driver; failed != nil {
+		return failed // the controller ended because of it
+	}
+	return err
 }

@@ -49,6 +49,18 @@ func Listen(ctx context.Context, target string, secure *tls.Config) (net.Listene
 	return tls.NewListener(l, secure), nil
 }
 
+// CheckTarget says what is wrong with how a target is written.
+func CheckTarget(target string, secure *tls.Config) error {
+	network, address, err := split(target, secure)
+	if err != nil || network == "unix" {
+		return err
+	}
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return fmt.Errorf("switch at %q: want %s:HOST:PORT, an IPv6 address in brackets", target, network)
+	}
+	return nil
+}
+
 func split(target string, secure *tls.Config) (network, address string, err error) {
 	network, address, ok := strings.Cut(target, ":")
 	switch {

@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/ofconn"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -143,6 +144,11 @@ func (c *Config) Check() error {
 	}
 	if _, err := api.ParseEndpoint(c.Controller); err != nil {
 		return fmt.Errorf("controller: %w", err)
+	}
+	for _, target := range c.Listen {
+		if err := ofconn.CheckTarget(target, c.TLS); err != nil {
+			return err
+		}
 	}
 	byName, byID := map[string]bool{}, map[uint64]bool{}
 	for _, s := range c.Switches {
