@@ -17,7 +17,7 @@ import (
 var forPeople = []string{
 	"internal/controld/services.go", "internal/controld/history.go", "internal/controld/views.go",
 	"internal/cli/events.go", "internal/cli/output.go", "internal/cli/explain_draw.go",
-	"internal/hostd/local_flows.go", "internal/hostd/story_tell.go",
+	"internal/hostd/local_flows.go", "internal/hostd/story_tell.go", "internal/switchd/desk.go",
 	"internal/controld/deadlines.go",                                   // a time long past, to end a stream
 	"internal/core/session/adopt.go", "internal/core/session/trust.go", // how long certificates and cookies are valid
 	"internal/hostd/certificate.go", "internal/controld/trust.go", "internal/api/join.go", // and proofs
@@ -27,7 +27,7 @@ var forPeople = []string{
 var calendar = []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano", "Round"}
 
 func TestNoDecisionLooksAtTheCalendar(t *testing.T) {
-	for _, top := range []string{"../hostd", "../routerd", "../controld", "../core", "../store", "../bpf", "../cli", "../api"} {
+	for _, top := range []string{"../hostd", "../routerd", "../controld", "../core", "../store", "../bpf", "../cli", "../api", "../agent", "../switchd", "../ofconn", "../oftables", "../userstack"} {
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -114,7 +114,7 @@ func (p *prober) run(log *slog.Logger) {
 			return
 		default:
 		}
-		p.tell(p.do(func(ps *liveness.Probes) []liveness.Change { return ps.Round(p.send) }))
+		p.tell(p.do(func(ps *liveness.Probes) []liveness.Change { return ps.Turn(p.send) }))
 	}
 }
 

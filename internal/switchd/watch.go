@@ -62,7 +62,7 @@ func (m *member) round(every time.Duration) {
 		}
 	}
 	m.probes.SetLimits(m.joinedAs.limits(uint32(every / time.Millisecond)))
-	m.hostChanges(m.probes.Round(m.sendProbe))
+	m.hostChanges(m.probes.Turn(m.sendProbe))
 }
 
 // sendProbe has the switch send one by the way of all packets to the host.

@@ -70,8 +70,8 @@ func (p *Probes) Add(l sid.Locator, port string, nonce uint64) {
 // Remove ends the probing of a host.
 func (p *Probes) Remove(l sid.Locator) { delete(p.hosts, l) }
 
-// Round counts what is unanswered, and returns the changes and, through send, the next probes.
-func (p *Probes) Round(send func(l sid.Locator, nonce uint64)) (changes []Change) {
+// Turn counts what is unanswered, and returns the changes and, through send, the next probes.
+func (p *Probes) Turn(send func(l sid.Locator, nonce uint64)) (changes []Change) {
 	for _, l := range p.locators() {
 		h := p.hosts[l]
 		changes = h.count(l, p.limits, changes)

@@ -26,7 +26,7 @@ func newProbing() *probing {
 // rounds runs n rounds and answers their probes, or not.
 func (p *probing) rounds(n int, answer bool) (changes []Change) {
 	for range n {
-		changes = append(changes, p.Round(func(_ sid.Locator, nonce uint64) { p.last = nonce })...)
+		changes = append(changes, p.Turn(func(_ sid.Locator, nonce uint64) { p.last = nonce })...)
 		if answer {
 			changes = append(changes, p.Answered(hostA, p.last)...)
 		}
