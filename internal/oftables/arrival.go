@@ -120,7 +120,8 @@ func (t *Tables) puntAs(id uint32) []ofp.Instruction {
 // arrival is table 0 and the table behind it.
 func (t *Tables) arrival(put func(flowKey, entry)) {
 	at := t.table(tableArrival)
-	own := ofp.Addr(ofp.IPv6Dst, t.own.Host())
+	// Not ::1 alone: where one entry looks at all bits of the destination, Open vSwitch caches each flow by itself.
+	own := ofp.Prefix(ofp.IPv6Dst, ownBlock(t.own))
 	for _, p := range []netip.Prefix{t.space.Services, t.space.AS} {
 		put(t.ours(p))
 	}
@@ -138,6 +139,9 @@ func (t *Tables) arrival(put func(flowKey, entry)) {
 	}
 	put(t.flow(t.table(tableRoutes), missPriority, PuntNoRoute, nil, t.puntAs(PuntNoRoute)...))
 }
+
+// ownBlock is what of a router's locator is no socketID's: the least that tells its own address from flows.
+func ownBlock(own sid.Locator) netip.Prefix { return netip.PrefixFrom(own.Addr(0), sid.LocatorBits+1) }
 
 // ours is the entry of table 0 that takes packets to the prefix that are for the router to forward: those that are
 // sent to its MAC, without a VLAN tag. What others on the link send each other is not ours.

@@ -105,9 +105,9 @@ func (w *world) oracle(in ofp.Port, f frame) []outcome {
 	switch _, moved := w.redirects[l]; {
 	case w.own == 0 || f.to != w.o.MAC || !inServices && !inAS:
 		return nil
-	case f.dst == w.own.Host() && f.proto == sid.UDP && f.dport == sid.Port && f.fragment == 0:
+	case ownBlock(w.own).Contains(f.dst) && f.proto == sid.UDP && f.dport == sid.Port && f.fragment == 0:
 		return punt(PuntOwn)
-	case f.dst == w.own.Host():
+	case ownBlock(w.own).Contains(f.dst):
 		return punt(PuntAddressed)
 	case f.hopLimit <= 1 && w.o.Extensions:
 		return punt(PuntHopLimit)
