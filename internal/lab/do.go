@@ -171,14 +171,7 @@ func (l *Lab) command(ctx context.Context, n *PlanNode, argv []string) (*exec.Cm
 	for i, word := range argv {
 		words[i] = substitute(word, value)
 	}
-	path, err := l.lookPath(words[0])
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, path, words[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us to pass on
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	return cmd, nil
+	return l.Command(ctx, words...)
 }
 
 // steer asks the controller.

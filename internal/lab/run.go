@@ -77,18 +77,10 @@ func Run(ctx context.Context, f *File, opt Options) (result *Result, err error) 
 		opt.logf("lab %s: down", f.Name)
 		err = errors.Join(err, l.remove())
 	}()
-	r := &runner{lab: l, began: time.Now()}
-	r.result.Name, r.result.Title = f.Name, f.Title
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	r.watch(watching)
-	err = r.timeline(ctx)
-	stop()
-	r.watched()
-	if err != nil {
-		return &r.result, l.explain(ctx, err)
+	if result, err = l.play(ctx); err != nil {
+		err = l.explain(ctx, err)
 	}
-	return &r.result, nil
+	return result, err
 }
 
 // A runner goes through a timeline.
