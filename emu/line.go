@@ -8,10 +8,9 @@ import (
 // first of its segments is late by no more.
 const tick = 50 * time.Microsecond
 
-// A Frame is what enters a line: one packet, or a train of packets that share one header, as the
+// A Frame is what lies in memory: one packet, or a train of packets that share one header, as the
 // kernel hands them over with segmentation offload. Packets of a train are numbered one by one.
 type Frame struct {
-	ID    uint32 // the caller's name for it
 	Bytes uint32 // of the frame with one header
 	Head  uint32 // bytes of the header that each packet of a train has
 	Size  uint32 // bytes that follow the header in each packet but perhaps the last
@@ -26,12 +25,19 @@ func (f *Frame) bytes(i uint32) uint64 {
 	return uint64(f.Head + min(f.Size, f.Bytes-f.Head-i*f.Size))
 }
 
+// span is the length of count packets from first on, each with its header.
+func (f *Frame) span(first, count uint32) uint64 {
+	if f.Count <= 1 {
+		return uint64(f.Bytes)
+	}
+	payload := min((first+count)*f.Size, f.Bytes-f.Head) - first*f.Size
+	return uint64(count)*uint64(f.Head) + uint64(payload)
+}
+
 // A Part is what leaves a line: consecutive packets of one frame, due together.
 type Part struct {
-	Due   time.Duration
-	ID    uint32
-	First uint32 // number of the first packet in the frame
-	Count uint32
+	Due time.Duration
+	Packet
 	order uint64 // of parts due at the same time
 }
 
@@ -59,7 +65,7 @@ type Line struct {
 	free    time.Duration // when the sender has sent all that it took
 	owed    uint64        // fraction of a nanosecond that free is short of, in 1/rate
 	last    time.Duration // latest due time of a part that keeps its order
-	open    Part          // being put together; Count is 0 for none
+	open    Part          // being put together; its count is 0 for none
 	began   time.Duration // when the open part began to be sent
 	number  uint64        // packet number of the open part's first
 	count   Counters
@@ -86,12 +92,12 @@ func (l *Line) Set(p Params) {
 	l.p = p
 }
 
-// Send takes a frame and says how many parts of it will come out, duplicates included; 0 for a frame
-// that is lost as a whole.
-func (l *Line) Send(now time.Duration, f Frame) (parts int) {
+// Send takes the packets of p, which are some or all of those of a frame, and says how many parts of them
+// will come out, duplicates included; 0 where all are lost.
+func (l *Line) Send(now time.Duration, f Frame, p Packet) (parts int) {
 	before := l.waiting.pushed
-	for i := range max(1, f.Count) {
-		l.packet(now, &f, i)
+	for i := p.first; i < p.first+p.count; i++ {
+		l.packet(now, &f, p, i)
 	}
 	l.close(l.open.Due)
 	parts = int(l.waiting.pushed - before)
@@ -99,9 +105,18 @@ func (l *Line) Send(now time.Duration, f Frame) (parts int) {
 	return parts
 }
 
-// packet decides over packet i of a frame.
-func (l *Line) packet(now time.Duration, f *Frame, i uint32) {
-	n, bytes := l.next, f.bytes(i)
+// skip counts n packets that pass at once, without anything decided about them.
+func (l *Line) skip(n, bytes uint64) {
+	l.next += n
+	l.count.Packets += n
+	l.count.Bytes += bytes
+	l.count.Passed += n
+	l.count.PassedByte += bytes
+}
+
+// packet decides over packet i of a frame, which p is of.
+func (l *Line) packet(now time.Duration, f *Frame, p Packet, i uint16) {
+	n, bytes := l.next, f.bytes(uint32(i))
 	l.next++
 	l.count.Packets++
 	l.count.Bytes += bytes
@@ -117,7 +132,7 @@ func (l *Line) packet(now time.Duration, f *Frame, i uint32) {
 	default:
 		l.count.Passed++
 		l.count.PassedByte += bytes
-		l.pass(f, i, n, begin, sent)
+		l.pass(p, i, n, begin, sent)
 		return
 	}
 	l.close(l.open.Due)
@@ -139,32 +154,33 @@ func (l *Line) transmit(now time.Duration, bytes uint64) (begin, sent time.Durat
 }
 
 // pass puts a packet that is not lost into a part.
-func (l *Line) pass(f *Frame, i uint32, n uint64, begin, sent time.Duration) {
+func (l *Line) pass(p Packet, i uint16, n uint64, begin, sent time.Duration) {
+	p.first, p.count = i, 1
 	if l.p.Reorder > 0 && draw(l.p.Seed, drawReorder, n) < l.p.Reorder {
 		l.close(l.open.Due)
 		l.count.Reordered++
-		l.waiting.pushAny(Part{Due: sent + l.delay(n) + l.p.reorderBy(), ID: f.ID, First: i, Count: 1})
+		l.waiting.pushAny(Part{Due: sent + l.delay(n) + l.p.reorderBy(), Packet: p})
 		return
 	}
-	if l.open.Count > 0 && sent-l.began > tick {
+	if l.open.count > 0 && sent-l.began > tick {
 		l.close(l.open.Due)
 	}
-	if l.open.Count == 0 {
-		l.open, l.began, l.number = Part{ID: f.ID, First: i}, begin, n
+	if l.open.count == 0 {
+		l.open, l.began, l.number = Part{Packet: p}, begin, n
+		l.open.count = 0
 	}
-	l.open.Count++
+	l.open.count++
 	l.open.Due = sent
 	if l.p.Duplicate > 0 && draw(l.p.Seed, drawDuplicate, n) < l.p.Duplicate {
 		l.close(sent)
 		l.count.Duplicated++
-		twin := Part{ID: f.ID, First: i, Count: 1}
-		l.push(twin, sent+l.delay(n))
+		l.push(Part{Packet: p}, sent+l.delay(n))
 	}
 }
 
 // close sends the open part on its way; it was sent then.
 func (l *Line) close(sent time.Duration) {
-	if l.open.Count == 0 {
+	if l.open.count == 0 {
 		return
 	}
 	l.push(l.open, sent+l.delay(l.number))

@@ -20,7 +20,7 @@ func play(l *Line, n int, size uint32, gap time.Duration, do func(Part)) {
 	for i := range n {
 		now := time.Duration(i) * gap
 		drain(now)
-		l.Send(now, Frame{ID: uint32(i), Bytes: size, Head: size, Count: 1})
+		l.Send(now, Frame{Bytes: size, Head: size, Count: 1}, Packet{slot: uint32(i), count: 1})
 	}
 	drain(math.MaxInt64)
 }
@@ -49,9 +49,9 @@ func TestAMillionPacketsKeepRateDelayAndLoss(t *testing.T) {
 		var sum float64
 		const gap = 100 * time.Microsecond
 		play(NewLine(Params{Delay: 20 * time.Millisecond, Jitter: 5 * time.Millisecond, Unordered: true}), million, 100, gap, func(p Part) {
-			d := p.Due - time.Duration(p.ID)*gap
+			d := p.Due - time.Duration(p.slot)*gap
 			if d < 15*time.Millisecond || d > 25*time.Millisecond {
-				t.Fatalf("packet %d: delay %v", p.ID, d)
+				t.Fatalf("packet %d: delay %v", p.slot, d)
 			}
 			sum += d.Seconds()
 		})
@@ -99,7 +99,7 @@ func eventLog(p Params) uint64 {
 	h := fnv.New64a()
 	play(NewLine(p), 20000, 1200, 10*time.Microsecond, func(p Part) {
 		b := binary.BigEndian.AppendUint64(nil, uint64(p.Due))
-		h.Write(binary.BigEndian.AppendUint32(b, p.ID)) //nolint:errcheck // never fails
+		h.Write(binary.BigEndian.AppendUint32(b, p.slot)) //nolint:errcheck // never fails
 	})
 	return h.Sum64()
 }
@@ -119,7 +119,7 @@ func TestTheSameSeedGivesTheSameLog(t *testing.T) {
 func TestOneParameterDoesNotDisturbTheDrawsOfAnother(t *testing.T) {
 	lost := func(p Params) map[uint32]bool {
 		arrived := map[uint32]bool{}
-		play(NewLine(p), 10000, 100, time.Millisecond, func(p Part) { arrived[p.ID] = true })
+		play(NewLine(p), 10000, 100, time.Millisecond, func(p Part) { arrived[p.slot] = true })
 		return arrived
 	}
 	alone := lost(Params{Loss: 0.1, Seed: 5})
@@ -138,25 +138,25 @@ func TestAFullQueueDropsAndEmpties(t *testing.T) {
 	l := NewLine(Params{Rate: 8e6, Queue: 10_000}) // a byte in a microsecond
 	sent := 0
 	for range 20 {
-		sent += l.Send(0, Frame{Bytes: 1000, Head: 1000, Count: 1})
+		sent += l.Send(0, Frame{Bytes: 1000, Head: 1000, Count: 1}, Packet{count: 1})
 	}
 	if sent != 10 || l.Counters().Overflow != 10 {
 		t.Errorf("%d in, %d overflowed", sent, l.Counters().Overflow)
 	}
-	if l.Send(5*time.Millisecond, Frame{Bytes: 1000, Head: 1000, Count: 1}) != 1 {
+	if l.Send(5*time.Millisecond, Frame{Bytes: 1000, Head: 1000, Count: 1}, Packet{count: 1}) != 1 {
 		t.Error("no room after half was sent")
 	}
 }
 
 func TestWhatIsOnItsWayIsNotDisturbed(t *testing.T) {
 	l := NewLine(Params{Delay: 50 * time.Millisecond})
-	l.Send(0, Frame{ID: 1, Bytes: 100, Head: 100, Count: 1})
+	l.Send(0, Frame{Bytes: 100, Head: 100, Count: 1}, Packet{slot: 1, count: 1})
 	l.Set(Params{Delay: time.Millisecond, Loss: 1})
-	l.Send(0, Frame{ID: 2, Bytes: 100, Head: 100, Count: 1})
+	l.Send(0, Frame{Bytes: 100, Head: 100, Count: 1}, Packet{slot: 2, count: 1})
 	l.Set(Params{Delay: time.Millisecond})
-	l.Send(0, Frame{ID: 3, Bytes: 100, Head: 100, Count: 1})
+	l.Send(0, Frame{Bytes: 100, Head: 100, Count: 1}, Packet{slot: 3, count: 1})
 	for _, id := range []uint32{1, 3} {
-		if p, ok := l.Take(50 * time.Millisecond); !ok || p.ID != id || p.Due != 50*time.Millisecond {
+		if p, ok := l.Take(50 * time.Millisecond); !ok || p.slot != id || p.Due != 50*time.Millisecond {
 			t.Errorf("%+v, want %d", p, id)
 		}
 	}
@@ -176,18 +176,18 @@ func TestPacketsAreAccountedFor(t *testing.T) {
 		l, now, parts := NewLine(p), time.Duration(0), 0
 		frames := map[uint32]Frame{}
 		for id := range uint32(rapid.IntRange(1, 50).Draw(t, "frames")) {
-			f := Frame{ID: id, Head: 66, Size: 1400, Count: rapid.Uint32Range(1, 45).Draw(t, "count")}
+			f := Frame{Head: 66, Size: 1400, Count: rapid.Uint32Range(1, 45).Draw(t, "count")}
 			f.Bytes = f.Head + f.Size*(f.Count-1) + rapid.Uint32Range(1, 1400).Draw(t, "tail")
 			frames[id] = f
-			parts += l.Send(now, f)
+			parts += l.Send(now, f, Packet{slot: id, count: uint16(f.Count)})
 			now += time.Duration(rapid.IntRange(0, 1e6).Draw(t, "gap"))
 		}
 		var got, last uint64
 		for part, ok := l.Take(math.MaxInt64); ok; part, ok = l.Take(math.MaxInt64) {
 			parts--
-			got += uint64(part.Count)
-			if uint64(part.Due) < last || part.Count == 0 || part.First+part.Count > frames[part.ID].Count {
-				t.Fatalf("part %+v of %+v after %d", part, frames[part.ID], last)
+			got += uint64(part.count)
+			if uint64(part.Due) < last || part.count == 0 || uint32(part.first+part.count) > frames[part.slot].Count {
+				t.Fatalf("part %+v of %+v after %d", part, frames[part.slot], last)
 			}
 			last = uint64(part.Due)
 		}
@@ -203,7 +203,7 @@ func TestALineDoesNotAllocate(t *testing.T) {
 	now := time.Duration(0)
 	step := func() {
 		now += 20 * time.Microsecond
-		l.Send(now, Frame{Bytes: 1500, Head: 1500, Count: 1})
+		l.Send(now, Frame{Bytes: 1500, Head: 1500, Count: 1}, Packet{count: 1})
 		for _, ok := l.Take(now); ok; _, ok = l.Take(now) {
 		}
 	}

@@ -26,7 +26,7 @@ func newRig(t testing.TB, p Params) *rig {
 	path := func(n *nstest.NS) string { return fmt.Sprintf("/proc/self/fd/%d", n.Fd()) }
 	var err error
 	r.Engine, err = Start(Config{Links: []LinkConfig{{
-		Ends:   [2]End{{path(r.a), "eth0", 1500}, {path(r.b), "eth0", 1500}},
+		Ends:   [2]End{{Netns: path(r.a), Dev: "eth0", MTU: 1500}, {Netns: path(r.b), Dev: "eth0", MTU: 1500}},
 		Params: [2]Params{p, back},
 	}}})
 	if err != nil {

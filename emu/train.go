@@ -90,20 +90,21 @@ func network(packet []byte) int {
 
 // cut writes the header of a part of a train into head and returns it with the payload: together
 // they are a shorter train, or one packet, that the kernel takes as if it had been sent so.
-func cut(head []byte, b []byte, f Frame, p Part) (header, payload []byte) {
-	from := vnetLen + f.Head + p.First*f.Size
-	to := min(from+p.Count*f.Size, vnetLen+f.Bytes)
+func cut(head []byte, b []byte, f Frame, p Packet) (header, payload []byte) {
+	first, count := uint32(p.first), uint32(p.count)
+	from := vnetLen + f.Head + first*f.Size
+	to := min(from+count*f.Size, vnetLen+f.Bytes)
 	payload = b[from:to]
 	header = head[:vnetLen+f.Head]
 	copy(header, b)
 	native.PutUint16(header[vnetHeadLen:], uint16(f.Head))
-	if p.Count == 1 {
+	if count == 1 {
 		header[vnetKind] = kindNone
 		native.PutUint16(header[vnetSize:], 0)
 	}
 	packet, start := header[vnetLen:], native.Uint16(b[vnetSumStart:])
 	length := f.Head + uint32(len(payload))
-	cutIP(packet, length, p.First)
+	cutIP(packet, length, first)
 	transport := packet[start:]
 	at := native.Uint16(b[vnetSumAt:])
 	if int(at)+2 <= len(transport) {
@@ -121,12 +122,13 @@ func cut(head []byte, b []byte, f Frame, p Part) (header, payload []byte) {
 }
 
 // cutTCP gives a segment its sequence number and the flags that belong to it.
-func cutTCP(header, transport []byte, f Frame, p Part) {
-	binary.BigEndian.PutUint32(transport[4:], binary.BigEndian.Uint32(transport[4:])+p.First*f.Size)
-	if p.First+p.Count < f.Count {
+func cutTCP(header, transport []byte, f Frame, p Packet) {
+	first, count := uint32(p.first), uint32(p.count)
+	binary.BigEndian.PutUint32(transport[4:], binary.BigEndian.Uint32(transport[4:])+first*f.Size)
+	if first+count < f.Count {
 		transport[tcpFlagsAt] &^= tcpFIN | tcpPSH
 	}
-	if p.First > 0 {
+	if first > 0 {
 		transport[tcpFlagsAt] &^= tcpCWR
 		header[vnetKind] &^= kindECN
 	}

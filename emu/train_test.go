@@ -106,19 +106,19 @@ func (s shape) check(t *rapid.T) {
 	}
 	var got []byte
 	for first := uint32(0); first < f.Count; {
-		p := Part{First: first, Count: min(rapid.Uint32Range(1, 5).Draw(t, "count"), f.Count-first)}
+		p := Packet{first: uint16(first), count: uint16(min(rapid.Uint32Range(1, 5).Draw(t, "count"), f.Count-first))}
 		var head [maxHead]byte
 		header, data := cut(head[:], b, f, p)
 		s.checkPart(t, header, data, f, p)
 		got = append(got, data...)
-		first += p.Count
+		first += uint32(p.count)
 	}
 	if !bytes.Equal(got, payload) {
 		t.Fatal("the payload is another one")
 	}
 }
 
-func (s shape) checkPart(t *rapid.T, header, data []byte, f Frame, p Part) {
+func (s shape) checkPart(t *rapid.T, header, data []byte, f Frame, p Packet) {
 	packet := append(bytes.Clone(header[vnetLen:]), data...)
 	start, at := int(native.Uint16(header[vnetSumStart:])), int(native.Uint16(header[vnetSumAt:]))
 	ip := packet[network(packet):]
@@ -134,10 +134,10 @@ func (s shape) checkPart(t *rapid.T, header, data []byte, f Frame, p Part) {
 		t.Fatalf("%+v: the IP header has another length than %d", p, len(ip))
 	case !s.ip6 && sum(0, ip[:20]) != 0xffff:
 		t.Fatalf("%+v: checksum of the IPv4 header", p)
-	case !s.ip6 && binary.BigEndian.Uint16(ip[4:]) != uint16(0xffff+p.First):
+	case !s.ip6 && binary.BigEndian.Uint16(ip[4:]) != 0xffff+p.first:
 		t.Fatalf("%+v: IPv4 identification", p)
 	}
-	if single := header[vnetKind]&^kindECN == kindNone; single != (p.Count == 1) || int(native.Uint16(header[vnetHeadLen:])) > len(packet) {
+	if single := header[vnetKind]&^kindECN == kindNone; single != (p.count == 1) || int(native.Uint16(header[vnetHeadLen:])) > len(packet) {
 		t.Fatalf("%+v: vnet header % x", p, header[:vnetLen])
 	}
 	l4 := packet[start:]
@@ -149,13 +149,13 @@ func (s shape) checkPart(t *rapid.T, header, data []byte, f Frame, p Part) {
 	}
 	const late = tcpFIN | tcpPSH
 	want := s.flags
-	if p.First+p.Count < f.Count {
+	if uint32(p.first+p.count) < f.Count {
 		want &^= late
 	}
-	if p.First > 0 {
+	if p.first > 0 {
 		want &^= tcpCWR
 	}
-	if seq := binary.BigEndian.Uint32(l4[4:]); seq != 0xffffff00+p.First*f.Size || l4[tcpFlagsAt] != want {
+	if seq := binary.BigEndian.Uint32(l4[4:]); seq != 0xffffff00+uint32(p.first)*f.Size || l4[tcpFlagsAt] != want {
 		t.Fatalf("%+v: sequence %#x, flags %#x, want %#x", p, seq, l4[tcpFlagsAt], want)
 	}
 }
@@ -171,13 +171,13 @@ func FuzzTrain(f *testing.F) {
 		}
 		frame := describe(b)
 		l := NewLine(Params{Rate: 1e8, Loss: 0.3, Duplicate: 0.3, Reorder: 0.3})
-		l.Send(0, frame)
+		l.Send(0, frame, Packet{count: uint16(frame.Count)})
 		for p, ok := l.Take(time.Hour); ok; p, ok = l.Take(time.Hour) {
-			if p.Count == frame.Count {
+			if uint32(p.count) == frame.Count {
 				continue
 			}
 			var head [maxHead]byte
-			if _, data := cut(head[:], b, frame, p); len(data) == 0 {
+			if _, data := cut(head[:], b, frame, p.Packet); len(data) == 0 {
 				t.Fatalf("%+v of %+v is empty", p, frame)
 			}
 		}

@@ -1,0 +1,192 @@
+package emu
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// An End is one interface that the network makes, down and without addresses, or one that is there already. What
+// is made goes with the network.
+type End struct {
+	Netns string `json:"netns,omitempty"` // path of the network namespace; "" for the engine's own
+	Dev   string `json:"dev"`             // name of the interface there
+	MTU   int    `json:"mtu,omitempty"`
+	Taken bool   `json:"taken,omitempty"` // the interface exists, a machine's own or a macvlan: all that it receives enters
+}
+
+// A device is an interface from the side of the network.
+type device interface {
+	fd() int
+	read(b []byte) (int, unix.Errno)
+	write(b []byte) unix.Errno
+	writev(iov *[2]unix.Iovec) unix.Errno
+	address() [6]byte
+	close()
+}
+
+// An Edge is where packets of real programs enter and leave: an interface in a namespace.
+type Edge struct {
+	net    *Net
+	end    End
+	number int
+	shard  *shard
+	device device
+	out    *way    // from here
+	port   *Port   // nil for a router's own side of a port
+	peer   [6]byte // Ethernet address of whoever is beyond
+	iov    [2]unix.Iovec
+	count  EdgeCounters
+}
+
+// EdgeCounters count frames; a train is one.
+type EdgeCounters struct {
+	In      uint64 `json:"in"`      // from the interface
+	Out     uint64 `json:"out"`     // to it
+	Refused uint64 `json:"refused"` // that it did not take: it is down
+	Starved uint64 `json:"starved"` // for which the network had no memory
+}
+
+// Edge adds an interface. It needs root, and a network with a real clock.
+func (n *Net) Edge(end End) (*Edge, error) {
+	switch {
+	case n.running:
+		return nil, ErrRunning
+	case n.opt.Virtual:
+		return nil, fmt.Errorf("interface %s: in virtual time there are no interfaces; let a program make packets", end.Dev)
+	}
+	open := openTap
+	if end.Taken {
+		open = openTaken
+	}
+	d, err := open(end)
+	if err != nil {
+		return nil, err
+	}
+	e := &Edge{net: n, end: end, number: len(n.edges), device: d, peer: d.address()}
+	n.edges = append(n.edges, e)
+	return e, nil
+}
+
+// Name is the name of the interface.
+func (e *Edge) Name() string { return e.end.Dev }
+
+// End is the interface.
+func (e *Edge) End() End { return e.end }
+
+// Counters are the present counters; to be called inside [Net.Do] or [Edge.Do].
+func (e *Edge) Counters() EdgeCounters { return e.count }
+
+// Do calls f on the edge's thread.
+func (e *Edge) Do(f func()) error { return e.shard.ask(f) }
+
+// Peer is the Ethernet address that routed packets are sent to: of an interface that the network made, its own, until
+// it sends from another one. To be called inside [Net.Do].
+func (e *Edge) Peer() [6]byte { return e.peer }
+
+func (e *Edge) attach(w *way) (*Port, error) {
+	if e.out != nil {
+		return nil, fmt.Errorf("interface %s has a link already; expected one", e.end.Dev)
+	}
+	e.out = w
+	e.port = &Port{out: w}
+	return e.port, nil
+}
+
+func (e *Edge) close() { e.device.close() }
+
+// take writes packets to the interface.
+func (e *Edge) take(s *shard, _ uint16, batch []Packet) {
+	for i := range batch {
+		e.emit(s, &batch[i])
+	}
+}
+
+func (e *Edge) emit(s *shard, p *Packet) {
+	a := s.arena
+	b := a.bytes(p.slot)
+	if p.flags&flagRouted != 0 {
+		copy(b[atEther:], e.peer[:])
+		own := e.Address()
+		copy(b[atEther+6:], own[:])
+	}
+	a.write(p)
+	var errno unix.Errno
+	if f := &a.frames[p.slot]; p.flags&flagTrain == 0 || uint32(p.count) == f.Count {
+		errno = e.device.write(b)
+	} else {
+		header, payload := cut(s.head[:], b, *f, *p)
+		e.iov[0].Base, e.iov[1].Base = &header[0], &payload[0]
+		e.iov[0].SetLen(len(header))
+		e.iov[1].SetLen(len(payload))
+		errno = e.device.writev(&e.iov)
+	}
+	if e.count.Out++; errno != 0 {
+		e.count.Out--
+		e.refuse()
+	}
+	a.release(p.slot)
+}
+
+func (e *Edge) refuse() {
+	e.count.Refused++
+	if e.port != nil {
+		e.port.in.refused++
+	}
+}
+
+// Address is the Ethernet address of the network's side of the edge.
+func (e *Edge) Address() [6]byte {
+	return [6]byte{0x02, 0x5c, 0xaf, byte(e.number >> 16), byte(e.number >> 8), byte(e.number)}
+}
+
+// receive reads what waits at the interface.
+func (e *Edge) receive(s *shard) {
+	for range batch {
+		b := s.arena.slot(s.spare)
+		n, errno := e.device.read(b)
+		switch {
+		case errno == unix.EAGAIN:
+			return
+		case errno == unix.EINTR:
+			continue
+		case errno != 0: // somebody removed the interface
+			s.poll.forget(e.device.fd())
+			return
+		case n > vnetLen+etherLen && e.out != nil:
+			e.enter(s, b[:n])
+		}
+	}
+}
+
+// batch is how many frames of one interface are read before others have their turn.
+const batch = 32
+
+// enter sends the frame in the spare slot on its way.
+func (e *Edge) enter(s *shard, b []byte) {
+	frame, id, c := describe(b), s.spare, 1
+	if len(b) <= smallFrame {
+		c = 0
+	}
+	free, ok := s.arena.take(c)
+	if !ok {
+		e.count.Starved++
+		e.out.starved++
+		return
+	}
+	if c == 0 {
+		id = free
+		copy(s.arena.slot(id), b)
+	} else {
+		s.spare = free
+	}
+	e.count.In++
+	copy(e.peer[:], b[atEther+6:])
+	s.arena.frames[id], s.arena.refs[id] = frame, 1
+	p := Packet{slot: id, count: uint16(frame.Count), length: uint16(frame.Bytes - etherLen)}
+	if frame.Count > 1 {
+		p.flags, p.length = flagTrain, uint16(frame.Head+frame.Size-etherLen)
+	}
+	s.one[0] = p
+	e.out.send(s, s.one[:])
+}

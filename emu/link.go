@@ -1,0 +1,190 @@
+package emu
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Link joins two nodes, with parameters for each direction.
+type Link struct {
+	net   *Net
+	nodes [2]Node
+	ports [2]*Port
+	ways  [2]*way // ways[0] from nodes[0]
+}
+
+// A way is one direction of a link.
+type way struct {
+	net     *Net
+	line    *Line
+	plain   bool // nothing to emulate: packets pass at once
+	to      taker
+	port    uint16 // of to
+	near    *shard // that sends
+	timer   timer
+	down    bool
+	lost    uint64 // packets that met the way down
+	refused uint64
+	starved uint64
+	late    Lateness
+	trace   uint64
+	watch   []*watcher
+}
+
+// A taker is where a way leads.
+type taker interface {
+	take(s *shard, port uint16, batch []Packet)
+}
+
+// Link joins two nodes, or one with itself. Params[0] hold from a to b.
+func (n *Net) Link(a, b Node, p [2]Params) (*Link, error) {
+	if n.running {
+		return nil, ErrRunning
+	}
+	l := &Link{net: n, nodes: [2]Node{a, b}}
+	for i := range p {
+		if err := p[i].Validate(); err != nil {
+			return nil, fmt.Errorf("link from %s to %s: %w", l.nodes[i].Name(), l.nodes[1-i].Name(), err)
+		}
+		w := &way{net: n, line: NewLine(p[i]), plain: p[i].plain()}
+		w.timer = timer{way: w, rank: uint64(2*len(n.links) + i), slot: idle}
+		l.ways[i] = w
+	}
+	for i, node := range l.nodes {
+		port, err := node.attach(l.ways[i])
+		if err != nil {
+			return nil, err
+		}
+		port.Link, port.side, port.in = l, i, l.ways[1-i]
+		l.ports[i] = port
+		l.ways[1-i].to, l.ways[1-i].port = node.(taker), uint16(port.Number)
+	}
+	n.links = append(n.links, l)
+	return l, nil
+}
+
+// Ends are the nodes that the link joins.
+func (l *Link) Ends() [2]Node { return l.nodes }
+
+// Ports are the ports where the link ends, Ports[i] of Ends[i].
+func (l *Link) Ports() [2]*Port { return l.ports }
+
+// Set changes the parameters for the packets to come.
+func (l *Link) Set(p [2]Params) error {
+	for i := range p {
+		if err := p[i].Validate(); err != nil {
+			return err
+		}
+	}
+	var errs [2]error
+	for i, w := range l.ways {
+		errs[i] = w.near.ask(func() {
+			w.line.Set(p[i])
+			w.plain = p[i].plain() && w.timer.slot == idle // else what is on its way goes first
+			w.late = Lateness{}
+		})
+	}
+	return errors.Join(errs[:]...)
+}
+
+// SetUp lets packets pass in the directions from Ends[0] and from Ends[1], or loses them all.
+func (l *Link) SetUp(up [2]bool) error {
+	var errs [2]error
+	for i, w := range l.ways {
+		errs[i] = w.near.ask(func() { w.down = !up[i] })
+	}
+	return errors.Join(errs[:]...)
+}
+
+// Up reports which directions packets pass.
+func (l *Link) Up() (up [2]bool, err error) {
+	var errs [2]error
+	for i, w := range l.ways {
+		errs[i] = w.near.ask(func() { up[i] = !w.down })
+	}
+	return up, errors.Join(errs[:]...)
+}
+
+// plain parameters leave packets as they are.
+func (p Params) plain() bool {
+	p.Seed, p.Queue, p.Burst, p.ReorderBy, p.Unordered = 0, 0, 0, 0, false
+	return p == Params{}
+}
+
+// send takes packets that one node sends.
+func (w *way) send(s *shard, run []Packet) {
+	switch {
+	case w.down:
+		w.lose(s, run)
+	case w.plain:
+		var bytes uint64
+		for i := range run {
+			bytes += s.arena.span(&run[i])
+		}
+		w.line.skip(packets(run), bytes)
+		w.deliver(s, run)
+	default:
+		for i := range run {
+			w.enqueue(s, run[i])
+		}
+		w.arm(s)
+	}
+}
+
+// enqueue gives a packet to the line.
+func (w *way) enqueue(s *shard, p Packet) {
+	parts := w.line.Send(s.now, s.arena.frame(&p), p)
+	if s.arena.refs[p.slot] += int32(parts) - 1; s.arena.refs[p.slot] == 0 {
+		s.arena.give(p.slot)
+	}
+}
+
+// arm sets the timer to the first part that is due.
+func (w *way) arm(s *shard) {
+	if due, ok := w.line.Due(); ok && (w.timer.slot == idle || due < w.timer.due) {
+		s.wheel.set(&w.timer, due)
+	}
+}
+
+// flush delivers what is due.
+func (w *way) flush(s *shard) {
+	run := s.due[:0]
+	for {
+		p, ok := w.line.Take(s.now)
+		if !ok {
+			break
+		}
+		w.late.add(s.now - p.Due)
+		run = append(run, p.Packet)
+	}
+	s.due = run
+	if w.down {
+		w.lose(s, run)
+	} else {
+		w.deliver(s, run)
+	}
+	if _, more := w.line.Due(); more {
+		w.arm(s)
+	} else {
+		w.plain = w.line.p.plain()
+	}
+}
+
+func (w *way) deliver(s *shard, run []Packet) {
+	if s.tracing {
+		w.note(s, run)
+	}
+	for _, see := range w.watch {
+		for _, p := range run {
+			see.show(s, p)
+		}
+	}
+	w.to.take(s, w.port, run)
+}
+
+func (w *way) lose(s *shard, run []Packet) {
+	w.lost += packets(run)
+	for i := range run {
+		s.arena.release(run[i].slot)
+	}
+}

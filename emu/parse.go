@@ -1,0 +1,78 @@
+package emu
+
+import "encoding/binary"
+
+// A frame as it lies in a slot: the kernel's header, the Ethernet header, the IP header.
+const (
+	atEther = vnetLen
+	atIP    = vnetLen + etherLen
+)
+
+// parse finds out what a packet is, from its frame. A frame of IP that is not whole or contradicts itself is near:
+// no router passes it on.
+func (a *arena) parse(p *Packet) {
+	p.flags |= flagParsed | flagNear
+	f := &a.frames[p.slot]
+	if f.Bytes < etherLen+20 {
+		return
+	}
+	b := a.slot(p.slot)[atEther : atEther+f.Bytes]
+	switch binary.BigEndian.Uint16(b[12:]) {
+	case ipv6:
+		p.parse6(b[etherLen:])
+	case ipv4:
+		p.parse4(b[etherLen:])
+	}
+}
+
+func (p *Packet) parse6(b []byte) {
+	if len(b) < 40 || b[0]>>4 != 6 || int(binary.BigEndian.Uint16(b[4:]))+40 > len(b) {
+		return
+	}
+	p.flags |= flagIPv6
+	p.Hop = b[7]
+	if b[24] != 0xff && (b[24] != 0xfe || b[25]&0xc0 != 0x80) {
+		p.flags &^= flagNear
+	}
+}
+
+func (p *Packet) parse4(b []byte) {
+	head := int(b[0]&15) * 4
+	if b[0]>>4 != 4 || head < 20 || head > len(b) || int(binary.BigEndian.Uint16(b[2:])) > len(b) || sum16(b[:head]) != 0xffff {
+		return
+	}
+	p.flags |= flagIPv4
+	p.Hop = b[8]
+	if b[16] < 224 && (b[16] != 169 || b[17] != 254) {
+		p.flags &^= flagNear
+	}
+}
+
+// sum16 is the sum of a header in ones' complement; 0xffff where its checksum is right.
+func sum16(b []byte) uint16 {
+	var sum uint32
+	for i := 0; i+1 < len(b); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	for sum>>16 != 0 {
+		sum = sum&0xffff + sum>>16
+	}
+	return uint16(sum)
+}
+
+// write brings a packet's header in its slot up to date with its descriptor.
+func (a *arena) write(p *Packet) {
+	if p.flags&(flagIPv6|flagIPv4) == 0 {
+		return
+	}
+	ip := a.slot(p.slot)[atIP:]
+	if p.flags&flagIPv6 != 0 {
+		ip[7] = p.Hop
+		return
+	}
+	old := binary.BigEndian.Uint16(ip[8:])
+	ip[8] = p.Hop
+	// RFC 1624: HC' = ~(~HC + ~m + m').
+	sum := add16(add16(^binary.BigEndian.Uint16(ip[10:]), ^old), binary.BigEndian.Uint16(ip[8:]))
+	binary.BigEndian.PutUint16(ip[10:], ^sum)
+}
