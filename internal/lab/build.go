@@ -20,7 +20,7 @@ func (l *Lab) build(ctx context.Context) error {
 	if err := l.buildManagement(w); err != nil {
 		return err
 	}
-	for _, n := range l.plan.Nodes {
+	for _, n := range l.plan.spaces() {
 		if err := l.buildNode(w, n); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (l *Lab) build(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, n := range l.plan.Nodes {
+	for _, n := range l.plan.spaces() {
 		if err := l.buildRoutes(w, n); err != nil {
 			return err
 		}
@@ -43,7 +43,11 @@ func (l *Lab) build(ctx context.Context) error {
 
 func (l *Lab) managementNetns() string { return Netns(l.File.Name, managementNode) }
 
+// buildManagement makes the network that a controller reaches its routers over.
 func (l *Lab) buildManagement(w *wirer) error {
+	if l.File.bare {
+		return nil
+	}
 	ns := l.managementNetns()
 	if err := w.namespace(ns); err != nil {
 		return err
@@ -63,7 +67,7 @@ func (l *Lab) buildNode(w *wirer, n *PlanNode) error {
 	if n.Kind == Plain || n.Kind == Underlay {
 		more = [][2]string{{"ipv6/conf/all/forwarding", "1"}, {"ipv6/conf/default/forwarding", "1"}}
 	}
-	if n.Kind == Underlay {
+	if n.Kind == Underlay || n.Kind == Plain {
 		more = append(more, [2]string{"ipv4/ip_forward", "1"})
 	}
 	if err := w.namespace(n.Netns, more...); err != nil {
@@ -114,6 +118,9 @@ func (l *Lab) buildLink(w *wirer, c *PlanLink) error {
 		}
 	}
 	for i, n := range c.Nodes {
+		if !n.Kind.namespace() {
+			continue
+		}
 		if err := w.up(n.Netns, c.Ports[i].Dev); err != nil {
 			return err
 		}
@@ -133,10 +140,13 @@ func (l *Lab) buildLink(w *wirer, c *PlanLink) error {
 	return nil
 }
 
-// buildRoutes gives a plain router its routes, and an address for its ICMPv6 errors.
+// buildRoutes gives an IP router its routes, and addresses for its ICMP errors.
 func (l *Lab) buildRoutes(w *wirer, n *PlanNode) error {
-	if n.Own.IsValid() {
-		if err := w.addr(n.Netns, "lo", netip.PrefixFrom(n.Own, 128)); err != nil {
+	for _, own := range []netip.Addr{n.Own, n.Own4} {
+		if !own.IsValid() {
+			continue
+		}
+		if err := w.addr(n.Netns, "lo", netip.PrefixFrom(own, own.BitLen())); err != nil {
 			return err
 		}
 	}

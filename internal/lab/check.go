@@ -7,10 +7,14 @@ import (
 )
 
 // Management is the prefix of the network that joins the controller and the routers beside the data
-// links, and PlainPrefix that of the plain routers' own addresses.
+// links. IP routers, in the kernel or the engine, have their own addresses from RouterPrefix and RouterPrefix4;
+// EdgePrefix and EdgePrefix4 hold the subnets of their links to hosts.
 var (
-	Management  = netip.MustParsePrefix("fd5f:0:0:1::/64")
-	PlainPrefix = netip.MustParsePrefix("fd5f:0:0:2::/64")
+	Management    = netip.MustParsePrefix("fd5f:0:0:1::/64")
+	RouterPrefix  = netip.MustParsePrefix("fd5f:0:0:2::/64")
+	RouterPrefix4 = netip.MustParsePrefix("10.95.0.0/16")
+	EdgePrefix    = netip.MustParsePrefix("fd5f:0:1::/48")
+	EdgePrefix4   = netip.MustParsePrefix("10.96.0.0/16")
 )
 
 // managementNode is the namespace of the management network's bridge.
@@ -24,6 +28,7 @@ func (f *File) check(r *reader) {
 	f.checkNetwork(r)
 	f.checkNodes(r)
 	f.checkLinks(r)
+	f.checkEmulation(r)
 	f.checkTunnels(r)
 	f.checkServices(r)
 	for _, n := range f.Nodes {
@@ -42,7 +47,7 @@ func (f *File) check(r *reader) {
 
 func (f *File) checkNetwork(r *reader) {
 	space := f.Network.Space
-	for _, used := range []netip.Prefix{Management, PlainPrefix, UnderPrefix} {
+	for _, used := range []netip.Prefix{Management, RouterPrefix, UnderPrefix, EdgePrefix} {
 		for what, p := range map[string]netip.Prefix{"services": space.Services, "as": space.AS, "identities": space.Identities} {
 			if p.IsValid() && p.Overlaps(used) {
 				r.errorf(f.Network.Line, "network: %s %v overlaps %v, which the lab itself uses", what, p, used)
@@ -67,6 +72,9 @@ func (f *File) checkNodes(r *reader) {
 		} else if n.Kind == Controller {
 			controller = n
 		}
+	}
+	if f.bare {
+		return
 	}
 	if controller == nil {
 		r.errorf(1, "no controller; expected one node with kind: controller")
@@ -124,8 +132,14 @@ func (f *File) checkPair(r *reader, l *Link, a, b *Node) {
 		r.errorf(l.Line, "link to controller %q: it reaches the routers over the management network and has no links of its own", a.Name)
 	case a.Kind == Host && b.Kind == Host && a.Name < b.Name:
 		r.errorf(l.Line, "link between hosts %q and %q; expected a router at one end", a.Name, b.Name)
-	case a.Kind == Host && b.Kind == Plain:
-		r.errorf(l.Line, "link between host %q and plain router %q: the controller is unreachable over it; a host's first hop is a node of kind router or switch", a.Name, b.Name)
+	case a.Kind == Host && b.ip() && !f.bare:
+		r.errorf(l.Line, "link between host %q and %s router %q: the controller is unreachable over it; a host's first hop is a node of kind router or switch", a.Name, b.Kind, b.Name)
+	case a.Kind == Outside && !b.Kind.engine():
+		r.errorf(l.Line, "link between outside %q and %s %q; expected a router inside the engine at the other end: kind emulated or frr", a.Name, b.Kind, b.Name)
+	case a.Kind == Outside && len(f.linksBetween(a.Name, "")) > 1:
+		r.errorf(l.Line, "outside %q has several links; expected one: it is one interface", a.Name)
+	case a.Kind.engine() && l.MTU > maxTapMTU:
+		r.errorf(l.Line, "mtu: expected at most %d on a link of the engine, found %d", maxTapMTU, l.MTU)
 	}
 }
 

@@ -14,6 +14,8 @@ func (f *File) CheckAction(a Action) error {
 		return fmt.Errorf("%q: unknown node %q; expected one of %s", a, a.Node, f.names())
 	case a.Service != "":
 		return f.checkSteer(a, n)
+	case a.inNode() && !n.Kind.namespace():
+		return fmt.Errorf("%q: %s %q is no namespace, and nothing runs there", a, n.Kind, a.Node)
 	case a.Verb == "link":
 		return f.checkLink(a)
 	case a.Verb == "move":
@@ -28,9 +30,9 @@ func (f *File) CheckAction(a Action) error {
 		if len(f.linksBetween(a.Node, "")) == 0 {
 			return fmt.Errorf("%q: node %q has no links", a, a.Node)
 		}
-	case a.Program != "" && a.Program != daemons[n.Kind] && (a.Program != ovsdb || n.Kind != Switch) && n.Program(a.Program) == nil:
+	case a.Program != "" && a.Program != n.daemon() && (a.Program != ovsdb || n.Kind != Switch) && n.Program(a.Program) == nil:
 		return fmt.Errorf("%q: node %q has no program %q", a, a.Node, a.Program)
-	case a.Verb == "restart" && a.Program == "" && daemons[n.Kind] == "":
+	case a.Verb == "restart" && a.Program == "" && n.daemon() == "":
 		return fmt.Errorf("%q: node %q runs no daemon", a, a.Node)
 	}
 	for _, word := range a.Argv {
@@ -73,10 +75,18 @@ func (a Action) from() string {
 
 // checkSteer leaves services that the file does not name to the controller: they may be made later.
 func (f *File) checkSteer(a Action, n *Node) error {
-	if n.Kind != Host {
+	switch {
+	case n.Kind != Host:
 		return fmt.Errorf("%q: %q is a %s; expected a host", a, a.Node, n.Kind)
+	case f.bare:
+		return fmt.Errorf("%q: a network without a controller has no services", a)
 	}
 	return nil
+}
+
+// inNode reports whether the action is about what runs in a node.
+func (a Action) inNode() bool {
+	return slices.Contains([]string{"start", "kill", "stop", "cont", "restart", "exec"}, a.Verb)
 }
 
 // linksBetween returns the links of a to b, or all of a with b empty.

@@ -7,6 +7,14 @@ import (
 // daemons names the daemon of each kind of node; it is started, killed and stopped like a program.
 var daemons = map[Kind]string{Host: "hostd", Router: "routerd", Switch: vswitchd, Controller: "controld"}
 
+// daemon is that of a node, "" for one without.
+func (n *Node) daemon() string {
+	if n.bare {
+		return ""
+	}
+	return daemons[n.Kind]
+}
+
 func (f *File) checkPrograms(r *reader, n *Node) {
 	known := func(name string) bool { return f.service(name) != nil }
 	for i, p := range n.Programs {
@@ -18,7 +26,11 @@ func (f *File) checkPrograms(r *reader, n *Node) {
 				r.errorf(p.Line, "program %q stands twice on node %q (first on line %d)", p.Name, n.Name, q.Line)
 			}
 		}
-		if p.Service != "" && !known(p.Service) {
+		switch {
+		case p.Service == "":
+		case f.bare || n.Kind == FRR:
+			r.errorf(p.Line, "program %q of node %q: service %q; expected none on a node that no controller knows", p.Name, n.Name, p.Service)
+		case !known(p.Service):
 			r.errorf(p.Line, "program %q of node %q: unknown service %q; expected one of services", p.Name, n.Name, p.Service)
 		}
 		for _, file := range p.Files {
@@ -50,8 +62,11 @@ func (f *File) checkAction(r *reader, s *Step) {
 }
 
 func (f *File) checkMeasure(r *reader, m *Measure) {
-	if f.Node(m.Node) == nil {
+	switch n := f.Node(m.Node); {
+	case n == nil:
 		r.errorf(m.Line, "measurement %q on unknown node %q; expected one of %s", m.Name, m.Node, f.names())
+	case !n.Kind.namespace():
+		r.errorf(m.Line, "measurement %q on %s %q, which is no namespace; expected a host or the like", m.Name, n.Kind, n.Name)
 	}
 	known := func(name string) bool { return f.service(name) != nil }
 	for _, word := range m.Argv {

@@ -20,7 +20,7 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 	if l.opt.stub != nil {
 		return l.opt.stub
 	}
-	argv := []string{l.opt.Binary, daemons[n.Kind], "--name", n.Name, "--socket", l.Socket(n.Name)}
+	argv := []string{l.opt.Binary, n.daemon(), "--name", n.Name, "--socket", l.Socket(n.Name)}
 	switch n.Kind {
 	case Controller:
 		space := l.File.Network.Space
@@ -73,7 +73,7 @@ func (l *Lab) controllerURL() string {
 func (l *Lab) startDaemons(ctx context.Context) error {
 	for _, kind := range []Kind{Controller, Switch, Router, Host} {
 		for _, n := range l.plan.Nodes {
-			if n.Kind != kind {
+			if n.Kind != kind || n.daemon() == "" {
 				continue
 			}
 			if err := l.startDaemon(ctx, n); err != nil {
@@ -89,7 +89,7 @@ func (l *Lab) startDaemon(ctx context.Context, n *PlanNode) error {
 		return l.startSwitch(ctx, n)
 	}
 	argv := l.daemonArgv(n)
-	return l.spawn(n, daemons[n.Kind], exec.Command(argv[0], argv[1:]...))
+	return l.spawn(n, n.daemon(), exec.Command(argv[0], argv[1:]...))
 }
 
 // spawn starts a daemon or a program with its output in its log, apart from this process: it lives on
@@ -146,7 +146,7 @@ func (l *Lab) daemonsAlive() error {
 		return &finalError{err}
 	}
 	for _, n := range l.plan.Nodes {
-		if name := daemons[n.Kind]; name != "" {
+		if name := n.daemon(); name != "" {
 			if err := l.exited(n.Name, name); err != nil {
 				return &finalError{err}
 			}

@@ -38,7 +38,7 @@ func (l *Lab) do(ctx context.Context, n *PlanNode, a Action) error {
 		return l.signal(ctx, n, a.Program, syscall.SIGCONT)
 	case "restart":
 		if a.Program == "" {
-			a.Program = daemons[n.Kind]
+			a.Program = n.daemon()
 		}
 		if err := l.end(ctx, n.Name, a.Program); err != nil {
 			return err
@@ -62,7 +62,7 @@ func (l *Lab) startAny(ctx context.Context, n *PlanNode, name string) error {
 	switch {
 	case name == "":
 		return l.startNode(ctx, n)
-	case name != daemons[n.Kind] && (n.Kind != Switch || name != ovsdb):
+	case name != n.daemon() && (n.Kind != Switch || name != ovsdb):
 		return l.startProgram(ctx, n, n.Program(name))
 	case l.running(n.Name, name):
 		return fmt.Errorf("%s/%s runs already", n.Name, name)
@@ -71,7 +71,7 @@ func (l *Lab) startAny(ctx context.Context, n *PlanNode, name string) error {
 }
 
 func (l *Lab) startNode(ctx context.Context, n *PlanNode) error {
-	if d := daemons[n.Kind]; d != "" && !l.running(n.Name, d) {
+	if d := n.daemon(); d != "" && !l.running(n.Name, d) {
 		if err := l.startDaemon(ctx, n); err != nil {
 			return err
 		}
@@ -117,6 +117,9 @@ func (l *Lab) disturb(n *PlanNode, a Action) error {
 			}
 		}
 		for i, end := range near.Link.Nodes {
+			if !end.Kind.namespace() {
+				continue
+			}
 			if err := l.disturbEnd(w, a.Verb, end.Netns, near.Link.Ports[i]); err != nil {
 				return err
 			}

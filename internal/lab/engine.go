@@ -27,6 +27,16 @@ func (l *Lab) enginePath(ext string) string {
 	return filepath.Join(l.place.node(managementNode), engineName+ext)
 }
 
+// checkEngine refuses routers inside the engine, which moves frames between interfaces only.
+func (l *Lab) checkEngine() error {
+	for _, n := range l.File.Nodes {
+		if n.Kind.engine() {
+			return fmt.Errorf("%s:%d: node %q of kind %s: this version checks and plans such routers, and does not run them yet", l.File.Path, n.Line, n.Name, n.Kind)
+		}
+	}
+	return nil
+}
+
 // engineConfig is what the engine has to make; nil if there is nothing.
 func (l *Lab) engineConfig() *emu.Config {
 	cfg := &emu.Config{}

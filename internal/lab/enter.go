@@ -19,11 +19,15 @@ import (
 const (
 	resolvConf = "resolv.conf"
 	nsswitch   = "nsswitch.conf"
+	hostsFile  = "hosts"
 )
 
 // writeEtc writes a host's own versions of files in /etc.
 func (l *Lab) writeEtc(n *PlanNode) error {
-	text := "nameserver ::1\nsearch " + l.File.Network.Domain + "\n"
+	text, sources := "nameserver ::1\nsearch "+l.File.Network.Domain+"\n", "files dns"
+	if l.File.bare { // nobody would answer
+		text, sources = "", "files"
+	}
 	if err := os.WriteFile(filepath.Join(l.nodeDir(n), resolvConf), []byte(text), 0o644); err != nil {
 		return err
 	}
@@ -34,7 +38,7 @@ func (l *Lab) writeEtc(n *PlanNode) error {
 	if err != nil {
 		return err
 	}
-	hosts := regexp.MustCompile(`(?m)^hosts:.*$`).ReplaceAllString(string(system), "hosts: files dns")
+	hosts := regexp.MustCompile(`(?m)^hosts:.*$`).ReplaceAllString(string(system), "hosts: "+sources)
 	return os.WriteFile(filepath.Join(l.nodeDir(n), nsswitch), []byte(hosts), 0o644)
 }
 
@@ -58,6 +62,11 @@ func (l *Lab) enter(n *PlanNode) error {
 		}
 		if err := unix.Mount(own, "/etc/"+name, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("node %s: put its own %s over /etc/%s: %w", n.Name, name, name, err)
+		}
+	}
+	if l.File.bare {
+		if err := unix.Mount(l.hostsPath(), "/etc/hosts", "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("node %s: put the lab's hosts over /etc/hosts: %w", n.Name, err)
 		}
 	}
 	return unix.Sethostname([]byte(n.Name))
@@ -136,6 +145,9 @@ func (l *Lab) environ(n *PlanNode) (env []string) {
 	env = append(env, "PATH="+l.path(), "SCAFFOLD_LAB="+l.File.Name, "SCAFFOLD_NODE="+n.Name)
 	switch n.Kind {
 	case Host:
+		if n.bare {
+			return env
+		}
 		return append(env, "SCAFFOLD_API=unix:"+l.Socket(n.Name), "SCAFFOLD_HOSTD="+l.Socket(n.Name))
 	case Controller:
 		return append(env, "SCAFFOLD_API=unix:"+l.Socket(n.Name))

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"net/netip"
 	"time"
 
 	"scaffold.dev/scaffold/emu"
@@ -17,6 +18,9 @@ const (
 	Switch     Kind = "switch"     // an Open vSwitch that the controller drives: a router too
 	Plain      Kind = "plain"      // a Linux IPv6 router that knows nothing of Scaffold
 	Underlay   Kind = "underlay"   // an IP router that carries tunnels and none of Scaffold's packets
+	Emulated   Kind = "emulated"   // a router inside the lab's engine
+	FRR        Kind = "frr"        // one whose routes come from FRR, or another daemon, in a namespace
+	Outside    Kind = "outside"    // an interface of the machine: other machines join there
 	Controller Kind = "controller" // runs controld
 )
 
@@ -33,6 +37,9 @@ type File struct {
 	Timeline []*Step
 	Measure  []*Measure
 	Series   []*Series
+
+	index map[string]*Node
+	bare  bool // plain IP: no controller, and nothing that one would drive
 }
 
 // Network is what all nodes have in common.
@@ -45,6 +52,7 @@ type Network struct {
 	Journal bool
 	// Plane says what nodes of kind router are: "linux" or "openflow", where they are switches.
 	Plane string
+	Routing
 }
 
 // A Node is one namespace.
@@ -55,7 +63,12 @@ type Node struct {
 	Service  bool // of a router or switch: it resolves
 	Block    int  // of a router or switch: number of its block of locators, 0 until the plan gives one
 	Programs []*Program
-	written  Kind // what the file says, where the plane may make another of it
+	Emulation
+	Interface string         // of an outside: the machine's interface
+	Addresses []netip.Prefix // of an outside: those of the router there; none for the plan's choice
+
+	written Kind // what the file says, where the plane may make another of it
+	bare    bool // of a host: plain IP, no daemon
 }
 
 // A Link joins two nodes, by a veth pair or, with Emulated, through the lab's engine.
@@ -68,6 +81,9 @@ type Link struct {
 	Tunnel    string         // VXLAN: a tunnel through the underlay; "" for a cable
 	Over      string         // of a tunnel: overIPv6 or overIPv4; "" as it fits
 	Emulated  *[2]emu.Params // [0] from Ends[0] to Ends[1], [1] back; nil for a veth pair
+	Cost      int            // of computed routes, in each direction
+
+	params [2]emu.Params // what the file says, wherever the link is made
 }
 
 // A Service exists from the start of the lab.
@@ -130,14 +146,7 @@ type Series struct {
 }
 
 // Node finds a node by name.
-func (f *File) Node(name string) *Node {
-	for _, n := range f.Nodes {
-		if n.Name == name {
-			return n
-		}
-	}
-	return nil
-}
+func (f *File) Node(name string) *Node { return f.index[name] }
 
 // Program finds a program by name.
 func (n *Node) Program(name string) *Program {

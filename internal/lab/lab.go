@@ -142,14 +142,19 @@ func (l *Lab) LogPath(node, program string) string {
 // Socket is the Unix socket of a node's daemon, "" for nodes without one: a switch has no API of ours.
 func (l *Lab) Socket(node string) string {
 	n := l.plan.Node(node)
-	if n == nil || daemons[n.Kind] == "" || n.Kind == Switch {
+	if n == nil || n.daemon() == "" || n.Kind == Switch {
 		return ""
 	}
-	return filepath.Join(l.nodeDir(n), daemons[n.Kind]+".sock")
+	return filepath.Join(l.nodeDir(n), n.daemon()+".sock")
 }
 
-// Controller is the endpoint of the controller's API.
-func (l *Lab) Controller() string { return "unix:" + l.Socket(l.File.of(Controller)[0].Name) }
+// Controller is the endpoint of the controller's API, "" in a network of plain IP.
+func (l *Lab) Controller() string {
+	if l.File.bare {
+		return ""
+	}
+	return "unix:" + l.Socket(l.File.of(Controller)[0].Name)
+}
 
 // Cgroup is the cgroup directory of a node, or of one of its programs.
 func (l *Lab) Cgroup(node, program string) string {

@@ -37,11 +37,11 @@ func (p *Plan) reach(from *PlanNode, through func(*PlanNode) bool) map[*PlanNode
 // staticRoutes are what a plain router needs to carry Scaffold's packets: one route per block, and the
 // service prefix towards the nearest service router.
 func (p *Plan) staticRoutes(from *PlanNode) (routes []Route) {
-	found := p.reach(from, func(n *PlanNode) bool { return n.Kind != Host })
+	found := p.reach(from, func(n *PlanNode) bool { return !n.Kind.ends() })
 	nearest, hops := hop{}, 0
 	for _, n := range p.Nodes {
 		h, ok := found[n]
-		if !ok || !n.Kind.routes() {
+		if !ok || !n.routes() {
 			continue
 		}
 		routes = append(routes, p.route(p.Prefix(n), h))
@@ -62,10 +62,10 @@ func (p *Plan) route(prefix netip.Prefix, h hop) Route {
 // peers are the routers that a router reaches through plain routers alone: it cannot hear their
 // HELLOs on its links. One that is also a direct neighbour is left out.
 func (p *Plan) peers(from *PlanNode) (peers []Peer) {
-	found := p.reach(from, func(n *PlanNode) bool { return n.Kind == Plain })
+	found := p.reach(from, func(n *PlanNode) bool { return n.ip() })
 	for _, n := range p.Nodes {
 		h, ok := found[n]
-		if !ok || n == from || !n.Kind.routes() || h.hops < 2 {
+		if !ok || n == from || !n.routes() || h.hops < 2 {
 			continue
 		}
 		peers = append(peers, Peer{Name: n.Name, Dev: h.port.Dev, Via: h.port.Far.LinkLocal, Hops: h.hops})

@@ -25,9 +25,10 @@ type PlanNode struct {
 	LinkLocal  netip.Addr // on every data interface of the node
 	Datapath   uint64     // of a switch: its datapath id
 	Management netip.Addr // of the controller, routers and switches
-	Own        netip.Addr // of a plain router: source of its ICMPv6 errors
+	Own        netip.Addr // of an IP router: source of its ICMPv6 errors
+	Own4       netip.Addr // of an IP router in a network of plain IP, or inside the engine
 	Ports      []*Port
-	Routes     []Route // of a plain router, and to the underlay's subnets
+	Routes     []Route // of a namespace: static ones
 	Peers      []Peer  // of a router: those behind plain routers
 }
 
@@ -39,6 +40,8 @@ type Port struct {
 	Far    *PlanNode
 	Peer   *Port
 	Under  []netip.Prefix // on a link of the underlay: the addresses there, of IPv6 and IPv4
+	Addrs  []netip.Prefix // on a link that leaves the network of IP routers: the addresses of this end
+	MAC    MAC            // on a link that ends in the engine
 }
 
 // A PlanLink is a cable or a tunnel; Ports[i] belongs to Nodes[i].
@@ -52,8 +55,9 @@ type PlanLink struct {
 // A Route is a static route.
 type Route struct {
 	Prefix netip.Prefix
-	Via    netip.Addr
+	Via    netip.Addr // of IPv6 also where the prefix is of IPv4
 	Dev    string
+	Metric int // the least wins; 0 is the kernel's choice
 }
 
 // A Peer is a router behind plain routers: whom to expect, through which port and next hop.
@@ -70,11 +74,15 @@ func MakePlan(f *File) *Plan {
 	p.addNodes()
 	p.giveBlocks()
 	under := 0
-	for _, l := range f.Links {
-		if c := p.addLink(l); f.under(l) {
+	edges := 0
+	for i, l := range f.Links {
+		c := p.addLink(l)
+		if f.under(l) {
 			c.addUnder(under)
 			under++
 		}
+		c.addMACs(i)
+		edges += c.addEdge(edges)
 	}
 	for i, c := range p.Cable {
 		if c.Link.Tunnel == "" {
@@ -86,8 +94,10 @@ func MakePlan(f *File) *Plan {
 	}
 	for _, n := range p.Nodes {
 		switch n.Kind {
+		case Host:
+			n.Routes = n.defaultRoutes()
 		case Plain:
-			n.Routes = p.staticRoutes(n)
+			n.Routes = p.plainRoutes(n)
 		case Router, Switch:
 			n.Peers = p.peers(n)
 			n.Routes = p.underRoutes(n)
@@ -101,22 +111,38 @@ func MakePlan(f *File) *Plan {
 // Node finds a node by name.
 func (p *Plan) Node(name string) *PlanNode { return p.index[name] }
 
+// spaces are the nodes that are namespaces.
+func (p *Plan) spaces() (nodes []*PlanNode) {
+	for _, n := range p.Nodes {
+		if n.Kind.namespace() {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
 // Netns is the name of a node's namespace.
 func Netns(lab, node string) string { return "scaf-" + lab + "-" + node }
 
 func (p *Plan) addNodes() {
 	managed, plain := uint64(1), uint64(0) // the controller is number 1
 	for i, n := range p.File.Nodes {
-		node := &PlanNode{Node: n, Netns: Netns(p.File.Name, n.Name), LinkLocal: addr(linkLocal, uint64(i+1))}
+		node := &PlanNode{Node: n, LinkLocal: addr(linkLocal, uint64(i+1))}
+		if n.Kind.namespace() {
+			node.Netns = Netns(p.File.Name, n.Name)
+		}
 		switch n.Kind {
 		case Controller:
 			node.Management = addr(Management, 1)
 		case Router, Switch:
 			managed++
 			node.Management = addr(Management, managed)
-		case Plain:
+		case Plain, Emulated, FRR:
 			plain++
-			node.Own = addr(PlainPrefix, plain)
+			node.Own = addr(RouterPrefix, plain)
+			if n.Kind != Plain || p.File.bare {
+				node.Own4 = addr4(RouterPrefix4, uint32(plain))
+			}
 		}
 		if n.Kind == Switch {
 			node.beSwitch(i + 1)
@@ -142,7 +168,7 @@ func (p *Plan) giveBlocks() {
 	}
 	next := 1
 	for _, n := range p.Nodes {
-		if !n.Kind.routes() || n.Block != 0 {
+		if !n.routes() || n.Block != 0 {
 			continue
 		}
 		for taken[next] {

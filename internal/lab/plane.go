@@ -25,6 +25,9 @@ func usualPlane() string {
 // routes reports whether nodes of the kind are Scaffold's routers, whatever carries their packets.
 func (k Kind) routes() bool { return k == Router || k == Switch }
 
+// routes reports whether a node is one of Scaffold's routers.
+func (n *Node) routes() bool { return n.Kind.routes() || n.scaffold() }
+
 // meant is the program that a file means: where it calls a switch a router, its daemon is called routerd.
 func (n *Node) meant(program string) string {
 	if n != nil && n.Kind == Switch && program == daemons[Router] {
@@ -36,7 +39,7 @@ func (n *Node) meant(program string) string {
 // routers are the routers and switches, in the order of the file.
 func (f *File) routers() (nodes []*Node) {
 	for _, n := range f.Nodes {
-		if n.Kind.routes() {
+		if n.routes() {
 			nodes = append(nodes, n)
 		}
 	}

@@ -30,7 +30,7 @@ func (l *Lab) startPrograms(ctx context.Context) error {
 			}
 		}
 	}
-	if l.opt.stub != nil {
+	if l.opt.stub != nil || l.File.bare {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, registerTime)

@@ -1,6 +1,10 @@
 package lab
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // neighbours lists, for each node, the links that leave it.
 func (f *File) neighbours() map[string][]*Link {
@@ -20,30 +24,42 @@ func (l *Link) far(from string) string {
 	return l.Ends[0]
 }
 
-// checkReach finds nodes that nothing can reach: hosts without a router, parts without a link.
-func (f *File) checkReach(r *reader) {
-	at := f.neighbours()
-	routers := f.routers()
-	if len(routers) == 0 {
-		return
-	}
+// ends reports whether packets end at nodes of the kind: they forward nothing.
+func (k Kind) ends() bool { return k == Host || k == Outside }
+
+// reachable are the nodes that packets reach from one, over links that are plugged in.
+func (f *File) reachable(from *Node, at map[string][]*Link) map[string]bool {
 	reached := map[string]bool{}
-	for queue := []string{routers[0].Name}; len(queue) > 0; queue = queue[1:] {
+	for queue := []string{from.Name}; len(queue) > 0; queue = queue[1:] {
 		name := queue[0]
 		if reached[name] {
 			continue
 		}
 		reached[name] = true
-		if n := f.Node(name); n == nil || n.Kind == Host && name != routers[0].Name {
-			continue // hosts forward nothing
+		if n := f.Node(name); n == nil || n.Kind.ends() && n != from {
+			continue
 		}
 		for _, l := range at[name] {
-			if l.Unplugged || f.under(l) {
-				continue
+			if !l.Unplugged && !f.under(l) {
+				queue = append(queue, l.far(name))
 			}
-			queue = append(queue, l.far(name))
 		}
 	}
+	return reached
+}
+
+// checkReach finds nodes that nothing can reach: hosts without a router, parts without a link.
+func (f *File) checkReach(r *reader) {
+	at := f.neighbours()
+	routers := f.routers()
+	if f.bare {
+		f.checkParts(r, at)
+		return
+	}
+	if len(routers) == 0 {
+		return
+	}
+	reached := f.reachable(routers[0], at)
 	for _, n := range f.Nodes {
 		switch {
 		case n.Kind == Controller || n.Kind == badKind || n.Kind == Underlay && len(at[n.Name]) > 0 || n.Kind == "" || reached[n.Name]:
@@ -51,10 +67,67 @@ func (f *File) checkReach(r *reader) {
 			r.errorf(n.Line, "host %q has no link: the controller is unreachable; expected a link to a router", n.Name)
 		case len(at[n.Name]) == 0:
 			r.errorf(n.Line, "%s %q has no link; expected at least one", n.Kind, n.Name)
-		case n.Kind == Host && !slices.ContainsFunc(at[n.Name], func(l *Link) bool { return !l.Unplugged }):
+		case n.Kind == Host && unplugged(at[n.Name]):
 			r.errorf(n.Line, "host %q has only links that are unplugged; expected one that is not: the lab is up when all hosts have joined", n.Name)
 		default:
 			r.errorf(n.Line, "%s %q has no path to router %q: the network falls apart", n.Kind, n.Name, routers[0].Name)
 		}
 	}
+}
+
+func unplugged(links []*Link) bool {
+	return !slices.ContainsFunc(links, func(l *Link) bool { return !l.Unplugged })
+}
+
+// checkParts says into which parts a network of plain IP falls apart. Hosts whose links are all unplugged wait.
+func (f *File) checkParts(r *reader, at map[string][]*Link) {
+	var parts []string
+	first, seen := 0, map[string]bool{}
+	for _, n := range f.Nodes {
+		if seen[n.Name] || n.Kind == Host && len(at[n.Name]) > 0 && unplugged(at[n.Name]) {
+			continue
+		}
+		if len(at[n.Name]) == 0 && len(f.Nodes) > 1 {
+			r.errorf(n.Line, "%s %q has no link; expected at least one", n.Kind, n.Name)
+			continue
+		}
+		from := n
+		if from.Kind.ends() { // start at a node that forwards
+			from = f.Node(at[n.Name][slices.IndexFunc(at[n.Name], func(l *Link) bool { return !l.Unplugged })].far(n.Name))
+		}
+		if from == nil || from.Kind.ends() {
+			continue // said already
+		}
+		part := f.reachable(from, at)
+		parts = append(parts, partText(f, part))
+		if len(parts) == 2 {
+			first = n.Line
+		}
+		for name := range part {
+			seen[name] = true
+		}
+	}
+	if len(parts) > 1 {
+		r.errorf(first, "the network falls apart into %d parts, with no link between them: %s", len(parts), strings.Join(parts[:min(len(parts), partsShown)], "; "))
+	}
+}
+
+// How much of a network that falls apart a message shows.
+const (
+	partsShown = 5
+	namesShown = 4
+)
+
+func partText(f *File, part map[string]bool) string {
+	var names []string
+	for _, n := range f.Nodes {
+		if part[n.Name] && len(names) < namesShown {
+			names = append(names, n.Name)
+		}
+	}
+	text := strings.Join(names, ", ")
+	if len(part) > namesShown {
+		text += fmt.Sprintf(" and %d more", len(part)-namesShown)
+	}
+	return text
 }

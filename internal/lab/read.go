@@ -28,7 +28,7 @@ func Load(path string) (*File, error) {
 // Parse reads and checks the text of a lab file; path names it in errors, which are of type [Errors].
 func Parse(path string, text []byte) (*File, error) {
 	r := &reader{path: path}
-	f := &File{Path: path, Source: text, Network: Network{Line: 1, Domain: "svc", Space: sid.DefaultSpace(), Plane: usualPlane()}}
+	f := &File{Path: path, Source: text, Network: Network{Line: 1, Domain: "svc", Space: sid.DefaultSpace(), Plane: usualPlane(), Routing: defaultRouting()}}
 	if len(text) > maxFile {
 		r.errorf(1, "the file has %d bytes; expected at most %d", len(text), maxFile)
 		return nil, r.err()
@@ -36,6 +36,7 @@ func Parse(path string, text []byte) (*File, error) {
 	if root := r.tree(text); root != nil {
 		r.file(f, root)
 		f.setPlane(f.Network.Plane)
+		f.resolveKinds()
 		if len(f.Nodes) > 0 || len(r.errs) == 0 {
 			f.check(r) // without nodes all else would be an echo of one mistake
 		}
@@ -103,6 +104,12 @@ func (r *reader) network(net *Network, n *yaml.Node) {
 		"services":   func(n *yaml.Node) { net.Space.Services = r.prefix(n, "services") },
 		"as":         func(n *yaml.Node) { net.Space.AS = r.prefix(n, "as") },
 		"identities": func(n *yaml.Node) { net.Space.Identities = r.prefix(n, "identities") },
+
+		"routes":      func(n *yaml.Node) { net.Routes = r.oneOf(n, "routes", ComputedRoutes, StaticRoutes) },
+		"ecmp":        func(n *yaml.Node) { net.ECMP = r.boolean(n, "ecmp") },
+		"convergence": func(n *yaml.Node) { net.Convergence = r.duration(n, "convergence") },
+		"fib":         func(n *yaml.Node) { net.FIB = r.oneOf(n, "fib", ClassFIB, PrefixFIB) },
+		"engine":      func(n *yaml.Node) { net.Engine = r.text(n, "engine") },
 	})
 	s, broken := net.Space, netip.Prefix{}
 	if s.Services == broken || s.AS == broken || s.Identities == broken {

@@ -18,12 +18,16 @@ const (
 	defaultMTU = 1500
 )
 
+// maxCost bounds the cost of a link, as in OSPF.
+const maxCost = 65535
+
 func (r *reader) links(f *File, n *yaml.Node) {
 	r.list(n, "links", func(n *yaml.Node) {
-		link := &Link{Line: n.Line}
+		link := &Link{Line: n.Line, Cost: 1}
 		ok := false
 		if n.Kind == yaml.SequenceNode {
 			link.Ends, ok = r.ends(n)
+			link.params = seeded(link, len(f.Links))
 		} else {
 			ok = r.link(link, n, len(f.Links))
 		}
@@ -57,6 +61,7 @@ func (r *reader) link(link *Link, n *yaml.Node, number int) (ok bool) {
 		"ends":      func(n *yaml.Node) { link.Ends, ok = r.ends(n) },
 		"unplugged": func(n *yaml.Node) { link.Unplugged = r.boolean(n, "unplugged") },
 		"mtu":       func(n *yaml.Node) { link.MTU = r.integer(n, "mtu", minMTU, maxMTU) },
+		"cost":      func(n *yaml.Node) { link.Cost = r.integer(n, "cost", 1, maxCost) },
 	}
 	for _, key := range emu.Keys() {
 		known[key] = func(n *yaml.Node) { imp.both = append(imp.both, r.setting(n, key, "")...) }
@@ -109,14 +114,20 @@ func (r *reader) oneWay(n *yaml.Node, way string) (all []setting) {
 	return all
 }
 
-// impair decides what a link is: a veth pair if nothing but a rate for both directions is said of it.
-func (r *reader) impair(link *Link, imp impairments, number int) {
-	h := fnv.New64a()                                                                  // a link has the same default seed in each run
+// seeded are the parameters of a link of which nothing is said. It has the same seed in each run.
+func seeded(link *Link, number int) (p [2]emu.Params) {
+	h := fnv.New64a()
 	h.Write([]byte(strings.Join(append(link.Ends[:], string(rune('0'+number))), " "))) //nolint:errcheck // never fails
-	var p [2]emu.Params
 	for i, seed := range emu.Seeds(h.Sum64()) {
 		p[i].Seed = seed
 	}
+	return p
+}
+
+// impair decides what a link is: a veth pair if nothing but a rate for both directions is said of it, unless one
+// of its ends is the engine's.
+func (r *reader) impair(link *Link, imp impairments, number int) {
+	p := seeded(link, number)
 	bad := len(r.errs)
 	for _, s := range append(imp.both, imp.way...) {
 		from, to, _ := strings.Cut(s.way, "->")
@@ -133,6 +144,7 @@ func (r *reader) impair(link *Link, imp impairments, number int) {
 		link.Emulated = &p // nothing else is to be said of it
 		return
 	}
+	link.params = p
 	if len(imp.way) == 0 && !slices.ContainsFunc(imp.both, func(s setting) bool { return s.Key != "rate" }) {
 		link.Rate = p[0].Rate
 		return

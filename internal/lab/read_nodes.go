@@ -1,53 +1,97 @@
 package lab
 
 import (
+	"strings"
+
 	"go.yaml.in/yaml/v3"
 )
 
-// later are kinds of nodes that a lab file may name one day.
-var later = map[string]string{
-	"emulated": "an emulated router",
-	"frr":      "a router run by FRR",
-}
+// kinds are those that a file may name, in the order in which messages list them.
+var kinds = []string{string(Host), string(Router), string(Switch), string(Plain), string(Underlay), string(Emulated), string(FRR), string(Outside), string(Controller)}
 
 func (r *reader) nodes(f *File, n *yaml.Node) {
 	r.each(n, "nodes", func(key, value *yaml.Node) {
 		node := &Node{Line: key.Line, Name: key.Value}
+		node.Core = anyCore
 		if !nodeName.MatchString(node.Name) {
 			r.errorf(key.Line, "node %q: expected a name of 1 to 32 of a-z, 0-9 and inner dashes", node.Name)
 		}
 		f.Nodes = append(f.Nodes, node)
 		if value.Kind == yaml.ScalarNode {
 			node.Kind = r.kind(value)
-			node.written = node.Kind
+			r.complete(node, nil)
 			return
 		}
 		r.node(node, value)
 		if node.Kind == "" {
-			r.errorf(key.Line, "node %q has no kind; expected kind: host, router, switch, plain, underlay or controller", node.Name)
+			last := len(kinds) - 1
+			r.errorf(key.Line, "node %q has no kind; expected kind: %s or %s", node.Name, strings.Join(kinds[:last], ", "), kinds[last])
 		}
 	})
 }
 
 func (r *reader) node(node *Node, n *yaml.Node) {
-	serviceLine, blockLine, programLine := 0, 0, 0
-	r.object(n, "node "+node.Name, fields{
-		"kind":     func(n *yaml.Node) { node.Kind = r.kind(n); node.written = node.Kind },
-		"service":  func(n *yaml.Node) { node.Service, serviceLine = r.boolean(n, "service"), n.Line },
-		"block":    func(n *yaml.Node) { node.Block, blockLine = r.integer(n, "block", 1, 255), n.Line },
-		"programs": func(n *yaml.Node) { r.programs(node, n); programLine = n.Line },
-	})
-	if node.Kind == "" {
-		return
+	known := fields{
+		"kind":     func(n *yaml.Node) { node.Kind = r.kind(n) },
+		"service":  func(n *yaml.Node) { node.Service = r.boolean(n, "service") },
+		"block":    func(n *yaml.Node) { node.Block = r.integer(n, "block", 1, 255) },
+		"programs": func(n *yaml.Node) { r.programs(node, n) },
+
+		"interface": func(n *yaml.Node) { node.Interface = r.text(n, "interface") },
+		"addresses": func(n *yaml.Node) { node.Addresses = r.prefixes(n, "addresses", false) },
 	}
-	if serviceLine > 0 && !node.Kind.routes() {
-		r.errorf(serviceLine, "node %q: only a router or switch can be a service router, this is a %s", node.Name, node.Kind)
+	r.emulation(known, &node.Emulation)
+	at := map[string]int{}
+	for key, read := range known {
+		known[key] = func(n *yaml.Node) { at[key] = n.Line; read(n) }
 	}
-	if blockLine > 0 && !node.Kind.routes() {
-		r.errorf(blockLine, "node %q: only a router or switch has a block, this is a %s", node.Name, node.Kind)
+	r.object(n, "node "+node.Name, known)
+	if node.Kind != "" {
+		r.complete(node, at)
 	}
-	if programLine > 0 && node.Kind != Host {
-		r.errorf(programLine, "node %q: programs run on hosts, this is a %s", node.Name, node.Kind)
+}
+
+// A keyRule says which nodes may have a key.
+type keyRule struct {
+	key, text string
+	allowed   func(*Node) bool
+}
+
+var keyRules = []keyRule{
+	{"service", "only a router or switch can be a service router", (*Node).routes},
+	{"block", "only a router or switch has a block", (*Node).routes},
+	{"programs", "programs run on hosts", (*Node).mayRun},
+	{"program", "only an emulated router runs a program of the engine", func(n *Node) bool { return n.Kind == Emulated }},
+	{"fib", "only a router inside the engine has a fib", func(n *Node) bool { return n.Kind.engine() }},
+	{"core", "only a router inside the engine is placed on a core", func(n *Node) bool { return n.Kind.engine() }},
+	{"routes", "only an emulated router is given routes", func(n *Node) bool { return n.Kind == Emulated }},
+	{"announce", "only a router inside the engine announces prefixes", func(n *Node) bool { return n.Kind.engine() }},
+	{"protocols", "only a router of kind frr has protocols", func(n *Node) bool { return n.Kind == FRR }},
+	{"as", "only a router of kind frr has an AS", func(n *Node) bool { return n.Kind == FRR }},
+	{"config", "only a router of kind frr has a config", func(n *Node) bool { return n.Kind == FRR }},
+	{"feed", "only a router of kind frr has a feed", func(n *Node) bool { return n.Kind == FRR }},
+	{"interface", "only a node of kind outside names an interface", func(n *Node) bool { return n.Kind == Outside }},
+	{"addresses", "only a node of kind outside has addresses", func(n *Node) bool { return n.Kind == Outside }},
+}
+
+// complete refuses keys that the kind of node does not have, and fills in what was left out.
+func (r *reader) complete(node *Node, at map[string]int) {
+	node.written = node.Kind
+	for _, rule := range keyRules {
+		if line := at[rule.key]; line > 0 && node.Kind != badKind && !rule.allowed(node) {
+			r.errorf(line, "node %q: %s, this is %s", node.Name, rule.text, node.Kind.one())
+		}
+	}
+	switch {
+	case node.Kind == Emulated && node.Runs == "":
+		node.Runs = ForwardProgram
+	case node.Kind == FRR && node.Feed == "":
+		node.Feed = FPMFeed
+	case node.Kind == Outside && node.Interface == "":
+		r.errorf(node.Line, "node %q: an outside is an interface of this machine; expected interface: NAME", node.Name)
+	}
+	if node.Kind == FRR && at["protocols"] == 0 {
+		node.Protocols = []string{OSPF6}
 	}
 }
 
@@ -55,58 +99,8 @@ func (r *reader) node(node *Node, n *yaml.Node) {
 const badKind Kind = "?"
 
 func (r *reader) kind(n *yaml.Node) Kind {
-	if what, ok := later[n.Value]; ok && n.Kind == yaml.ScalarNode {
-		r.errorf(n.Line, "kind %s (%s) is not in this version; expected host, router, switch, plain, underlay or controller", n.Value, what)
-		return badKind
-	}
-	if k := r.oneOf(n, "kind", string(Host), string(Router), string(Switch), string(Plain), string(Underlay), string(Controller)); k != "" {
+	if k := r.oneOf(n, "kind", kinds...); k != "" {
 		return Kind(k)
 	}
 	return badKind
-}
-
-func (r *reader) programs(node *Node, n *yaml.Node) {
-	r.list(n, "programs", func(n *yaml.Node) {
-		p := &Program{Line: n.Line}
-		r.object(n, "a program", fields{
-			"name":    func(n *yaml.Node) { p.Name = r.text(n, "name") },
-			"run":     func(n *yaml.Node) { p.Argv = r.argv(n) },
-			"service": func(n *yaml.Node) { p.Service = r.text(n, "service") },
-			"start":   func(n *yaml.Node) { p.Manual = r.oneOf(n, "start", "auto", "manual") == "manual" },
-			"env":     func(n *yaml.Node) { p.Env = r.pairs(n, "env") },
-			"files":   func(n *yaml.Node) { p.Files = r.pairs(n, "files") },
-		})
-		switch {
-		case n.Kind != yaml.MappingNode:
-			return
-		case !programName.MatchString(p.Name):
-			r.errorf(n.Line, "a program of node %q needs a name of 1 to 32 letters, digits, dots, dashes; found %q", node.Name, p.Name)
-		case p.Argv == nil:
-			r.errorf(n.Line, "program %q of node %q has no run: the command to start", p.Name, node.Name)
-		}
-		node.Programs = append(node.Programs, p)
-	})
-}
-
-// argv reads a command: a line with quotes as in a shell, or a list of words.
-func (r *reader) argv(n *yaml.Node) (argv []string) {
-	if n.Kind == yaml.SequenceNode {
-		r.list(n, "run", func(n *yaml.Node) { argv = append(argv, r.text(n, "a word of run")) })
-	} else if line := r.text(n, "run"); line != "" {
-		var err error
-		if argv, err = SplitArgv(line); err != nil {
-			r.errorf(n.Line, "run: %v", err)
-		}
-	}
-	if len(argv) == 0 {
-		return []string{}
-	}
-	return argv
-}
-
-func (r *reader) pairs(n *yaml.Node, what string) (pairs []Pair) {
-	r.each(n, what, func(key, value *yaml.Node) {
-		pairs = append(pairs, Pair{key.Value, r.text(value, what+" "+key.Value)})
-	})
-	return pairs
 }

@@ -47,6 +47,8 @@ func (f *File) checkSeries(r *reader, s *Series) {
 		r.errorf(s.Line, "series %q on unknown node %q; expected one of %s", s.Name, s.Node, f.names())
 	case far != "" && len(f.linksBetween(s.Node, far)) == 0:
 		r.errorf(s.Line, "series %q: no link between %q and %q", s.Name, s.Node, far)
+	case far == "" && !f.Node(s.Node).Kind.namespace():
+		r.errorf(s.Line, "series %q on %s %q, which is no namespace; expected received or sent, or a host or the like", s.Name, f.Node(s.Node).Kind, s.Node)
 	case s.Every < leastEvery:
 		r.errorf(s.Line, "series %q: every %v; expected at least %v", s.Name, s.Every, leastEvery)
 	case s.Rate && s.Argv == nil:

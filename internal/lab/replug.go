@@ -35,8 +35,10 @@ func (l *Lab) dress(w *wirer, ns string, p *Port) error {
 			return err
 		}
 	}
-	if err := w.addr(ns, p.Dev, netip.PrefixFrom(n.LinkLocal, 64)); err != nil {
-		return err
+	for _, a := range append([]netip.Prefix{netip.PrefixFrom(n.LinkLocal, 64)}, p.Addrs...) {
+		if err := w.addr(ns, p.Dev, a); err != nil {
+			return err
+		}
 	}
 	return w.routes(ns, n, p)
 }

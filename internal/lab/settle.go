@@ -18,6 +18,9 @@ const settleTime = 60 * time.Second
 
 // Admin is a client of the controller's API.
 func (l *Lab) Admin() (apiv1connect.AdminClient, error) {
+	if l.File.bare {
+		return nil, fmt.Errorf("lab %s is a network of plain IP and has no controller", l.File.Name)
+	}
 	client, base, err := api.Dial(l.Controller())
 	if err != nil {
 		return nil, err
@@ -27,7 +30,7 @@ func (l *Lab) Admin() (apiv1connect.AdminClient, error) {
 
 // settle creates the services and waits until every router and host is part of the network.
 func (l *Lab) settle(ctx context.Context) error {
-	if l.opt.stub != nil {
+	if l.opt.stub != nil || l.File.bare {
 		return nil
 	}
 	admin, err := l.Admin()
@@ -87,8 +90,8 @@ func (l *Lab) hostReady(ctx context.Context, n *PlanNode) error {
 // unsettled adds where to look: the log of the first daemon that is missing is in the error's text.
 func (l *Lab) unsettled(err error) error {
 	for _, n := range l.plan.Nodes {
-		if daemons[n.Kind] != "" && strings.Contains(err.Error(), n.Name+" ") {
-			return fmt.Errorf("%w; the end of the log of %s:\n%s", err, n.Name, l.logTail(n.Name, daemons[n.Kind]))
+		if n.daemon() != "" && strings.Contains(err.Error(), n.Name+" ") {
+			return fmt.Errorf("%w; the end of the log of %s:\n%s", err, n.Name, l.logTail(n.Name, n.daemon()))
 		}
 	}
 	return err
@@ -129,7 +132,7 @@ func (l *Lab) joined(ctx context.Context, admin apiv1connect.AdminClient) error 
 		up[h.Name] = h.State == "up"
 	}
 	for _, n := range l.plan.Nodes {
-		if (n.Kind.routes() || n.Kind == Host) && !up[n.Name] {
+		if (n.routes() || n.Kind == Host) && !up[n.Name] {
 			return fmt.Errorf("%s (%s) has not joined", n.Name, n.Kind)
 		}
 	}
@@ -147,7 +150,7 @@ func (l *Lab) adjacent(r *apiv1.Router) bool {
 		seen[link.Peer] = seen[link.Peer] || link.Up
 	}
 	for _, p := range n.Ports {
-		if p.Far.Kind.routes() && !seen[p.Far.Name] {
+		if p.Far.routes() && !seen[p.Far.Name] {
 			return false
 		}
 	}

@@ -16,7 +16,7 @@ type Status struct {
 	File       string       `json:"file"`
 	Phase      string       `json:"phase"`
 	Dir        string       `json:"dir"`
-	Controller string       `json:"controller"`
+	Controller string       `json:"controller"` // "" in a network of plain IP
 	Nodes      []NodeStatus `json:"nodes"`
 	Links      []LinkStatus `json:"links"`
 }
@@ -25,7 +25,7 @@ type Status struct {
 type NodeStatus struct {
 	Name      string          `json:"name"`
 	Kind      string          `json:"kind"`
-	Namespace string          `json:"namespace"`
+	Namespace string          `json:"namespace"`         // "" for a router inside the engine
 	Address   string          `json:"address,omitempty"` // on the management network
 	LinkLocal string          `json:"link_local"`
 	Processes []ProcessStatus `json:"processes"`
@@ -87,7 +87,7 @@ func (l *Lab) nodeStatus(n *PlanNode) NodeStatus {
 	if n.Management.IsValid() {
 		s.Address = n.Management.String()
 	}
-	if d := daemons[n.Kind]; d != "" {
+	if d := n.daemon(); d != "" {
 		s.Processes = append(s.Processes, l.processStatus(n, d, ""))
 	}
 	if n.Kind == Switch {
@@ -127,6 +127,9 @@ func processState(pid int) string {
 func linkState(w *wirer, c *PlanLink) string {
 	state := "up"
 	for i, n := range c.Nodes {
+		if !n.Kind.namespace() {
+			continue
+		}
 		err := w.change(n.Netns, c.Ports[i].Dev, "look", func(h *netlink.Handle, link netlink.Link) error {
 			switch {
 			case link.Attrs().RawFlags&unix.IFF_UP == 0:

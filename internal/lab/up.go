@@ -30,6 +30,9 @@ func up(ctx context.Context, f *File, opt Options, phase string) (*Lab, error) {
 	if err := l.checkSwitches(); err != nil {
 		return nil, err
 	}
+	if err := l.checkEngine(); err != nil {
+		return nil, err
+	}
 	if err := Sweep(ctx, opt); err != nil {
 		return nil, err
 	}
@@ -67,7 +70,7 @@ func (l *Lab) claim() error {
 
 func (l *Lab) phase(phase string) error {
 	nodes := []string{managementNode}
-	for _, n := range l.plan.Nodes {
+	for _, n := range l.plan.spaces() {
 		nodes = append(nodes, n.Name)
 	}
 	return l.place.write(&state{
@@ -105,7 +108,10 @@ func (l *Lab) makePlaces() error {
 	if err := l.root.make(); err != nil {
 		return err
 	}
-	for _, n := range l.plan.Nodes {
+	if err := l.writeHosts(); err != nil {
+		return err
+	}
+	for _, n := range l.plan.spaces() {
 		if err := os.MkdirAll(l.nodeDir(n), 0o755); err != nil {
 			return err
 		}

@@ -141,9 +141,13 @@ func (w *wirer) addr(ns, dev string, p netip.Prefix) error {
 
 func (w *wirer) route(ns string, r Route) error {
 	return w.change(ns, r.Dev, "route "+r.Prefix.String(), func(h *netlink.Handle, l netlink.Link) error {
-		return h.RouteReplace(&netlink.Route{
-			LinkIndex: l.Attrs().Index, Dst: ipNet(r.Prefix), Gw: r.Via.AsSlice(), Protocol: unix.RTPROT_STATIC,
-		})
+		route := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(r.Prefix), Priority: r.Metric, Protocol: unix.RTPROT_STATIC}
+		if r.Prefix.Addr().Is4() && r.Via.Is6() { // RFC 5549
+			route.Via = &netlink.Via{AddrFamily: netlink.FAMILY_V6, Addr: r.Via.AsSlice()}
+		} else {
+			route.Gw = r.Via.AsSlice()
+		}
+		return h.RouteReplace(route)
 	})
 }
 

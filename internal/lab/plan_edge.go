@@ -1,0 +1,130 @@
+package lab
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+)
+
+// A MAC is a hardware address; the zero value leaves it to the kernel.
+type MAC [6]byte
+
+func (m MAC) String() string {
+	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
+}
+
+// MarshalText writes it as usual.
+func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// addMACs gives the ends of the n-th link addresses that are the same in each run, if one end is the engine's.
+func (c *PlanLink) addMACs(n int) {
+	if !c.Nodes[0].Kind.engine() && !c.Nodes[1].Kind.engine() {
+		return
+	}
+	for i, p := range c.Ports {
+		p.MAC = MAC{0x02, 0x5c, byte(n >> 16), byte(n >> 8), byte(n), byte(i)} // 2: given locally
+	}
+}
+
+func addr4(p netip.Prefix, low uint32) netip.Addr {
+	b := p.Addr().As4()
+	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+low)
+	return netip.AddrFrom4(b)
+}
+
+// addEdge makes a link that leaves the network of IP routers a subnet, the n-th: the router is number 1 there, a
+// host number 2. It returns how many subnets that were.
+func (c *PlanLink) addEdge(n int) int {
+	for i, node := range c.Nodes {
+		far := c.Nodes[1-i]
+		if !node.edgeTo(far.Node) {
+			continue
+		}
+		if len(far.Addresses) > 0 {
+			c.Ports[i].Addrs = far.Addresses
+			return 0
+		}
+		for side, port := range []*Port{c.Ports[i], c.Ports[1-i]} {
+			six := EdgePrefix.Addr().As16()
+			binary.BigEndian.PutUint16(six[6:], uint16(n))
+			six[15] = byte(side + 1)
+			port.Addrs = []netip.Prefix{
+				netip.PrefixFrom(netip.AddrFrom16(six), 64),
+				netip.PrefixFrom(addr4(EdgePrefix4, uint32(4*n+side+1)), 30),
+			}
+		}
+		return 1
+	}
+	return 0
+}
+
+// hostMetric is that of the default route by a host's first uplink; those by others count up.
+const hostMetric = 1024
+
+// defaultRoutes are those of a host by IP routers, the first uplink before the others.
+func (n *PlanNode) defaultRoutes() (routes []Route) {
+	for i, p := range n.Ports {
+		for _, a := range p.Peer.Addrs {
+			all := netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+			if a.Addr().Is4() {
+				all = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+			}
+			routes = append(routes, Route{Prefix: all, Via: a.Addr(), Dev: p.Dev, Metric: hostMetric + i})
+		}
+	}
+	return routes
+}
+
+// plainRoutes are those of an IP router in the kernel.
+func (p *Plan) plainRoutes(n *PlanNode) []Route {
+	if !p.File.bare {
+		return p.staticRoutes(n)
+	}
+	return p.ipRoutes(n)
+}
+
+// ipRoutes are what an IP router in the kernel needs in a network of plain IP: shortest ways, by the number of
+// links, to all that routers have or announce.
+func (p *Plan) ipRoutes(from *PlanNode) (routes []Route) {
+	found := p.reach(from, func(n *PlanNode) bool { return !n.Kind.ends() })
+	for _, n := range p.Nodes {
+		h, ok := found[n]
+		if !ok || n == from || !n.Kind.ip() {
+			continue
+		}
+		for _, prefix := range n.owns() {
+			routes = append(routes, p.route(prefix, h))
+		}
+	}
+	return routes
+}
+
+// owns are the destinations that an IP router has or announces: its own addresses, its hosts' subnets, and what
+// the file says.
+func (n *PlanNode) owns() (all []netip.Prefix) {
+	for _, a := range []netip.Addr{n.Own, n.Own4} {
+		if a.IsValid() {
+			all = append(all, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	for _, p := range n.Ports {
+		for _, a := range p.Addrs {
+			all = append(all, a.Masked())
+		}
+	}
+	return append(all, n.Announce...)
+}
+
+// Known are the addresses by which a node of a network of plain IP is known: those of a router, or of a host's
+// first uplink.
+func (n *PlanNode) Known() (all []netip.Addr) {
+	switch {
+	case n.Own.IsValid():
+		return []netip.Addr{n.Own, n.Own4}
+	case n.bare && len(n.Ports) > 0:
+		for _, a := range n.Ports[0].Addrs {
+			all = append(all, a.Addr())
+		}
+	}
+	return all
+}
