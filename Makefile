@@ -29,6 +29,7 @@ demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves i
 
 BENCH ?= path switch churn cut split hogs table kick link scale move failover rehome reactive
 bench: build ## measure this machine (BENCH=path names one of the benchmarks)
+	@scripts/as-root.sh scripts/packages.sh bench || echo "bench: what needs them is left out"
 	@for name in $(BENCH); do scripts/as-root.sh bin/scaffold bench $$name || exit; done
 
 EXPERIMENT ?= tftp_failover tftp_move web_reset web_failover web_load memcached

@@ -14,6 +14,7 @@ test="$demo iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached l
 	pdns-backend-bind:/usr/lib/*/pdns/libbindbackend.so dnsutils:dig redis-server:redis-server redis-tools:redis-benchmark
 	openssh-server:sshd openssh-client:ssh postgresql:/usr/lib/postgresql/*/bin/postgres elinks:elinks
 	tcpdump:tcpdump ethtool:ethtool iputils-ping:ping nftables:nft spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h"
+bench="$demo mininet:mn"
 experiments='nginx-light:nginx wget:wget memcached:memcached tftpd-hpa:in.tftpd tftp-hpa:tftp busybox:busybox iproute2:ip'
 model='spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h'
 generate='clang-19:clang-19 llvm-19:llvm-strip-19 libbpf-dev:/usr/include/bpf/bpf_helpers.h protobuf-compiler:protoc'
@@ -32,12 +33,13 @@ missing() {
 		case $set in
 		demo) entry=$demo ;;
 		test) entry=$test ;;
+		bench) entry=$bench ;;
 		experiments) entry=$experiments ;;
 		model) entry=$model ;;
 		generate) entry=$generate ;;
 		*:*) entry=$set ;;
 		*)
-			echo "packages.sh: no set \"$set\": want demo, test, experiments, model, generate or PACKAGE:PROGRAM" >&2
+			echo "packages.sh: no set \"$set\": want demo, test, bench, experiments, model, generate or PACKAGE:PROGRAM" >&2
 			return 2
 			;;
 		esac

@@ -36,14 +36,14 @@ type landing struct {
 
 func openFlowLoad(n *reactiveNet) (*flowLoad, error) {
 	l := &flowLoad{out: -1, got: make(chan landing, 1<<16), to: unix.SockaddrInet6{Addr: netip.MustParseAddr(reactiveTo).As16()}}
-	err := n.to.in(func() (err error) {
+	err := n.to.In(func() (err error) {
 		l.in, err = net.ListenUDP("udp6", &net.UDPAddr{Port: reactivePort})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = n.from.in(func() (err error) {
+	err = n.from.In(func() (err error) {
 		if l.out, err = unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP); err != nil {
 			return err
 		}

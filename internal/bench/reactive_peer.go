@@ -44,7 +44,7 @@ func startRival(n *reactiveNet, name string, port int, argv ...string) (*rival, 
 	if err != nil {
 		return nil, err
 	}
-	if err := n.sw.start(r.cmd); err != nil {
+	if err := n.sw.Start(r.cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() { // ends with the process

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"scaffold.dev/scaffold/internal/bench/place"
 	"scaffold.dev/scaffold/internal/ovs"
 )
 
@@ -22,7 +23,7 @@ const (
 // A reactiveNet is one Open vSwitch between two hosts, each in a namespace of its own.
 type reactiveNet struct {
 	dir            string // of all files of the benchmark
-	sw, from, to   *place
+	sw, from, to   *place.Place
 	its            ovs.Instance
 	server, daemon *exec.Cmd
 }
@@ -49,21 +50,21 @@ func (n *reactiveNet) close() {
 			cmd.Wait()         //nolint:errcheck // it was killed
 		}
 	}
-	for _, p := range []*place{n.sw, n.from, n.to} {
+	for _, p := range []*place.Place{n.sw, n.from, n.to} {
 		if p != nil {
-			p.close()
+			p.Close()
 		}
 	}
 	os.RemoveAll(n.dir)
 }
 
 func (n *reactiveNet) join(ctx context.Context) (err error) {
-	for _, p := range []**place{&n.sw, &n.from, &n.to} {
-		if *p, err = newPlace(); err != nil {
+	for _, p := range []**place.Place{&n.sw, &n.from, &n.to} {
+		if *p, err = place.New(); err != nil {
 			return err
 		}
 	}
-	if err := n.sw.ip(ctx, nil, "link set lo up"); err != nil {
+	if err := n.sw.IP(ctx, nil, "link set lo up"); err != nil {
 		return err
 	}
 	return errors.Join(n.plug(ctx, n.from, "p1", reactiveFrom, reactiveFromMAC, reactiveTo, reactiveToMAC),
@@ -71,12 +72,12 @@ func (n *reactiveNet) join(ctx context.Context) (err error) {
 }
 
 // plug gives a host a link to the switch. It knows the other's hardware address: nobody need ask.
-func (n *reactiveNet) plug(ctx context.Context, host *place, port, addr, mac, peer, peerMAC string) error {
-	if err := n.sw.ip(ctx, host, "link add "+port+" up type veth peer name eth0 address "+mac+" netns %far"); err != nil {
+func (n *reactiveNet) plug(ctx context.Context, host *place.Place, port, addr, mac, peer, peerMAC string) error {
+	if err := n.sw.IP(ctx, host, "link add "+port+" up type veth peer name eth0 address "+mac+" netns %far"); err != nil {
 		return err
 	}
 	for _, args := range []string{"link set eth0 up", "addr add " + addr + "/64 dev eth0 nodad", "neigh add " + peer + " lladdr " + peerMAC + " dev eth0"} {
-		if err := host.ip(ctx, nil, args); err != nil {
+		if err := host.IP(ctx, nil, args); err != nil {
 			return err
 		}
 	}
@@ -96,7 +97,7 @@ func (n *reactiveNet) startSwitch(ctx context.Context) (err error) {
 	if n.server, err = n.begin(n.its.Database); err != nil {
 		return err
 	}
-	if err := await(ctx, "ovsdb-server", n.its.Answers); err != nil {
+	if err := place.Await(ctx, "ovsdb-server", n.its.Answers); err != nil {
 		return err
 	}
 	bridge := ovs.Bridge{Name: reactiveBridge, Protocols: "OpenFlow13", Ports: []ovs.Port{{Name: "p1", Number: 1}, {Name: "p2", Number: 2}}}
@@ -120,7 +121,7 @@ func (n *reactiveNet) run(ctx context.Context, prepare func() (*exec.Cmd, error)
 	if err != nil {
 		return "", err
 	}
-	return n.sw.run(ctx, cmd)
+	return n.sw.Run(ctx, cmd)
 }
 
 func (n *reactiveNet) begin(prepare func() (*exec.Cmd, error)) (*exec.Cmd, error) {
@@ -128,7 +129,7 @@ func (n *reactiveNet) begin(prepare func() (*exec.Cmd, error)) (*exec.Cmd, error
 	if err != nil {
 		return nil, err
 	}
-	return cmd, n.sw.start(cmd)
+	return cmd, n.sw.Start(cmd)
 }
 
 // obey gives the switch another controller.

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"image/color"
 
 	gonum "gonum.org/v1/plot"
@@ -49,14 +50,14 @@ func (f Figure) plots() [][]*gonum.Plot {
 	for i, panel := range f.Panels {
 		p := f.axes(panel)
 		if i == len(f.Panels)-1 {
-			p.X.Label.Text = "seconds"
+			p.X.Label.Text = cmp.Or(f.Axis, "seconds")
 		}
 		for _, line := range panel.Lines {
 			if seen[line.Name] == nil {
 				seen[line.Name] = colors[next%len(colors)]
 				next++
 			}
-			addLine(p, line, seen[line.Name])
+			f.addLine(p, line, seen[line.Name])
 		}
 		rows = append(rows, []*gonum.Plot{p})
 	}
@@ -88,14 +89,21 @@ func (f Figure) axes(panel Panel) *gonum.Plot {
 	p.Legend.ThumbnailWidth = vg.Points(14)
 	p.Legend.XOffs = f.legendWidth()
 	p.X.Tick.Marker, p.Y.Tick.Marker = ticks{12}, ticks{5}
+	if f.Steps != nil {
+		p.X.Tick.Marker = steps(f.Steps)
+	}
+	if panel.Log {
+		p.Y.Scale, p.Y.Tick.Marker = gonum.LogScale{}, powers{}
+		p.Y.Min, p.Y.Max = panel.decades()
+	}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = faint, faint
 	p.Add(grid)
 	return p
 }
 
-// addLine draws a line; the library widens the axes to hold it.
-func addLine(p *gonum.Plot, line Line, c color.Color) {
+// addLine draws a line, with a dot for each step if there are steps; the library widens the axes to hold it.
+func (f Figure) addLine(p *gonum.Plot, line Line, c color.Color) {
 	var points plotter.XYs
 	for _, at := range line.Points {
 		points = append(points, plotter.XY{X: at.At, Y: at.Value})
@@ -103,6 +111,9 @@ func addLine(p *gonum.Plot, line Line, c color.Color) {
 	drawn := &plotter.Line{XYs: points, LineStyle: draw.LineStyle{Color: c, Width: vg.Points(1.3)}}
 	if len(points) > 0 {
 		p.Add(drawn)
+	}
+	if f.Steps != nil && len(points) > 0 {
+		p.Add(&plotter.Scatter{XYs: points, GlyphStyle: draw.GlyphStyle{Color: c, Radius: vg.Points(2.2), Shape: draw.CircleGlyph{}}})
 	}
 	p.Legend.Add(line.Name, drawn)
 }

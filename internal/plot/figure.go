@@ -19,13 +19,16 @@ type Figure struct {
 	Title  string
 	Panels []Panel // from the top
 	Marks  []Mark
-	End    float64 // of the time axis, in seconds; it begins at 0
+	End    float64  // of the time axis, in seconds; it begins at 0
+	Axis   string   // what the horizontal axis is, "" for seconds
+	Steps  []string // what stands on it at 0, 1, 2 and so on instead of numbers; nil for numbers
 }
 
 // A Panel has an axis of its own.
 type Panel struct {
 	Label string // of the axis: quantity and unit
 	Lines []Line
+	Log   bool // the axis goes by powers of ten: values are above 0
 }
 
 // A Line is one quantity over time.
@@ -62,8 +65,8 @@ func (f Figure) Check() error {
 	for _, p := range f.Panels {
 		for _, l := range p.Lines {
 			for _, at := range l.Points {
-				if bad(at.At) || bad(at.Value) {
-					return fmt.Errorf("figure %q, line %q: %v at %v; expected finite numbers", f.Title, l.Name, at.Value, at.At)
+				if bad(at.At) || bad(at.Value) || p.Log && at.Value <= 0 {
+					return fmt.Errorf("figure %q, line %q: %v at %v; expected finite numbers, above 0 on a logarithmic axis", f.Title, l.Name, at.Value, at.At)
 				}
 			}
 		}

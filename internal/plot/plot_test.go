@@ -80,3 +80,22 @@ func TestFiguresThatCannotBeDrawnSayWhy(t *testing.T) {
 		}
 	}
 }
+
+func TestAFigureOverStepsNamesThem(t *testing.T) {
+	var line plot.Line
+	for i := range 3 {
+		line.Points = append(line.Points, plot.Point{At: float64(i), Value: math.Pow(30, float64(i))})
+	}
+	f := plot.Figure{Title: "Steps", End: 2, Axis: "routers", Steps: []string{"one", "two", "four"},
+		Panels: []plot.Panel{{Label: "packets/s", Lines: []plot.Line{line}, Log: true}}}
+	text := svg(t, f)
+	for _, want := range []string{"routers", "one", "two", "four", ">1000<", ">100<", ">10<", ">1<"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the SVG does not say %q", want)
+		}
+	}
+	f.Panels[0].Lines[0].Points[0].Value = 0
+	if err := f.Check(); err == nil || !strings.Contains(err.Error(), "above 0") {
+		t.Errorf("0 on a logarithmic axis: %v", err)
+	}
+}

@@ -28,3 +28,43 @@ func (t ticks) Ticks(low, high float64) (all []gonum.Tick) {
 	}
 	return all
 }
+
+// steps are named places at 0, 1, 2 and so on.
+type steps []string
+
+// Ticks names the steps.
+func (s steps) Ticks(low, high float64) (all []gonum.Tick) {
+	for i, label := range s {
+		if at := float64(i); low <= at && at <= high {
+			all = append(all, gonum.Tick{Value: at, Label: label})
+		}
+	}
+	return all
+}
+
+// powers are the powers of ten of a logarithmic axis.
+type powers struct{}
+
+// Ticks are the powers of ten.
+func (powers) Ticks(low, high float64) (all []gonum.Tick) {
+	for e := math.Ceil(math.Log10(low)); e <= math.Log10(high); e++ {
+		value := math.Pow(10, e)
+		all = append(all, gonum.Tick{Value: value, Label: strconv.FormatFloat(value, 'g', 6, 64)})
+	}
+	return all
+}
+
+// decades are the powers of ten around all values of a panel.
+func (p Panel) decades() (low, high float64) {
+	low, high = math.Inf(1), 0
+	for _, l := range p.Lines {
+		for _, at := range l.Points {
+			low, high = min(low, at.Value), max(high, at.Value)
+		}
+	}
+	if high == 0 {
+		return 1, 10
+	}
+	low, high = math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Ceil(math.Log10(high)))
+	return low, max(high, 10*low)
+}
