@@ -3,6 +3,8 @@ package emu
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 )
 
 // A Link joins two nodes, with parameters for each direction.
@@ -20,15 +22,20 @@ type way struct {
 	plain   bool // nothing to emulate: packets pass at once
 	to      taker
 	port    uint16 // of to
-	near    *shard // that sends
-	timer   timer
-	down    bool
-	lost    uint64 // packets that met the way down
-	refused uint64
-	starved uint64
-	late    Lateness
-	trace   uint64
-	watch   []*watcher
+	near    *shard // that sends, and owns the line
+	far     *shard // that receives, and owns what follows
+	down    atomic.Bool
+	lost    atomic.Uint64 // packets that met the way down
+	starved uint64        // for lack of memory or room at the near side
+	counted uint64        // packets at the last measurement
+
+	timer    timer
+	arrivals schedule // what came from another shard
+	refused  uint64
+	missed   uint64 // for lack of memory at the far side
+	late     Lateness
+	trace    uint64
+	watch    []*watcher
 }
 
 // A taker is where a way leads.
@@ -78,32 +85,37 @@ func (l *Link) Set(p [2]Params) error {
 	}
 	var errs [2]error
 	for i, w := range l.ways {
-		errs[i] = w.near.ask(func() {
+		if w.crosses() && l.net.opt.Virtual && p[i].latency() == 0 {
+			return fmt.Errorf("link from %s to %s joins two shards: in virtual time it needs a delay that is longer than its jitter",
+				l.nodes[i].Name(), l.nodes[1-i].Name())
+		}
+	}
+	for i, w := range l.ways {
+		errs[i] = errors.Join(w.near.ask(func() {
 			w.line.Set(p[i])
-			w.plain = p[i].plain() && w.timer.slot == idle // else what is on its way goes first
-			w.late = Lateness{}
-		})
+			w.plain = p[i].plain() && !w.crosses() && w.timer.slot == idle // else what is on its way goes first
+		}), w.far.ask(func() { w.late = Lateness{} }))
 	}
 	return errors.Join(errs[:]...)
 }
 
 // SetUp lets packets pass in the directions from Ends[0] and from Ends[1], or loses them all.
-func (l *Link) SetUp(up [2]bool) error {
-	var errs [2]error
+func (l *Link) SetUp(up [2]bool) {
 	for i, w := range l.ways {
-		errs[i] = w.near.ask(func() { w.down = !up[i] })
+		w.down.Store(!up[i])
 	}
-	return errors.Join(errs[:]...)
 }
 
 // Up reports which directions packets pass.
-func (l *Link) Up() (up [2]bool, err error) {
-	var errs [2]error
+func (l *Link) Up() (up [2]bool) {
 	for i, w := range l.ways {
-		errs[i] = w.near.ask(func() { up[i] = !w.down })
+		up[i] = !w.down.Load()
 	}
-	return up, errors.Join(errs[:]...)
+	return up
 }
+
+// latency is the least time that a packet takes.
+func (p Params) latency() time.Duration { return p.Delay - p.Jitter }
 
 // plain parameters leave packets as they are.
 func (p Params) plain() bool {
@@ -114,7 +126,7 @@ func (p Params) plain() bool {
 // send takes packets that one node sends.
 func (w *way) send(s *shard, run []Packet) {
 	switch {
-	case w.down:
+	case w.down.Load():
 		w.lose(s, run)
 	case w.plain:
 		var bytes uint64
@@ -126,6 +138,10 @@ func (w *way) send(s *shard, run []Packet) {
 	default:
 		for i := range run {
 			w.enqueue(s, run[i])
+		}
+		if w.crosses() {
+			w.cross(s)
+			return
 		}
 		w.arm(s)
 	}
@@ -139,33 +155,41 @@ func (w *way) enqueue(s *shard, p Packet) {
 	}
 }
 
+// queue holds what is on its way.
+func (w *way) queue() *schedule {
+	if w.crosses() {
+		return &w.arrivals
+	}
+	return &w.line.waiting
+}
+
 // arm sets the timer to the first part that is due.
 func (w *way) arm(s *shard) {
-	if due, ok := w.line.Due(); ok && (w.timer.slot == idle || due < w.timer.due) {
+	if due, ok := w.queue().due(); ok && (w.timer.slot == idle || due < w.timer.due) {
 		s.wheel.set(&w.timer, due)
 	}
 }
 
 // flush delivers what is due.
 func (w *way) flush(s *shard) {
-	run := s.due[:0]
+	queue, run := w.queue(), s.due[:0]
 	for {
-		p, ok := w.line.Take(s.now)
-		if !ok {
+		if due, ok := queue.due(); !ok || due > s.now {
 			break
 		}
+		p := queue.pop()
 		w.late.add(s.now - p.Due)
 		run = append(run, p.Packet)
 	}
 	s.due = run
-	if w.down {
+	if w.down.Load() {
 		w.lose(s, run)
 	} else {
 		w.deliver(s, run)
 	}
-	if _, more := w.line.Due(); more {
+	if _, more := queue.due(); more {
 		w.arm(s)
-	} else {
+	} else if !w.crosses() {
 		w.plain = w.line.p.plain()
 	}
 }
@@ -183,7 +207,7 @@ func (w *way) deliver(s *shard, run []Packet) {
 }
 
 func (w *way) lose(s *shard, run []Packet) {
-	w.lost += packets(run)
+	w.lost.Add(packets(run))
 	for i := range run {
 		s.arena.release(run[i].slot)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 )
 
@@ -13,20 +14,25 @@ type Options struct {
 	// each run. Without it the clock is the machine's, and [Net.Start] moves packets.
 	Virtual bool
 	Shards  int // threads; 0: one less than there are CPUs, at least one; in virtual time one
-	Memory  Memory
-	Log     func(format string, args ...any) // what people should know, such as a router that stopped; nil for nothing
+	// Split lets routers that links join be in different shards, where that promises to be faster. Without it a shard
+	// has whole networks.
+	Split  bool
+	Memory Memory
+	Log    func(format string, args ...any) // what people should know, such as a router that stopped; nil for nothing
 }
 
 // A Net is an emulated network: routers and edges, joined by links. It is built by one goroutine; once it
 // runs, what changes routers goes through [Net.Do], and all other methods may be called from any goroutine.
 type Net struct {
-	opt     Options
-	routers []*Router
-	edges   []*Edge
-	links   []*Link
-	shards  []*shard
-	running bool
-	tracing bool
+	opt      Options
+	routers  []*Router
+	edges    []*Edge
+	links    []*Link
+	shards   []*shard
+	crossing []*way // that lead from one shard to another
+	halting  sync.Mutex
+	running  bool
+	tracing  bool
 }
 
 // A Node is what a link joins: a [Router] or an [Edge].
@@ -68,30 +74,6 @@ func (n *Net) Edges() []*Edge { return n.edges }
 
 // ErrRunning is returned where a network would have to change that runs already.
 var ErrRunning = errors.New("the network runs already; build it before")
-
-// place gives every router, edge and way a shard. What zero delay joins stays together; the larger parts come first.
-func (n *Net) place() error {
-	n.shards = nil
-	groups := n.groups()
-	for range max(1, min(n.opt.Shards, len(groups))) {
-		s, err := newShard(n)
-		if err != nil {
-			return errors.Join(err, n.Close())
-		}
-		s.number = len(n.shards)
-		n.shards = append(n.shards, s)
-	}
-	for _, g := range groups {
-		least := n.shards[0]
-		for _, s := range n.shards {
-			if s.weight < least.weight {
-				least = s
-			}
-		}
-		g.settle(least)
-	}
-	return nil
-}
 
 // Now is the time on the network's clock. Its zero is the start.
 func (n *Net) Now() time.Duration {

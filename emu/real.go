@@ -46,14 +46,16 @@ func (s *shard) work() {
 	s.begin()
 	for !s.stop {
 		s.now = s.clock()
+		s.collect()
 		next := s.run()
 		s.now = s.clock()
 		if pause := s.pace.rest(s.now); pause > 0 {
 			nap(pause)
 			s.now = s.clock()
 		}
-		wait := s.pace.sleep(min(next, s.now+time.Hour) - s.now)
+		wait := s.sleep(next)
 		ready := s.poll.wait(wait)
+		s.asleep.Store(0)
 		before := s.now
 		s.now = s.clock()
 		s.pace.waited(before, s.now, wait)
@@ -67,6 +69,19 @@ func (s *shard) work() {
 			s.edges[e.Fd].receive(s)
 		}
 	}
+}
+
+// sleep is how long to wait for the next moment, and tells other shards so.
+func (s *shard) sleep(next time.Duration) time.Duration {
+	wait := s.pace.sleep(min(next, s.now+time.Hour) - s.now)
+	if len(s.in) == 0 || wait == 0 {
+		return wait
+	}
+	s.asleep.Store(int64(s.now + wait))
+	if s.waiting() {
+		return 0
+	}
+	return wait
 }
 
 // nap sleeps whatever comes. A signal may end it early, which does no harm.

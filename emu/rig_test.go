@@ -33,12 +33,18 @@ func newRig(t testing.TB, p Params) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
+	r.address(t)
+	return r
+}
+
+// address gives both ends their addresses.
+func (r *rig) address(t testing.TB) {
+	t.Helper()
 	for i, n := range []*nstest.NS{r.a, r.b} {
 		n.Sysctl(t, "net/ipv6/conf/eth0/addr_gen_mode", "1")
 		n.Addr(t, "eth0", fmt.Sprintf("fd00::%d/64", i+1))
 		n.Up(t, "eth0")
 	}
-	return r
 }
 
 // line are the present statistics from a to b.

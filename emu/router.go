@@ -12,6 +12,7 @@ type Router struct {
 	number  int
 	program Program
 	shard   *shard
+	pinned  int // number of a shard and 1, 0 for any
 	ports   []*Port
 	timer   timer
 
@@ -20,6 +21,7 @@ type Router struct {
 	down      bool
 	failure   error // that the program ended with; nil while it runs
 	count     RouterCounters
+	counted   uint64 // packets at the last measurement
 }
 
 // A Port is where a link ends.
@@ -70,8 +72,8 @@ func (p *Port) Far() Node { return p.Link.nodes[1-p.side] }
 // Peer is the port at the other end.
 func (p *Port) Peer() *Port { return p.Link.ports[1-p.side] }
 
-// Up reports whether packets pass in both directions; to be called inside [Net.Do].
-func (p *Port) Up() bool { return !p.out.down && !p.in.down }
+// Up reports whether packets pass in both directions.
+func (p *Port) Up() bool { return !p.out.down.Load() && !p.in.down.Load() }
 
 // SetLocal makes an edge the port's side in the router's own namespace: packets that the program sets to [Local] of
 // this port leave there, and what comes in there goes out of the port without passing the program.

@@ -2,6 +2,7 @@ package emu
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,7 +11,6 @@ import (
 type shard struct {
 	net     *Net
 	number  int
-	weight  int // of what was placed here
 	base    time.Time
 	now     time.Duration // as last read, or as virtual time has it
 	arena   *arena
@@ -23,6 +23,8 @@ type shard struct {
 	one     [1]Packet
 	head    [maxHead]byte // of a part that is cut out of a train
 	tracing bool
+	out, in []*ring      // to and from each other shard
+	asleep  atomic.Int64 // until when the thread sleeps; 0 while it is awake
 
 	poll    poller
 	pace    pace
@@ -32,12 +34,12 @@ type shard struct {
 	stop    bool
 }
 
-func newShard(n *Net) (*shard, error) {
+func newShard(n *Net, number int) (*shard, error) {
 	a, err := newArena(n.opt.Memory)
 	if err != nil {
 		return nil, err
 	}
-	s := &shard{net: n, arena: a, asked: make(chan func(), 16), gone: make(chan struct{}), tracing: n.tracing,
+	s := &shard{net: n, number: number, arena: a, asked: make(chan func(), 16), gone: make(chan struct{}), tracing: n.tracing,
 		ready: make([]*Router, 0, 1024), due: make([]Packet, 0, 1024)}
 	s.spare, _ = a.take(1)
 	if n.opt.Virtual {

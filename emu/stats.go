@@ -18,17 +18,19 @@ type LineStats struct {
 func (l *Link) Stats() (all [2]LineStats, err error) {
 	var errs [2]error
 	for i, w := range l.ways {
-		errs[i] = w.near.ask(func() { all[i] = w.stats() })
+		errs[i] = errors.Join(w.near.ask(func() { w.nearStats(&all[i]) }), w.far.ask(func() { w.farStats(&all[i]) }))
 	}
 	return all, errors.Join(errs[:]...)
 }
 
-func (w *way) stats() LineStats {
-	all := LineStats{
-		Params: w.line.Params(), Counters: w.line.Counters(), Cut: w.lost, Refused: w.refused, Starved: w.starved, Late: w.late.stats(),
+func (w *way) nearStats(s *LineStats) {
+	s.Params, s.Counters, s.Cut, s.Starved = w.line.Params(), w.line.Counters(), w.lost.Load(), w.starved
+}
+
+func (w *way) farStats(s *LineStats) {
+	s.Refused, s.Late = w.refused, w.late.stats()
+	s.Starved += w.missed
+	if w.far != nil {
+		s.Realtime, s.Busy = w.far.pace.realtime, w.far.pace.busy
 	}
-	if w.near != nil {
-		all.Realtime, all.Busy = w.near.pace.realtime, w.near.pace.busy
-	}
-	return all
 }

@@ -25,7 +25,7 @@ func (n *Net) Trace() { n.tracing = true }
 func (n *Net) Sum() (sum uint64, err error) {
 	for i, l := range n.links {
 		for d, w := range l.ways {
-			if err := w.near.ask(func() { sum += mix(w.trace ^ mix(uint64(2*i+d))) }); err != nil {
+			if err := w.far.ask(func() { sum += mix(w.trace ^ mix(uint64(2*i+d))) }); err != nil {
 				return 0, err
 			}
 		}

@@ -2,6 +2,7 @@ package emu
 
 import (
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -15,13 +16,60 @@ func (n *Net) Run(until time.Duration) error {
 			return err
 		}
 	}
+	for n.window(until) {
+	}
 	for _, s := range n.shards {
-		for next := s.run(); next <= until; next = s.run() {
-			s.now = next
-		}
 		s.now = until
 	}
 	return nil
+}
+
+// window lets all shards go on, each for itself, for as long as nothing that one sends can reach another: the least
+// delay between two shards. It returns false when nothing more is due.
+func (n *Net) window(until time.Duration) (more bool) {
+	first := Never
+	for _, s := range n.shards {
+		s.collect()
+		first = min(first, s.run())
+	}
+	if first > until {
+		return false
+	}
+	last := until
+	if ahead := n.lookahead(); ahead <= until-first {
+		last = first + ahead - 1
+	}
+	if len(n.shards) == 1 {
+		n.shards[0].runTo(last)
+		return true
+	}
+	n.together(func(s *shard) { s.runTo(last) })
+	return true
+}
+
+// together calls f for all shards at once.
+func (n *Net) together(f func(*shard)) {
+	var all sync.WaitGroup
+	for _, s := range n.shards {
+		all.Go(func() { f(s) })
+	}
+	all.Wait()
+}
+
+// runTo lets everything happen that is due by then.
+func (s *shard) runTo(last time.Duration) {
+	for next := s.run(); next <= last; next = s.run() {
+		s.now = next
+	}
+}
+
+// lookahead is the least time from one shard to another.
+func (n *Net) lookahead() time.Duration {
+	least := Never
+	for _, w := range n.crossing {
+		least = min(least, w.line.p.latency())
+	}
+	return least
 }
 
 // begin places everything and wakes the programs.

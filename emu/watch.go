@@ -9,13 +9,13 @@ func (l *Link) Watch(see func(from int, at time.Duration, frame []byte)) (stop f
 	var watchers [2]*watcher
 	for i, w := range l.ways {
 		watchers[i] = &watcher{see: func(at time.Duration, frame []byte) { see(i, at, frame) }}
-		if err := w.near.ask(func() { w.watch = append(w.watch, watchers[i]) }); err != nil {
+		if err := w.far.ask(func() { w.watch = append(w.watch, watchers[i]) }); err != nil {
 			return nil, err
 		}
 	}
 	return func() error {
 		for i, w := range l.ways {
-			if err := w.near.ask(func() { w.unwatch(watchers[i]) }); err != nil {
+			if err := w.far.ask(func() { w.unwatch(watchers[i]) }); err != nil {
 				return err
 			}
 		}
