@@ -56,25 +56,42 @@ func (r *Router) Checksum(p *Packet) Checksum {
 // New makes a packet of bytes that begin with an IP header, with a hop limit that is right in it. Its Port is Taken.
 // It returns false without memory for it.
 func (r *Router) New(ip []byte) (Packet, bool) {
-	return r.make(etherType(ip), ip)
+	p, ok := r.shard.packet(etherType(ip), ip)
+	r.made(ok)
+	return p, ok
 }
 
 // NewFrame makes a packet of an Ethernet frame, which may be of another protocol.
 func (r *Router) NewFrame(frame []byte) (Packet, bool) {
-	p, ok := r.make(0, frame[etherLen:])
+	p, ok := r.shard.frame(frame)
+	r.made(ok)
+	return p, ok
+}
+
+func (r *Router) made(ok bool) {
 	if ok {
-		copy(r.shard.arena.slot(p.slot)[atEther:], frame[:etherLen])
-		p.flags &^= flagRouted
-		r.Reparse(&p)
+		r.count.Made++
+	} else {
+		r.count.Starved++
+	}
+}
+
+// frame makes a packet of an Ethernet frame.
+func (s *shard) frame(frame []byte) (Packet, bool) {
+	p, ok := s.packet(0, frame[etherLen:])
+	if ok {
+		copy(s.arena.slot(p.slot)[atEther:], frame[:etherLen])
+		p.flags = 0
+		s.arena.parse(&p)
 	}
 	return p, ok
 }
 
-func (r *Router) make(kind uint16, body []byte) (Packet, bool) {
-	a := r.shard.arena
+// packet makes a packet of what follows the Ethernet header.
+func (s *shard) packet(kind uint16, body []byte) (Packet, bool) {
+	a := s.arena
 	id, ok := a.takeFor(atIP + len(body))
 	if !ok {
-		r.count.Starved++
 		return Packet{}, false
 	}
 	b := a.slot(id)
@@ -86,7 +103,6 @@ func (r *Router) make(kind uint16, body []byte) (Packet, bool) {
 	a.refs[id] = 1
 	p := Packet{slot: id, count: 1, length: uint16(len(body)), Port: Taken, flags: flagRouted}
 	a.parse(&p)
-	r.count.Made++
 	return p, true
 }
 

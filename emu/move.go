@@ -53,10 +53,10 @@ func (n *Net) Move(moves ...Move) error {
 
 // halt lets all shards stand still until resume is called.
 func (n *Net) halt() (resume func(), err error) {
-	if n.opt.Virtual || !n.running {
-		return func() {}, nil
-	}
 	n.halting.Lock() // two who wait for each other's shards would wait for ever
+	if n.opt.Virtual || !n.running {
+		return n.halting.Unlock, nil
+	}
 	gate := make(chan struct{})
 	var standing, gone sync.WaitGroup
 	errs := make([]error, len(n.shards))
@@ -147,11 +147,21 @@ func (n *Net) resettle() {
 		for i, w := range l.ways {
 			near, far := shardOf(l.nodes[i]), shardOf(l.nodes[1-i])
 			if near != w.near || far != w.far {
+				n.followed(w, far)
 				w.leave(near, far)
 			}
 		}
 	}
 	n.border()
+}
+
+// followed moves who plays into the far end of a way.
+func (n *Net) followed(w *way, far *shard) {
+	for _, y := range n.players {
+		if y.port.in == w {
+			y.follow(w.far, far)
+		}
+	}
 }
 
 // leave moves a way. What is on it lies with the shard that receives.

@@ -30,7 +30,8 @@ type Net struct {
 	links    []*Link
 	shards   []*shard
 	crossing []*way // that lead from one shard to another
-	halting  sync.Mutex
+	players  []*Player
+	halting  sync.Mutex // held while routers move
 	running  bool
 	tracing  bool
 }

@@ -70,10 +70,13 @@ func (s *shard) run() (next time.Duration) {
 			}
 			break
 		}
-		if t.way != nil {
+		switch {
+		case t.way != nil:
 			t.way.flush(s)
-		} else {
+		case t.router != nil:
 			t.router.wake(s)
+		default:
+			t.player.play(s)
 		}
 	}
 	if t := s.wheel.first(); t != nil {

@@ -17,8 +17,9 @@ const (
 type timer struct {
 	due        time.Duration
 	rank       uint64 // order of those due at the same moment
-	way        *way   // one of the two
+	way        *way   // one of the three
 	router     *Router
+	player     *Player
 	prev, next *timer
 	slot       int32 // idle, inHeap, or the number of its slot
 	at         int32 // its place in the heap

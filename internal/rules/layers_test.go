@@ -37,6 +37,7 @@ var owners = map[string][]string{
 	"gonum.org":                  {"internal/plot"},
 	"gvisor.dev":                 {"internal/userstack"},
 	"github.com/quic-go":         {"internal/programs/quic"},
+	"github.com/gopacket":        {"emu/pcap"},
 	"pgregory.net/rapid":         {}, // tests only
 	"github.com/rogpeppe":        {},
 	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
