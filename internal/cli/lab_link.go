@@ -75,13 +75,3 @@ func orNone(s string) string {
 	}
 	return s
 }
-
-// labEngineCommand is the process that emulates a lab's links; `lab up` starts it.
-func labEngineCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "engine CONFIG SOCKET", Short: "Emulate the links of a lab", Hidden: true, Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return lab.RunEngine(cmd.Context(), args[0], args[1])
-		},
-	}
-}

@@ -49,7 +49,7 @@ func (l *Lab) do(ctx context.Context, n *PlanNode, a Action) error {
 	case "move":
 		return l.move(ctx, n, a)
 	case "link":
-		return l.setLink(a)
+		return l.setLink(ctx, a)
 	case "exec":
 		return l.run(ctx, n, a.Argv)
 	}

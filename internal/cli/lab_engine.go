@@ -1,0 +1,17 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/emud"
+)
+
+// labEngineCommand is the process that a lab's emulated network lives in; `lab up` starts it.
+func labEngineCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "engine CONFIG SOCKET", Short: "Emulate the network of a lab", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return emud.Run(cmd.Context(), nil, args[0], args[1])
+		},
+	}
+}
