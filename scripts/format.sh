@@ -1,6 +1,6 @@
 #!/bin/bash
-# Fails where a file is not laid out as gofmt does, or a script is not clean to shellcheck (where
-# that is installed).
+# Fails where a file is not laid out as gofmt does, and, where these are installed, where a script is not clean to
+# shellcheck or Python is not laid out as black does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=$(scripts/go.sh --path)
@@ -13,4 +13,7 @@ if [ -n "$bad" ]; then
 fi
 if command -v shellcheck >/dev/null; then
 	shellcheck scripts/*.sh .ci/run
+fi
+if command -v black >/dev/null; then
+	black --quiet --check --diff clients/python
 fi

@@ -13,7 +13,8 @@ demo='nginx-light:nginx curl:curl wget:wget apache2-utils:ab iproute2:ip openvsw
 test="$demo iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached libmemcached-tools:memccp pdns-server:pdns_server
 	pdns-backend-bind:/usr/lib/*/pdns/libbindbackend.so dnsutils:dig redis-server:redis-server redis-tools:redis-benchmark
 	openssh-server:sshd openssh-client:ssh postgresql:/usr/lib/postgresql/*/bin/postgres elinks:elinks
-	tcpdump:tcpdump ethtool:ethtool iputils-ping:ping nftables:nft spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h"
+	tcpdump:tcpdump ethtool:ethtool iputils-ping:ping nftables:nft spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h
+	python3:python3 black:black"
 bench="$demo mininet:mn"
 experiments='nginx-light:nginx wget:wget memcached:memcached tftpd-hpa:in.tftpd tftp-hpa:tftp busybox:busybox iproute2:ip'
 model='spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h'

@@ -31,7 +31,7 @@ func Listen(endpoint string) (net.Listener, error) {
 	}
 	l, err := net.Listen(e.Network, e.Address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listen on %v: the port is taken: is another controller running, or choose another port: %w", e, err)
+		return nil, fmt.Errorf("listen on %v: the port is taken: is another daemon running, or choose another port: %w", e, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %v: %w", e, err)

@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/ofconn", "internal/oftables", "internal/ofctl", "internal/userstack", "controller", "internal/plot", "internal/topo"},
 	{"internal/emud"},
 	{"internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/doctor", "."},
-	{"internal/bench", "internal/dash", "internal/programs", "internal/e2e", "examples/resume"},
+	{"internal/bench", "internal/dash", "internal/labapi", "internal/programs", "internal/e2e", "examples/resume"},
 	{"internal/demo"},
 	{"internal/cli"},
 	{"cmd", "controller/run", "internal/badinput"},

@@ -1,0 +1,330 @@
+"""A lab, its nodes and its links."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import threading
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, Type, Union
+
+from .connection import Connection, quoted
+from .errors import CommandFailed, LabError, NotFound
+from .result import Result
+from .values import Value, parameters
+
+if TYPE_CHECKING:
+    from .client import Client
+
+#: A command: words, or a line that is split as a shell does; no shell is involved.
+Command = Union[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A command that ran to its end."""
+
+    exit: int  # exit code; 128 and the number of the signal that killed it
+    stdout: str
+    stderr: str
+    took: float  # seconds
+
+
+class Lab:
+    """A network that is up, or will be: in a ``with`` statement it is up inside and gone behind it."""
+
+    def __init__(self, client: "Client", name: str, request: Optional[Dict[str, Any]] = None) -> None:
+        """Made by Client.lab and Client.open."""
+        self.name = name
+        self._client = client
+        self._request = request
+
+    @property
+    def _api(self) -> Connection:
+        return self._client.connection
+
+    def _path(self, *names: str) -> str:
+        return "/v1/labs/" + quoted(self.name, *names)
+
+    def up(self) -> "Lab":
+        """Bring the lab up; it returns when its programs run. Ctrl-C leaves nothing of it."""
+        if self._request is None:
+            raise LabError(f"lab {self.name} was opened by its name: its file is not known here")
+        self.name = self._client.stream("/v1/labs", self._request)["lab"]["name"]
+        return self
+
+    def down(self) -> None:
+        """Take the lab down."""
+        self._api.call("DELETE", self._path())
+
+    def __enter__(self) -> "Lab":
+        return self.up() if self._request is not None else self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        if self._request is None:
+            return
+        try:
+            self.down()
+        except NotFound:  # somebody took it down inside
+            pass
+
+    def exec(
+        self,
+        node: str,
+        command: Command,
+        *,
+        input: str = "",
+        env: Optional[Dict[str, str]] = None,
+        timeout: Optional[float] = None,
+        check: bool = True,
+    ) -> Executed:
+        """Run a command in a node to its end. With ``check``, an exit code that is not 0 is raised as
+        CommandFailed. After ``timeout`` seconds it is killed, and TimeoutError raised."""
+        argv = _words(command)
+        body = {"argv": argv, "stdin": input, "env": env or {}}
+        try:
+            answer = self._api.call("POST", self._path("nodes", node, "exec"), body, timeout)
+        except (TimeoutError, socket.timeout):  # one and the same since Python 3.10
+            raise TimeoutError(f"{node}: {' '.join(argv)}: killed after {timeout:g} s") from None
+        done = Executed(answer["exit"], answer["stdout"], answer["stderr"], answer["took_s"])
+        if check and done.exit != 0:
+            raise CommandFailed(node, argv, done)
+        return done
+
+    def start(
+        self, node: str, command: Command, *, input: str = "", env: Optional[Dict[str, str]] = None
+    ) -> "Process":
+        """Start a command in a node and return at once. In a ``with`` statement it is killed at its end."""
+        argv = _words(command)
+        return Process(self, node, argv, {"argv": argv, "stdin": input, "env": env or {}, "stream": True})
+
+    def do(self, action: str) -> str:
+        """Carry out an action as a timeline writes it, such as ``"cut s1 r1"``; it returns what an
+        ``exec`` printed, otherwise nothing."""
+        return str(self._api.call("POST", self._path("actions"), {"do": action}).get("output", ""))
+
+    def link(self, a: str, b: str) -> "Link":
+        """The link, or links, between two nodes."""
+        return Link(self, a, b)
+
+    def router(self, name: str) -> "Router":
+        """An emulated router."""
+        return Router(self, name)
+
+    def run(self) -> Result:
+        """Go through the timeline of the lab's file and take its measurements; the lab stays up."""
+        return Result(self._client.stream(self._path("run"), {})["result"])
+
+    def status(self) -> Dict[str, Any]:
+        """Nodes, processes and links at this moment."""
+        return dict(self._api.call("GET", self._path()))
+
+    def traffic(self) -> Dict[str, Any]:
+        """Counters of all links at this moment."""
+        return dict(self._api.call("GET", self._path("traffic")))
+
+    def links(self) -> List[Dict[str, Any]]:
+        """Parameters and counters of all emulated links."""
+        return list(self._api.call("GET", self._path("links")))
+
+    def topology(self) -> Dict[str, Any]:
+        """The lab as a graph, in networkx's node-link form."""
+        return dict(self._api.call("GET", self._path("topology")))
+
+    def graph(self) -> Any:
+        """The lab as a networkx MultiGraph. Needs networkx."""
+        import networkx
+
+        t, graph = self.topology(), networkx.MultiGraph()
+        graph.graph.update(t["graph"])
+        for node in t["nodes"]:
+            graph.add_node(node["id"], **{k: v for k, v in node.items() if k != "id"})
+        for link in t["links"]:
+            rest = {k: v for k, v in link.items() if k not in ("source", "target", "key")}
+            graph.add_edge(link["source"], link["target"], link["key"], **rest)
+        return graph
+
+    def log(self, node: str, program: str) -> str:
+        """What a program or daemon of a node printed."""
+        return self._api.fetch("GET", self._path("nodes", node, "logs", program)).decode(errors="replace")
+
+    def __repr__(self) -> str:
+        return f"<Lab {self.name} at {self._api.url}>"
+
+
+class Link:
+    """The emulated link between two nodes, or all of them where there are several."""
+
+    def __init__(self, lab: Lab, a: str, b: str) -> None:
+        self.a, self.b = a, b
+        self._lab = lab
+
+    def _path(self) -> str:
+        return self._lab._path("links", self.a, self.b)
+
+    def set(self, *, one_way: bool = False, **values: Value) -> List[Dict[str, Any]]:
+        """Change the link while it carries packets: both directions, or with ``one_way`` that from a to b.
+
+        Parameters are those of docs/emu.md, ``burst_loss`` for ``burst-loss``. Text is read as in a lab file
+        ("20ms", "1%", "10Mbit"). Numbers are seconds for times, 0 to 1 for shares, bit/s for the rate and
+        bytes for the queue; a timedelta is a time."""
+        body = {"set": parameters(values), "one_way": one_way}
+        return list(self._lab._api.call("PUT", self._path(), body))
+
+    def stats(self) -> List[Dict[str, Any]]:
+        """Present parameters and counters of both directions; ``lines[0]`` begins at ``ends[0]``."""
+        return list(self._lab._api.call("GET", self._path()))
+
+    def cut(self) -> None:
+        """Lose every packet in both directions; the carrier stays."""
+        self._lab.do(f"cut {self.a} {self.b}")
+
+    def unplug(self) -> None:
+        """Take the link down."""
+        self._lab.do(f"unplug {self.a} {self.b}")
+
+    def heal(self) -> None:
+        """Undo cut and unplug."""
+        self._lab.do(f"heal {self.a} {self.b}")
+
+    def __repr__(self) -> str:
+        return f"<Link {self.a} - {self.b} of lab {self._lab.name}>"
+
+
+class Process:
+    """A command that runs in a node until it ends, is stopped, or this program ends. Its output is read
+    all the time, so that it never waits for somebody to take it."""
+
+    def __init__(self, lab: Lab, node: str, argv: List[str], body: Dict[str, Any]) -> None:
+        """Made by Lab.start."""
+        self.node, self.argv = node, argv
+        self._lab = lab
+        lines = lab._api.lines("POST", lab._path("nodes", node, "exec"), body)
+        self._lines = iter(lines)
+        self.pid: int = next(self._lines)["pid"]
+        self._news = threading.Condition()
+        self._out: List[Tuple[str, str]] = []
+        self._done: Optional[Executed] = None
+        self._error: Optional[BaseException] = None
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        error: Optional[BaseException] = LabError(
+            f"{self.node}: {self.argv[0]}: the server did not say how it ended"
+        )
+        done: Optional[Executed] = None
+        try:
+            for line in self._lines:
+                if "exit" in line:
+                    done = Executed(line["exit"], self.stdout, self.stderr, line["took_s"])
+                    continue
+                with self._news:
+                    self._out.extend(line.items())
+                    self._news.notify_all()
+        except BaseException as problem:  # to be raised where somebody waits
+            error = problem
+        with self._news:
+            self._done, self._error = done, None if done else error
+            self._news.notify_all()
+
+    def _text(self, name: str) -> str:
+        with self._news:
+            return "".join(text for of, text in self._out if of == name)
+
+    @property
+    def stdout(self) -> str:
+        """What it printed so far."""
+        return self._text("stdout")
+
+    @property
+    def stderr(self) -> str:
+        """What it printed so far on its other output."""
+        return self._text("stderr")
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs, as far as is known here."""
+        return self._done is None and self._error is None
+
+    def lines(self) -> Iterator[str]:
+        """The lines of its standard output, without their ends, as they come, until it ends."""
+        at, rest = 0, ""
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: len(self._out) > at or not self.running)
+                new, at = self._out[at:], len(self._out)
+                ended = not self.running and not new
+            *whole, rest = (rest + "".join(text for of, text in new if of == "stdout")).split("\n")
+            yield from whole
+            if ended:
+                if rest:
+                    yield rest
+                return
+
+    def expect(self, text: str, timeout: Optional[float] = None) -> None:
+        """Wait until it has printed ``text`` on either output."""
+        with self._news:
+            found = self._news.wait_for(lambda: self._printed(text) or not self.running, timeout)
+        if not found:
+            raise TimeoutError(f"{self.node}: {self.argv[0]}: no {text!r} after {timeout:g} s")
+        if not self._printed(text):
+            raise LabError(f"{self.node}: {self.argv[0]} ended without {text!r}: {self.stdout}{self.stderr}")
+
+    def _printed(self, text: str) -> bool:
+        return any(text in "".join(t for of, t in self._out if of == name) for name in ("stdout", "stderr"))
+
+    def wait(self, timeout: Optional[float] = None) -> Executed:
+        """Wait for its end; after ``timeout`` seconds, TimeoutError, and it goes on."""
+        with self._news:
+            if not self._news.wait_for(lambda: not self.running, timeout):
+                raise TimeoutError(f"{self.node}: {self.argv[0]} runs after {timeout:g} s")
+        if self._error is not None:
+            raise self._error
+        assert self._done is not None
+        return self._done
+
+    def signal(self, name: str) -> None:
+        """Send a signal, such as ``"TERM"``, to it and its children."""
+        body = {"pid": self.pid, "signal": name}
+        self._lab._api.call("POST", self._lab._path("nodes", self.node, "signal"), body)
+
+    def stop(self) -> Executed:
+        """Kill it with its children, wait, and return what it printed until then."""
+        try:
+            self.signal("KILL")
+        except NotFound:  # it has ended
+            pass
+        return self.wait()
+
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<Process {self.pid} on {self.node}: {' '.join(self.argv)}>"
+
+
+class Router:
+    """An emulated router: its program's state is read and written through handlers."""
+
+    def __init__(self, lab: Lab, name: str) -> None:
+        self.name = name
+        self._lab = lab
+
+
+def _words(command: Command) -> List[str]:
+    return shlex.split(command) if isinstance(command, str) else list(command)
