@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/controller"
+	"scaffold.dev/scaffold/internal/answers"
 	"scaffold.dev/scaffold/internal/ofp"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
@@ -92,9 +93,9 @@ func (d *distant) changed(s controller.Switch) {
 		return // what was said of its links stays: it forwards on
 	}
 	if !known || was.LinkLocal != s.LinkLocal {
-		answers := controller.Match{ofp.Uint(ofp.EthType, etherIPv6), ofp.Uint(ofp.IPProto, protoICMPv6),
+		replies := controller.Match{ofp.Uint(ofp.EthType, etherIPv6), ofp.Uint(ofp.IPProto, protoICMPv6),
 			ofp.Addr(ofp.IPv6Dst, s.LinkLocal), ofp.Uint(ofp.ICMPv6Type, advertised)}
-		if err := d.n.Subscribe(controller.Subscription{Name: "nd-answer", Switch: s.Name, Match: answers}, d.heard); err != nil {
+		if err := d.n.Subscribe(controller.Subscription{Name: "nd-answer", Switch: s.Name, Match: replies}, d.heard); err != nil {
 			d.n.Report(s.Name, "links behind other routers are not known here: "+err.Error())
 		}
 	}
@@ -188,7 +189,7 @@ func solicitation(mac [6]byte, from, target netip.Addr) []byte {
 	copy(nd[8:], t[:])
 	nd[ndLen], nd[ndLen+1] = sourceOpt, 1
 	copy(nd[ndLen+2:], mac[:])
-	setChecksum(ip, ipv6Len, ipv6Len+2, from, netip.AddrFrom16(group), sid.ICMPv6)
+	answers.SetChecksum(ip, ipv6Len, ipv6Len+2, from, netip.AddrFrom16(group), sid.ICMPv6)
 	return b
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/agent"
+	"scaffold.dev/scaffold/internal/answers"
 	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/ofconn"
 	"scaffold.dev/scaffold/internal/ofp"
@@ -36,7 +37,7 @@ type member struct {
 	space    sid.Space
 	locator  sid.Locator
 	tables   *oftables.Tables // nil until the controller gave the locator
-	answers  *answers
+	answers  *answers.Answers
 	writer   writer
 	probing  map[sid.Locator]string // port
 	probes   *liveness.Probes

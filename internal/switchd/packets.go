@@ -1,12 +1,12 @@
 package switchd
 
 import (
-	"maps"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"scaffold.dev/scaffold/controller"
+	"scaffold.dev/scaffold/internal/answers"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/ofp"
 	"scaffold.dev/scaffold/internal/oftables"
@@ -39,28 +39,40 @@ func (m *member) packet(p ofp.PacketIn) {
 		m.tooBig(p)
 		return
 	}
-	m.answer(m.answers.answer(time.Now(), id, p.Data), p.InPort())
+	m.answer(m.answers.Answer(time.Now(), classOf(id), p.Data), p.InPort())
+}
+
+// classOf is the reason to punt a packet, as who answers it has it.
+func classOf(id uint32) answers.Class {
+	switch id {
+	case oftables.PuntHopLimit:
+		return answers.HopLimit
+	case oftables.PuntAddressed:
+		return answers.Addressed
+	case oftables.PuntNoRoute:
+		return answers.NoRoute
+	}
+	return answers.ByAddress
 }
 
 // tooBig answers a packet by the size of the port that it was to leave by, which is in its metadata.
 func (m *member) tooBig(p ofp.PacketIn) {
 	out, ok := oftables.Leaving(p.Match)
-	packet, whole := parseNetwork(p.Data)
-	if mtu := m.spec.MTUs[m.ports[out].Name]; ok && whole && mtu > 0 {
-		m.answer(m.answers.tooBig(time.Now(), packet, mtu), ofp.PortController)
+	if mtu := m.spec.MTUs[m.ports[out].Name]; ok && mtu > 0 {
+		m.answer(m.answers.TooBig(time.Now(), p.Data, mtu), ofp.PortController)
 	}
 }
 
 // answer has the switch send what was decided about a packet that came in by a port.
-func (m *member) answer(a answered, in ofp.Port) {
-	if a.frame == nil {
+func (m *member) answer(a answers.Answer, in ofp.Port) {
+	if a.Frame == nil {
 		return
 	}
 	to := ofp.PortTable
-	if a.back {
+	if a.Back {
 		to = ofp.PortIn
 	}
-	m.packetOut(in, []ofp.Action{ofp.Output{Port: to}}, a.frame)
+	m.packetOut(in, []ofp.Action{ofp.Output{Port: to}}, a.Frame)
 }
 
 // countersEvery is between reports of counters, where there is something new.
@@ -71,7 +83,8 @@ func (m *member) tellCounters() {
 	if m.session == nil || m.answers == nil {
 		return
 	}
-	now := &apiv1.RouterCounters{Counters: maps.Clone(m.answers.counts), Services: uint32(len(m.answers.services)), Instances: uint32(m.answers.instances)}
+	services, instances := m.answers.Sizes()
+	now := &apiv1.RouterCounters{Counters: m.answers.Counts(), Services: uint32(services), Instances: uint32(instances)}
 	if proto.Equal(now, m.joinedAs.counters) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"scaffold.dev/scaffold/internal/agent"
+	"scaffold.dev/scaffold/internal/answers"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/obs"
@@ -40,7 +41,7 @@ func (m *member) joined(s *agent.Session, j *apiv1.RouterJoined) error {
 	}
 	m.locator = own
 	m.tables.SetRouter(own, m.spec.Service)
-	m.answers.setRouter(space, own, m.spec.Service)
+	m.answers.SetRouter(space, own, m.spec.Service)
 	m.joinedAs.everyMs, m.joinedAs.told = max(1, j.ProbeIntervalMs), nil
 	m.joinedAs.counters = nil
 	m.joinedAs.limits = func(every uint32) liveness.Limits { return agent.Limits(j, every) }
@@ -62,7 +63,7 @@ func (m *member) parted(s *agent.Session) {
 // openTables begins with what the switch has, once that is read.
 func (m *member) openTables() {
 	m.tables = m.newTables()
-	m.answers = newAnswers()
+	m.answers = answers.New()
 	for _, p := range m.ports {
 		m.tables.SetPort(p.Name, p.Number)
 	}
@@ -96,13 +97,13 @@ func (m *member) order(o *apiv1.RouterOrder) {
 	switch o := o.Order.(type) {
 	case *apiv1.RouterOrder_Begin:
 		m.tables.Begin()
-		m.answers.begin()
+		m.answers.Begin()
 		m.writer.snapshot, m.writer.named = true, map[sid.Locator]bool{}
 	case *apiv1.RouterOrder_Rules:
 		m.rules(o.Rules)
 	case *apiv1.RouterOrder_Commit:
 		m.tables.Commit()
-		m.answers.commit()
+		m.answers.Commit()
 		for l := range m.probing {
 			if !m.writer.named[l] {
 				m.unprobe(l)
@@ -120,7 +121,7 @@ func (m *member) rules(x *apiv1.Rules) {
 		m.writer.errs = append(m.writer.errs, err)
 	}
 	m.tables.Apply(r)
-	m.answers.apply(r)
+	m.answers.Apply(r)
 	for _, p := range r.Probes {
 		if p.Gone {
 			m.unprobe(p.Locator)

@@ -1,4 +1,4 @@
-package switchd
+package answers
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/core/resolve"
-	"scaffold.dev/scaffold/internal/oftables"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -51,12 +50,12 @@ func testRules() plan.Rules {
 	}
 }
 
-func testAnswers() *answers {
-	a := newAnswers()
-	a.setRouter(plain, ownLoc, true)
-	a.begin()
-	a.apply(testRules())
-	a.commit()
+func testAnswers() *Answers {
+	a := New()
+	a.SetRouter(plain, ownLoc, true)
+	a.Begin()
+	a.Apply(testRules())
+	a.Commit()
 	return a
 }
 
@@ -74,7 +73,7 @@ func synTo(dst netip.Addr, port uint16) bpftest.Packet {
 }
 
 // counted is the reason that went up by one.
-func counted(t *testing.T, a *answers, f func()) string {
+func counted(t *testing.T, a *Answers, f func()) string {
 	t.Helper()
 	before := map[string]uint64{}
 	for k, v := range a.counts {
@@ -99,46 +98,46 @@ func TestAnswers(t *testing.T) {
 	stranger := synTo(goneLoc.Addr(9), 80)
 	stranger.Src = netip.MustParseAddr("2001:db8::1")
 	for name, c := range map[string]struct {
-		class  uint32
+		class  Class
 		packet bpftest.Packet
 		reason string
 		icmp   []byte // type and code
 	}{
-		"unknown":              {oftables.PuntFirst, synTo(plain.ServiceAddr(sid.ServiceID{SS: 9, Suffix: web.Suffix}), 80), "refused_unknown", []byte{1, 0}},
-		"forbidden":            {oftables.PuntFirst, synTo(plain.ServiceAddr(forbidden), 80), "refused_forbidden", []byte{1, 1}},
-		"no instance":          {oftables.PuntFirst, synTo(plain.ServiceAddr(empty), 80), "refused_no_instance", []byte{1, 3}},
-		"no port":              {oftables.PuntFirst, synTo(plain.ServiceAddr(web), 81), "refused_no_port", []byte{1, 4}},
-		"no port in the AS":    {oftables.PuntFirst, synTo(plain.Locator(0).Addr(uint64(web.Suffix)), 81), "refused_no_port", []byte{1, 4}},
-		"hop limit":            {oftables.PuntHopLimit, synTo(movedLoc.Addr(1<<63), 81), "expired_hop_limit", []byte{3, 0}},
-		"no route":             {oftables.PuntNoRoute, synTo(plain.Locator(0x999).Addr(1<<63), 81), "refused_no_route", []byte{1, 0}},
-		"no route for errors":  {oftables.PuntNoRoute, mistake, "dropped_malformed", nil},
-		"gone, not for a flow": {oftables.PuntGone, stranger, "refused_no_route", []byte{1, 0}},
-		"ping":                 {oftables.PuntAddressed, echo, "answered_echo", []byte{129, 0}},
-		"a port of the router": {oftables.PuntAddressed, synTo(ownLoc.Host(), 22), "refused_not_served", []byte{1, 4}},
-		"back again":           {oftables.PuntGone, synTo(plain.Locator(0x403).Addr(1<<63), 1), "", nil},
+		"unknown":              {ByAddress, synTo(plain.ServiceAddr(sid.ServiceID{SS: 9, Suffix: web.Suffix}), 80), "refused_unknown", []byte{1, 0}},
+		"forbidden":            {ByAddress, synTo(plain.ServiceAddr(forbidden), 80), "refused_forbidden", []byte{1, 1}},
+		"no instance":          {ByAddress, synTo(plain.ServiceAddr(empty), 80), "refused_no_instance", []byte{1, 3}},
+		"no port":              {ByAddress, synTo(plain.ServiceAddr(web), 81), "refused_no_port", []byte{1, 4}},
+		"no port in the AS":    {ByAddress, synTo(plain.Locator(0).Addr(uint64(web.Suffix)), 81), "refused_no_port", []byte{1, 4}},
+		"hop limit":            {HopLimit, synTo(movedLoc.Addr(1<<63), 81), "expired_hop_limit", []byte{3, 0}},
+		"no route":             {NoRoute, synTo(plain.Locator(0x999).Addr(1<<63), 81), "refused_no_route", []byte{1, 0}},
+		"no route for errors":  {NoRoute, mistake, "dropped_malformed", nil},
+		"gone, not for a flow": {ByAddress, stranger, "refused_no_route", []byte{1, 0}},
+		"ping":                 {Addressed, echo, "answered_echo", []byte{129, 0}},
+		"a port of the router": {Addressed, synTo(ownLoc.Host(), 22), "refused_not_served", []byte{1, 4}},
+		"back again":           {ByAddress, synTo(plain.Locator(0x403).Addr(1<<63), 1), "", nil},
 	} {
 		a := testAnswers()
-		var got answered
+		var got Answer
 		in := c.packet.Bytes()
-		if reason := counted(t, a, func() { got = a.answer(noon, c.class, framed(in)) }); reason != c.reason {
+		if reason := counted(t, a, func() { got = a.Answer(noon, c.class, framed(in)) }); reason != c.reason {
 			t.Errorf("%s: counted as %q, want %q", name, reason, c.reason)
 		}
 		if c.icmp == nil {
-			if got.frame != nil {
-				t.Errorf("%s: answered with % x", name, got.frame)
+			if got.Frame != nil {
+				t.Errorf("%s: answered with % x", name, got.Frame)
 			}
 			continue
 		}
-		if got.frame == nil || !got.back {
+		if got.Frame == nil || !got.Back {
 			t.Errorf("%s: %+v", name, got)
 			continue
 		}
-		ip := got.frame[ethernetLen:]
+		ip := got.Frame[ethernetLen:]
 		src, dst := bpftest.Addrs(ip)
 		if src != ownLoc.Host() || dst != c.packet.Src || !bytes.Equal(ip[40:42], c.icmp) || !bpftest.ChecksumOK(ip) {
 			t.Errorf("%s: % x", name, ip)
 		}
-		if !bytes.Equal(got.frame[:6], bpftest.SrcMAC[:]) || !bytes.Equal(got.frame[6:12], bpftest.DstMAC[:]) {
+		if !bytes.Equal(got.Frame[:6], bpftest.SrcMAC[:]) || !bytes.Equal(got.Frame[6:12], bpftest.DstMAC[:]) {
 			t.Errorf("%s: not turned around", name)
 		}
 		if c.icmp[0] != 129 && !bytes.HasPrefix(in, ip[48:]) || c.icmp[0] == 129 && !bytes.Equal(ip[44:], in[44:]) {
@@ -162,12 +161,12 @@ func TestRetriesMeetTheOracle(t *testing.T) {
 		p := synTo(plain.ServiceAddr(web), 80)
 		p.Src = clientLoc.Addr(1<<63 | i*0x9e3779b97f4a7c15)
 		p.FlowLabel = uint32(i & 3)
-		got := a.answer(noon, oftables.PuntRetry, framed(p.Bytes()))
+		got := a.Answer(noon, ByAddress, framed(p.Bytes()))
 		want, _ := table.Pick(resolve.Hash(p.Src, uint8(i&3)))
-		if got.frame == nil || got.back {
+		if got.Frame == nil || got.Back {
 			t.Fatalf("%+v", got)
 		}
-		if _, dst := bpftest.Addrs(got.frame[ethernetLen:]); dst != want.Addr(uint64(web.Suffix)) || !bpftest.ChecksumOK(got.frame[ethernetLen:]) {
+		if _, dst := bpftest.Addrs(got.Frame[ethernetLen:]); dst != want.Addr(uint64(web.Suffix)) || !bpftest.ChecksumOK(got.Frame[ethernetLen:]) {
 			t.Fatalf("sent to %v, want %v", dst, want)
 		}
 	}
@@ -181,14 +180,14 @@ func TestHalfChecksumsAreFinished(t *testing.T) {
 		in := p.Bytes()
 		at := 40 + map[uint8]int{bpftest.TCP: 16, bpftest.UDP: 6}[proto]
 		binary.BigEndian.PutUint16(in[at:], fold(pseudoSum(p.Src, p.Dst, uint32(len(in)-40), sid.Proto(proto))))
-		got := a.answer(noon, oftables.PuntRedirected, framed(in))
-		if got.frame == nil || !bpftest.ChecksumOK(got.frame[ethernetLen:]) {
-			t.Errorf("protocol %d: %x", proto, got.frame)
+		got := a.Answer(noon, ByAddress, framed(in))
+		if got.Frame == nil || !bpftest.ChecksumOK(got.Frame[ethernetLen:]) {
+			t.Errorf("protocol %d: %x", proto, got.Frame)
 		}
 		binary.BigEndian.PutUint16(in[24+6:], 0x402) // to where nobody is: quoted as it came, by a packet that is whole
 		in[24+6], in[24+7] = 4, 2
-		if got := a.answer(noon, oftables.PuntGone, framed(in)); got.frame == nil || !bpftest.ChecksumOK(got.frame[ethernetLen:]) {
-			t.Errorf("protocol %d: answer %x", proto, got.frame)
+		if got := a.Answer(noon, ByAddress, framed(in)); got.Frame == nil || !bpftest.ChecksumOK(got.Frame[ethernetLen:]) {
+			t.Errorf("protocol %d: answer %x", proto, got.Frame)
 		}
 		a.told = told{}
 	}
@@ -198,7 +197,7 @@ func TestFailsSayWhereNobodyIs(t *testing.T) {
 	a := testAnswers()
 	in := synTo(goneLoc.Addr(1<<63|1), 80).Bytes()
 	ask := func(at time.Duration, packet []byte) []byte {
-		return a.answer(noon.Add(at), oftables.PuntGone, framed(packet)).frame
+		return a.Answer(noon.Add(at), ByAddress, framed(packet)).Frame
 	}
 	f := ask(0, in)
 	if f == nil {
@@ -232,7 +231,7 @@ func TestAnswersAreLimited(t *testing.T) {
 	frame := framed(synTo(plain.ServiceAddr(empty), 80).Bytes())
 	sent := 0
 	for i := range 2 * answersMost {
-		if a.answer(noon.Add(time.Duration(i)*time.Microsecond), oftables.PuntFirst, frame).frame != nil {
+		if a.Answer(noon.Add(time.Duration(i)*time.Microsecond), ByAddress, frame).Frame != nil {
 			sent++
 		}
 	}
@@ -245,7 +244,7 @@ func TestAnswersAreLimited(t *testing.T) {
 	p := synTo(goneLoc.Addr(1<<63|1), 80)
 	for i := range uint64(3 * toldMax) {
 		p.Src = clientLoc.Addr(1<<63 | i)
-		a.answer(noon, oftables.PuntGone, framed(p.Bytes()))
+		a.Answer(noon, ByAddress, framed(p.Bytes()))
 	}
 	if n := len(a.told.now) + len(a.told.before); n > 2*toldMax {
 		t.Errorf("%d senders are remembered", n)
@@ -255,24 +254,24 @@ func TestAnswersAreLimited(t *testing.T) {
 // TestSnapshotRemovesWhatItDoesNotName, and a change leaves the rest alone.
 func TestSnapshotRemovesWhatItDoesNotName(t *testing.T) {
 	a := testAnswers()
-	a.apply(plan.Rules{Services: []plan.ServiceRule{{Service: forbidden, Gone: true}}, Redirects: []plan.Redirect{{From: movedLoc, Gone: true}}, Gone: []plan.Gone{{Locator: goneLoc, Back: true}}})
+	a.Apply(plan.Rules{Services: []plan.ServiceRule{{Service: forbidden, Gone: true}}, Redirects: []plan.Redirect{{From: movedLoc, Gone: true}}, Gone: []plan.Gone{{Locator: goneLoc, Back: true}}})
 	if got := fmt.Sprint(len(a.services), len(a.short), len(a.tables), len(a.redirects), len(a.gone), a.instances); got != "2 2 4 0 0 6" {
 		t.Error("after a change:", got)
 	}
-	a.begin()
-	a.apply(plan.Rules{Services: []plan.ServiceRule{{Service: web, Instances: 1}}, Resolutions: testRules().Resolutions[:1], Gone: []plan.Gone{{Locator: movedLoc}}})
-	a.commit()
+	a.Begin()
+	a.Apply(plan.Rules{Services: []plan.ServiceRule{{Service: web, Instances: 1}}, Resolutions: testRules().Resolutions[:1], Gone: []plan.Gone{{Locator: movedLoc}}})
+	a.Commit()
 	if got := fmt.Sprint(len(a.services), len(a.short), len(a.tables), len(a.redirects), len(a.gone), a.instances); got != "1 1 1 0 1 3" {
 		t.Error("after a snapshot:", got)
 	}
 }
 
 func TestNothingIsAnsweredBeforeTheFirstCommit(t *testing.T) {
-	a := newAnswers()
-	a.setRouter(plain, ownLoc, true)
-	a.apply(testRules())
-	if got := a.answer(noon, oftables.PuntFirst, framed(synTo(plain.ServiceAddr(empty), 80).Bytes())); got.frame != nil {
-		t.Errorf("%x", got.frame)
+	a := New()
+	a.SetRouter(plain, ownLoc, true)
+	a.Apply(testRules())
+	if got := a.Answer(noon, ByAddress, framed(synTo(plain.ServiceAddr(empty), 80).Bytes())); got.Frame != nil {
+		t.Errorf("%x", got.Frame)
 	}
 }
 
@@ -284,30 +283,26 @@ func FuzzAnswer(f *testing.F) {
 	a := testAnswers()
 	f.Fuzz(func(t *testing.T, class uint8, packet []byte) {
 		a.refusals, a.fails, a.told = bucket{}, bucket{}, told{}
-		got := a.answer(noon, uint32(class%10), framed(packet))
-		if got.frame == nil {
+		got := a.Answer(noon, Class(class%4), framed(packet))
+		if got.Frame == nil {
 			return
 		}
-		if got.back && (len(got.frame) > ethernetLen+ipv6Len+28+maxQuote && got.frame[54] != echoReply || !bpftest.ChecksumOK(got.frame[ethernetLen:])) {
-			t.Errorf("% x", got.frame)
+		if got.Back && (len(got.Frame) > ethernetLen+ipv6Len+28+maxQuote && got.Frame[54] != echoReply || !bpftest.ChecksumOK(got.Frame[ethernetLen:])) {
+			t.Errorf("% x", got.Frame)
 		}
-		if !got.back && len(got.frame) > ethernetLen+len(packet) {
-			t.Errorf("grew to % x", got.frame)
+		if !got.Back && len(got.Frame) > ethernetLen+len(packet) {
+			t.Errorf("grew to % x", got.Frame)
 		}
 	})
 }
 
 func TestWhoSendsTooMuchIsToldHowMuchFits(t *testing.T) {
 	a := testAnswers()
-	p, ok := parseNetwork(framed(synTo(plain.Locator(0x301).Addr(1<<63), 80).Bytes()))
-	if !ok {
-		t.Fatal("the packet is not understood")
-	}
-	got := a.tooBig(noon, p, 1400)
-	if got.frame == nil || got.back {
+	got := a.TooBig(noon, framed(synTo(plain.Locator(0x301).Addr(1<<63), 80).Bytes()), 1400)
+	if got.Frame == nil || got.Back {
 		t.Fatalf("got %+v: want an answer that goes through the tables, for the packet was on its way out", got)
 	}
-	icmp := got.frame[ethernetLen+ipv6Len:]
+	icmp := got.Frame[ethernetLen+ipv6Len:]
 	if icmp[0] != icmpTooBig || binary.BigEndian.Uint32(icmp[4:]) != 1400 {
 		t.Errorf("the answer begins with % x, want type 2 and 1400", icmp[:8])
 	}

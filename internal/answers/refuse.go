@@ -1,4 +1,4 @@
-package switchd
+package answers
 
 import (
 	"encoding/binary"
@@ -28,20 +28,24 @@ const maxQuote = 128
 const answerHops = 64
 
 // refuse answers a first packet with destination unreachable.
-func (a *answers) refuse(now time.Time, p *puntedPacket, code uint8, reason string) answered {
+func (a *Answers) refuse(now time.Time, p *packet, code uint8, reason string) Answer {
 	return a.complain(now, p, icmpUnreachable, code, reason)
 }
 
 // expire answers a packet that has no hop left.
-func (a *answers) expire(now time.Time, p *puntedPacket) answered {
+func (a *Answers) expire(now time.Time, p *packet) Answer {
 	if !p.parseTransport() || p.isError() {
 		return a.drop("dropped_malformed")
 	}
 	return a.complain(now, p, icmpExceeded, 0, "expired_hop_limit")
 }
 
-// tooBig answers a packet that does not fit the port that it was to leave by.
-func (a *answers) tooBig(now time.Time, p *puntedPacket, mtu int) answered {
+// TooBig answers an Ethernet frame with a packet that does not fit the port that it was to leave by.
+func (a *Answers) TooBig(now time.Time, frame []byte, mtu int) Answer {
+	p, ok := parseNetwork(frame)
+	if !ok {
+		return Answer{}
+	}
 	if !p.parseTransport() || p.isError() {
 		return a.drop("dropped_malformed")
 	}
@@ -49,19 +53,19 @@ func (a *answers) tooBig(now time.Time, p *puntedPacket, mtu int) answered {
 }
 
 // noRoute answers a packet for an address of the network at which nothing is.
-func (a *answers) noRoute(now time.Time, p *puntedPacket) answered {
+func (a *Answers) noRoute(now time.Time, p *packet) Answer {
 	if !p.parseTransport() || p.isError() {
 		return a.drop("dropped_malformed")
 	}
 	return a.complain(now, p, icmpUnreachable, unreachableNoRoute, "refused_no_route")
 }
 
-func (a *answers) complain(now time.Time, p *puntedPacket, kind, code uint8, reason string) answered {
+func (a *Answers) complain(now time.Time, p *packet, kind, code uint8, reason string) Answer {
 	return a.complainWith(now, p, kind, code, 0, reason)
 }
 
 // complainWith puts a word into the part that most errors leave empty.
-func (a *answers) complainWith(now time.Time, p *puntedPacket, kind, code uint8, word uint32, reason string) answered {
+func (a *Answers) complainWith(now time.Time, p *packet, kind, code uint8, word uint32, reason string) Answer {
 	if !p.answerable() {
 		return a.drop("dropped_malformed")
 	}
@@ -71,11 +75,11 @@ func (a *answers) complainWith(now time.Time, p *puntedPacket, kind, code uint8,
 	a.counts[reason]++
 	quote := p.ip[:min(len(p.ip), maxQuote)&^3]
 	body := binary.BigEndian.AppendUint32(append(make([]byte, 0, icmpLen+maxQuote), kind, code, 0, 0), word)
-	return answered{frame: a.turned(p, sid.ICMPv6, append(body, quote...), 2), back: kind != icmpTooBig}
+	return Answer{Frame: a.turned(p, sid.ICMPv6, append(body, quote...), 2), Back: kind != icmpTooBig}
 }
 
 // fail tells the sender of a flow that nobody is any more where it sends to, docs/protocol.md §4.
-func (a *answers) fail(now time.Time, p *puntedPacket) answered {
+func (a *Answers) fail(now time.Time, p *packet) Answer {
 	if !p.parseTransport() {
 		return a.drop("dropped_malformed")
 	}
@@ -89,11 +93,11 @@ func (a *answers) fail(now time.Time, p *puntedPacket) answered {
 	binary.BigEndian.PutUint16(body, sid.Port)
 	binary.BigEndian.PutUint16(body[2:], sid.Port)
 	binary.BigEndian.PutUint16(body[4:], uint16(len(body)))
-	return answered{frame: a.turned(p, sid.UDP, body, 6), back: true}
+	return Answer{Frame: a.turned(p, sid.UDP, body, 6), Back: true}
 }
 
 // addressed answers what came to the router's own address: a ping, or a call to a port at which nobody is.
-func (a *answers) addressed(now time.Time, p *puntedPacket) answered {
+func (a *Answers) addressed(now time.Time, p *packet) Answer {
 	if !p.parseTransport() || p.fragment != whole || !p.complete() {
 		return a.drop("dropped_malformed")
 	}
@@ -109,17 +113,17 @@ func (a *answers) addressed(now time.Time, p *puntedPacket) answered {
 	}
 	a.counts["answered_echo"]++
 	body := append([]byte{echoReply, 0, 0, 0}, p.ip[p.l4+4:]...)
-	return answered{frame: a.turned(p, sid.ICMPv6, body, 2), back: true}
+	return Answer{Frame: a.turned(p, sid.ICMPv6, body, 2), Back: true}
 }
 
 // turned is a packet from the router to the sender of another one, in that one's frame turned around. The body has
 // its checksum at the offset.
-func (a *answers) turned(p *puntedPacket, proto sid.Proto, body []byte, sumAt int) []byte {
+func (a *Answers) turned(p *packet, proto sid.Proto, body []byte, sumAt int) []byte {
 	from := a.own.Host()
 	frame := make([]byte, 0, ethernetLen+ipv6Len+len(body))
 	frame = append(append(append(frame, p.frame[6:12]...), p.frame[:6]...), p.frame[12:ethernetLen]...)
 	frame = append(frame, 6<<4, 0, 0, 0, byte(len(body)>>8), byte(len(body)), byte(proto), answerHops)
 	frame = append(append(append(frame, from.AsSlice()...), p.src.AsSlice()...), body...)
-	setChecksum(frame[ethernetLen:], ipv6Len, ipv6Len+sumAt, from, p.src, proto)
+	SetChecksum(frame[ethernetLen:], ipv6Len, ipv6Len+sumAt, from, p.src, proto)
 	return frame
 }

@@ -1,4 +1,4 @@
-package switchd
+package answers
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/internal/nstest"
-	"scaffold.dev/scaffold/internal/oftables"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -145,19 +144,19 @@ func TestAnswersAsTheKernel(t *testing.T) {
 		} else if reason == "answered_gone" {
 			a.told = told{}
 		}
-		var got answered
-		mine := counted(t, a, func() { got = a.answer(noon.Add(time.Duration(i)*time.Microsecond), oftables.PuntFirst, framed(p)) })
+		var got Answer
+		mine := counted(t, a, func() { got = a.Answer(noon.Add(time.Duration(i)*time.Microsecond), ByAddress, framed(p)) })
 		if mine != reason {
 			t.Fatalf("seed %d: packet %d: the kernel says %s, we %q: %x", seed, i, reason, mine, p)
 		}
 		seen[reason]++
 		switch {
 		case r.Verdict == bpftest.Shot:
-			if got.frame != nil {
+			if got.Frame != nil {
 				t.Fatalf("seed %d: packet %d: the kernel drops %x", seed, i, p)
 			}
-		case got.frame == nil || got.back != (r.Verdict == bpftest.Redirect) || !bytes.Equal(got.frame[ethernetLen:], r.Packet):
-			t.Fatalf("seed %d: packet %d (%s): %x\nkernel %v\nwe     %x", seed, i, reason, p, r, got.frame)
+		case got.Frame == nil || got.Back != (r.Verdict == bpftest.Redirect) || !bytes.Equal(got.Frame[ethernetLen:], r.Packet):
+			t.Fatalf("seed %d: packet %d (%s): %x\nkernel %v\nwe     %x", seed, i, reason, p, r, got.Frame)
 		}
 	}
 	for _, reason := range []string{"resolved", "redirected", "refused_unknown", "refused_forbidden", "refused_no_instance", "refused_no_port",

@@ -1,4 +1,4 @@
-package switchd
+package answers
 
 import (
 	"net/netip"
@@ -34,4 +34,20 @@ func (t *told) lately(now time.Time, sender netip.Addr) bool {
 	}
 	t.now[sender] = now
 	return false
+}
+
+// A bucket of tokens bounds how often something happens.
+type bucket struct {
+	tokens float64
+	filled time.Time
+}
+
+func (b *bucket) take(now time.Time, burst, aSecond float64) bool {
+	b.tokens = min(burst, b.tokens+now.Sub(b.filled).Seconds()*aSecond)
+	b.filled = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
 }

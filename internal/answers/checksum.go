@@ -1,4 +1,4 @@
-package switchd
+package answers
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ func pseudoSum(src, dst netip.Addr, length uint32, proto sid.Proto) uint64 {
 }
 
 // checksumAt is where the transport checksum lies in ip; false where there is none.
-func (p *puntedPacket) checksumAt() (int, bool) {
+func (p *packet) checksumAt() (int, bool) {
 	switch {
 	case p.fragment == laterFragment:
 		return 0, false
@@ -48,7 +48,7 @@ func (p *puntedPacket) checksumAt() (int, bool) {
 }
 
 // unfinished says whether the checksum is still the half that an offloading sender leaves: the pseudo header's sum.
-func (p *puntedPacket) unfinished(at int) bool {
+func (p *packet) unfinished(at int) bool {
 	if p.fragment != whole || !p.complete() {
 		return false
 	}
@@ -57,13 +57,13 @@ func (p *puntedPacket) unfinished(at int) bool {
 }
 
 // complete says whether all of the packet is there.
-func (p *puntedPacket) complete() bool {
+func (p *packet) complete() bool {
 	return len(p.ip) == ipv6Len+int(binary.BigEndian.Uint16(p.ip[4:]))
 }
 
 // sentTo is the frame with another destination. The transport must be parsed. Who offloads to its interface
 // leaves half a checksum, a switch that carries offloads punts it so, and what comes back from us counts as whole.
-func (p *puntedPacket) sentTo(dst netip.Addr) []byte {
+func (p *packet) sentTo(dst netip.Addr) []byte {
 	frame := bytes.Clone(p.frame)
 	ip := frame[ethernetLen:]
 	copy(ip[24:40], dst.AsSlice())
@@ -74,7 +74,7 @@ func (p *puntedPacket) sentTo(dst netip.Addr) []byte {
 	was := binary.BigEndian.Uint16(ip[at:])
 	switch {
 	case p.unfinished(at):
-		setChecksum(ip, p.l4, at, p.src, dst, p.proto)
+		SetChecksum(ip, p.l4, at, p.src, dst, p.proto)
 	case p.proto == sid.UDP && was == 0: // IPv6 does not allow that, and whoever gets it says so
 	default:
 		store(ip, at, p.proto, uint64(^was)+sum16(dst.AsSlice())+8*0xffff-sum16(p.dst.AsSlice()))
@@ -82,8 +82,28 @@ func (p *puntedPacket) sentTo(dst netip.Addr) []byte {
 	return frame
 }
 
-// setChecksum makes the whole checksum of what begins at l4.
-func setChecksum(ip []byte, l4, at int, src, dst netip.Addr, proto sid.Proto) {
+// Rewrite gives the packet, in another place or a whole train of its kind, the destination that was decided. The sum
+// of a partial checksum is that of the pseudo header alone, not its complement.
+func (a Answer) Rewrite(ip []byte, partial bool) {
+	old := sum16(ip[24:40])
+	dst := a.To.As16()
+	copy(ip[24:40], dst[:])
+	at, ok := a.packet.checksumAt()
+	if !ok {
+		return
+	}
+	was := binary.BigEndian.Uint16(ip[at:])
+	switch {
+	case partial:
+		binary.BigEndian.PutUint16(ip[at:], fold(uint64(was)+sum16(dst[:])+8*0xffff-old))
+	case a.packet.proto == sid.UDP && was == 0:
+	default:
+		store(ip, at, a.packet.proto, uint64(^was)+sum16(dst[:])+8*0xffff-old)
+	}
+}
+
+// SetChecksum makes the whole checksum of what begins at l4.
+func SetChecksum(ip []byte, l4, at int, src, dst netip.Addr, proto sid.Proto) {
 	binary.BigEndian.PutUint16(ip[at:], 0)
 	store(ip, at, proto, pseudoSum(src, dst, uint32(len(ip)-l4), proto)+sum16(ip[l4:]))
 }

@@ -1,4 +1,4 @@
-package switchd
+package answers
 
 import (
 	"maps"
@@ -36,13 +36,13 @@ type namedRules struct {
 	gone      map[sid.Locator]bool
 }
 
-// begin begins a snapshot.
-func (a *answers) begin() {
+// Begin begins a snapshot.
+func (a *Answers) Begin() {
 	a.naming = &namedRules{services: map[sid.ServiceID]bool{}, tables: map[sid.Triple]bool{}, redirects: map[sid.Locator]bool{}, gone: map[sid.Locator]bool{}}
 }
 
-// commit ends a snapshot.
-func (a *answers) commit() {
+// Commit ends a snapshot.
+func (a *Answers) Commit() {
 	n := a.naming
 	if n == nil {
 		return
@@ -62,8 +62,8 @@ func (a *answers) commit() {
 	maps.DeleteFunc(a.gone, func(l sid.Locator, _ bool) bool { return !n.gone[l] })
 }
 
-// apply takes rules over, of a snapshot or as a change.
-func (a *answers) apply(r plan.Rules) {
+// Apply takes rules over, of a snapshot or as a change.
+func (a *Answers) Apply(r plan.Rules) {
 	for _, x := range r.Redirects {
 		a.applyRedirect(x)
 	}
@@ -78,7 +78,7 @@ func (a *answers) apply(r plan.Rules) {
 	}
 }
 
-func (a *answers) applyRedirect(x plan.Redirect) {
+func (a *Answers) applyRedirect(x plan.Redirect) {
 	if x.Gone {
 		delete(a.redirects, x.From)
 		return
@@ -89,7 +89,7 @@ func (a *answers) applyRedirect(x plan.Redirect) {
 	a.redirects[x.From] = x.To
 }
 
-func (a *answers) applyGone(x plan.Gone) {
+func (a *Answers) applyGone(x plan.Gone) {
 	if x.Back {
 		delete(a.gone, x.Locator)
 		return
@@ -100,7 +100,7 @@ func (a *answers) applyGone(x plan.Gone) {
 	a.gone[x.Locator] = true
 }
 
-func (a *answers) applyResolution(x plan.Resolution) {
+func (a *Answers) applyResolution(x plan.Resolution) {
 	if a.naming != nil {
 		a.naming.tables[x.Triple] = true
 	}
@@ -109,7 +109,7 @@ func (a *answers) applyResolution(x plan.Resolution) {
 	}
 }
 
-func (a *answers) setTable(t sid.Triple, targets []plan.Target) {
+func (a *Answers) setTable(t sid.Triple, targets []plan.Target) {
 	if old := a.tables[t]; old != nil && t.Port != 0 {
 		a.instances -= len(old.targets)
 	}
@@ -122,7 +122,7 @@ func (a *answers) setTable(t sid.Triple, targets []plan.Target) {
 	}
 }
 
-func (a *answers) applyService(x plan.ServiceRule) {
+func (a *Answers) applyService(x plan.ServiceRule) {
 	if x.Gone {
 		a.removeService(x.Service)
 		return
@@ -137,7 +137,7 @@ func (a *answers) applyService(x plan.ServiceRule) {
 	a.short[x.Service.Suffix] = x.Service
 }
 
-func (a *answers) removeService(id sid.ServiceID) {
+func (a *Answers) removeService(id sid.ServiceID) {
 	if _, ok := a.services[id]; !ok {
 		return
 	}

@@ -1,4 +1,4 @@
-package switchd
+package answers
 
 import (
 	"encoding/binary"
@@ -8,7 +8,10 @@ import (
 )
 
 const (
-	icmpLen = 8
+	ethernetLen = 14
+	ipv6Len     = 40
+	icmpLen     = 8
+	etherIPv6   = 0x86dd
 
 	echoRequest = 128
 	echoReply   = 129
@@ -29,8 +32,8 @@ const (
 	laterFragment
 )
 
-// A puntedPacket is an IPv6 packet in an Ethernet frame; internal/bpf/include/parse.h reads alike.
-type puntedPacket struct {
+// A packet is one of IPv6 in an Ethernet frame; internal/bpf/include/parse.h reads alike.
+type packet struct {
 	frame    []byte // the last byte is the packet's last
 	ip       []byte // frame behind its Ethernet header
 	src, dst netip.Addr
@@ -43,7 +46,7 @@ type puntedPacket struct {
 }
 
 // parseNetwork reads the fixed header only. Padding behind the packet is not part of it.
-func parseNetwork(frame []byte) (*puntedPacket, bool) {
+func parseNetwork(frame []byte) (*packet, bool) {
 	if len(frame) < ethernetLen+ipv6Len || binary.BigEndian.Uint16(frame[12:]) != etherIPv6 {
 		return nil, false
 	}
@@ -51,12 +54,12 @@ func parseNetwork(frame []byte) (*puntedPacket, bool) {
 		frame = frame[:says]
 	}
 	ip := frame[ethernetLen:]
-	return &puntedPacket{frame: frame, ip: ip, src: netip.AddrFrom16([16]byte(ip[8:24])), dst: netip.AddrFrom16([16]byte(ip[24:40])),
+	return &packet{frame: frame, ip: ip, src: netip.AddrFrom16([16]byte(ip[8:24])), dst: netip.AddrFrom16([16]byte(ip[24:40])),
 		hopLimit: ip[7], proto: sid.Proto(ip[6]), l4: ipv6Len}, true
 }
 
 // skipExtensions moves l4 and proto past the extension headers that hosts send.
-func (p *puntedPacket) skipExtensions() bool {
+func (p *packet) skipExtensions() bool {
 	for range maxExts {
 		switch p.proto {
 		case extHop, extRouting, extFragment, extOptions:
@@ -87,7 +90,7 @@ func (p *puntedPacket) skipExtensions() bool {
 }
 
 // parseTransport finds the transport header. A later fragment has no ports; unknown protocols have none either.
-func (p *puntedPacket) parseTransport() bool {
+func (p *packet) parseTransport() bool {
 	if leastTransport(p.proto) == 0 && !p.skipExtensions() {
 		return false
 	}
@@ -119,7 +122,7 @@ func leastTransport(p sid.Proto) int {
 
 // asksFor is the entry that the packet uses. An echo has no port. Nor has a later fragment, and the first one
 // must meet the same instance, so all fragments use an entry for any port: UDP has one of its own.
-func (p *puntedPacket) asksFor() (sid.Proto, uint16) {
+func (p *packet) asksFor() (sid.Proto, uint16) {
 	switch {
 	case p.proto == sid.ICMPv6 || p.fragment != whole && p.proto != sid.UDP:
 		return 0, 0
@@ -130,12 +133,12 @@ func (p *puntedPacket) asksFor() (sid.Proto, uint16) {
 }
 
 // retry is the retry count, docs/protocol.md §3.1.
-func (p *puntedPacket) retry() uint8 { return p.ip[3] & 3 }
+func (p *packet) retry() uint8 { return p.ip[3] & 3 }
 
 // answerable: RFC 4443 §2.4 (e) forbids errors to multicast and unspecified sources.
-func (p *puntedPacket) answerable() bool { return !p.src.IsUnspecified() && !p.src.IsMulticast() }
+func (p *packet) answerable() bool { return !p.src.IsUnspecified() && !p.src.IsMulticast() }
 
 // isError: and errors about errors. The transport must be parsed.
-func (p *puntedPacket) isError() bool { return p.proto == sid.ICMPv6 && p.kind < echoRequest }
+func (p *packet) isError() bool { return p.proto == sid.ICMPv6 && p.kind < echoRequest }
 
 func isSocket(a netip.Addr) bool { return sid.SocketID(sid.Low(a)).Valid() }

@@ -1,18 +1,17 @@
-package switchd
+package answers
 
 import (
+	"maps"
+	"net/netip"
 	"time"
 
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/core/resolve"
-	"scaffold.dev/scaffold/internal/oftables"
 	"scaffold.dev/scaffold/sid"
 )
 
-// answers decides about packets that a router's tables punt because they cannot: it does what
-// internal/bpf/router/resolve.bpf.c does in a Linux router's kernel, packet by packet, and is tested against it.
-// It has no clock and does no I/O.
-type answers struct {
+// Answers decide about packets, and count them.
+type Answers struct {
 	space    sid.Space
 	own      sid.Locator
 	resolves bool
@@ -31,40 +30,77 @@ type answers struct {
 	counts          map[string]uint64 // which fate how many packets met, by the names that a Linux router uses
 }
 
-// An answered packet is what is to be sent for one that was punted.
-type answered struct {
-	frame []byte // nil: nothing
-	back  bool   // out of the port that the punted one came in by; else, of one on its way out, through the tables
+// An Answer is what is to be sent for a packet.
+type Answer struct {
+	Frame []byte // nil: nothing
+	Back  bool   // out of the port that the packet came in by; else by the way that the frame's destination has
+
+	// To is where the packet itself is to go on to, of what Decide returns; Frame is nil then.
+	To     netip.Addr
+	packet *packet
 }
 
-func newAnswers() *answers {
-	return &answers{services: map[sid.ServiceID]plan.ServiceRule{}, short: map[sid.Suffix]sid.ServiceID{}, tables: map[sid.Triple]*lazyTable{},
+// A Class is why there is something to decide about a packet.
+type Class uint8
+
+// The classes.
+const (
+	ByAddress Class = iota // as its destination says: it is for a name, or for a locator that its host has left
+	HopLimit               // its hop limit ends here
+	Addressed              // it is for the router itself
+	NoRoute                // no route leads to its destination
+)
+
+// New knows nothing yet, and answers nothing before the first Commit.
+func New() *Answers {
+	return &Answers{services: map[sid.ServiceID]plan.ServiceRule{}, short: map[sid.Suffix]sid.ServiceID{}, tables: map[sid.Triple]*lazyTable{},
 		redirects: map[sid.Locator]sid.Locator{}, gone: map[sid.Locator]bool{}, counts: map[string]uint64{}}
 }
 
-// setRouter says whose answers they are.
-func (a *answers) setRouter(space sid.Space, own sid.Locator, resolves bool) {
+// SetRouter says whose answers they are, and whether that is a service router.
+func (a *Answers) SetRouter(space sid.Space, own sid.Locator, resolves bool) {
 	a.space, a.own, a.resolves = space, own, resolves
 }
 
-// drop counts a packet that nothing is sent for.
-func (a *answers) drop(reason string) answered {
-	a.counts[reason]++
-	return answered{}
+// Counts are how many packets met which fate, by the names that a Linux router uses.
+func (a *Answers) Counts() map[string]uint64 { return maps.Clone(a.counts) }
+
+// Sizes are how many services there are, and how many instances of all their ports.
+func (a *Answers) Sizes() (services, instances int) { return len(a.services), a.instances }
+
+// Left reports whether there is something to decide about packets for a locator: its host is not there any more.
+func (a *Answers) Left(l sid.Locator) bool {
+	_, moved := a.redirects[l]
+	return moved || a.gone[l]
 }
 
-// answer decides about a frame that was punted for the given reason, one of oftables'.
-func (a *answers) answer(now time.Time, class uint32, frame []byte) answered {
+// drop counts a packet that nothing is sent for.
+func (a *Answers) drop(reason string) Answer {
+	a.counts[reason]++
+	return Answer{}
+}
+
+// Answer decides about an Ethernet frame, and makes what is to be sent.
+func (a *Answers) Answer(now time.Time, class Class, frame []byte) Answer {
+	got := a.Decide(now, class, frame)
+	if got.To.IsValid() {
+		return Answer{Frame: got.packet.sentTo(got.To)}
+	}
+	return got
+}
+
+// Decide decides about an Ethernet frame. A packet that goes on is the caller's to send, changed by Rewrite.
+func (a *Answers) Decide(now time.Time, class Class, frame []byte) Answer {
 	p, ok := parseNetwork(frame)
 	if !ok || !a.ready {
-		return answered{}
+		return Answer{}
 	}
 	switch class {
-	case oftables.PuntHopLimit:
+	case HopLimit:
 		return a.expire(now, p)
-	case oftables.PuntAddressed:
+	case Addressed:
 		return a.addressed(now, p)
-	case oftables.PuntNoRoute:
+	case NoRoute:
 		return a.noRoute(now, p)
 	}
 	locator := sid.LocatorOf(p.dst)
@@ -72,19 +108,19 @@ func (a *answers) answer(now time.Time, class uint32, frame []byte) answered {
 	case a.space.Services.Contains(p.dst):
 		return a.first(now, p, uint32(locator))
 	case !a.space.AS.Contains(p.dst):
-		return answered{}
+		return Answer{}
 	case locator != a.space.Locator(0):
 		return a.left(now, p, locator)
 	case isSocket(p.dst):
-		return answered{}
+		return Answer{}
 	}
 	return a.first(now, p, 0)
 }
 
 // first sees to a packet for a name: under which service system, or 0 where the packet lost that.
-func (a *answers) first(now time.Time, p *puntedPacket, ss uint32) answered {
+func (a *Answers) first(now time.Time, p *packet, ss uint32) Answer {
 	if !a.resolves {
-		return answered{}
+		return Answer{}
 	}
 	if p.hopLimit <= 1 {
 		return a.expire(now, p)
@@ -120,7 +156,7 @@ func (a *answers) first(now time.Time, p *puntedPacket, ss uint32) answered {
 	return a.forward(p, to, "resolved")
 }
 
-func (a *answers) service(suffix sid.Suffix, ss uint32) (plan.ServiceRule, bool) {
+func (a *Answers) service(suffix sid.Suffix, ss uint32) (plan.ServiceRule, bool) {
 	id := sid.ServiceID{SS: ss, Suffix: suffix}
 	if ss == 0 {
 		id = a.short[suffix]
@@ -130,7 +166,7 @@ func (a *answers) service(suffix sid.Suffix, ss uint32) (plan.ServiceRule, bool)
 }
 
 // left sees to a packet for a locator that its host may have left.
-func (a *answers) left(now time.Time, p *puntedPacket, locator sid.Locator) answered {
+func (a *Answers) left(now time.Time, p *packet, locator sid.Locator) Answer {
 	if to, moved := a.redirects[locator]; moved {
 		if !p.parseTransport() {
 			return a.drop("dropped_malformed")
@@ -138,7 +174,7 @@ func (a *answers) left(now time.Time, p *puntedPacket, locator sid.Locator) answ
 		return a.forward(p, to, "redirected")
 	}
 	if !a.gone[locator] {
-		return answered{} // not any more: its sender tries again, and by then the switch knows
+		return Answer{} // not any more: its sender tries again, and by then the switch knows
 	}
 	if !isSocket(p.src) || !a.space.AS.Contains(p.src) {
 		return a.noRoute(now, p) // no flow of this network
@@ -147,7 +183,7 @@ func (a *answers) left(now time.Time, p *puntedPacket, locator sid.Locator) answ
 }
 
 // forward sends the packet on to the same lower half at another locator.
-func (a *answers) forward(p *puntedPacket, to sid.Locator, reason string) answered {
+func (a *Answers) forward(p *packet, to sid.Locator, reason string) Answer {
 	a.counts[reason]++
-	return answered{frame: p.sentTo(to.Addr(sid.Low(p.dst)))}
+	return Answer{To: to.Addr(sid.Low(p.dst)), packet: p}
 }
