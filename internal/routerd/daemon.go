@@ -36,7 +36,7 @@ type daemon struct {
 
 	links      *ipv6.PacketConn
 	ports      map[int]*port
-	neighbours *neighbours
+	neighbours *agent.Neighbours
 	told       *apiv1.Neighbours // reported last in this session
 	relay      *relay
 
@@ -66,7 +66,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d := &daemon{cfg: cfg, log: log, health: &obs.Health{}, ctx: ctx, inbox: make(chan func(), 256), failure: make(chan error, 1),
-		ports: map[int]*port{}, neighbours: newNeighbours(cfg.Links), hosts: map[sid.Locator]liveness.Change{}, probing: map[sid.Locator]string{}}
+		ports: map[int]*port{}, neighbours: configured(cfg.Links), hosts: map[sid.Locator]liveness.Change{}, probing: map[sid.Locator]string{}}
 	d.health.Set("controller", errors.New("not reached yet"))
 	alone, err := api.Alone("routerd")
 	if err != nil {
@@ -200,7 +200,7 @@ func (d *daemon) tick() {
 	for _, p := range d.ports {
 		d.greet(p.name)
 	}
-	if d.neighbours.tick() {
+	if d.neighbours.Tick() {
 		d.tellNeighbours()
 	}
 	d.tellCounters()

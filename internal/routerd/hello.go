@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/ipv6"
 	"google.golang.org/protobuf/proto"
 
+	"scaffold.dev/scaffold/internal/agent"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/sid"
@@ -30,6 +31,15 @@ func openLinks() (*ipv6.PacketConn, error) {
 	p.SetMulticastLoopback(false)
 	p.SetMulticastHopLimit(255)
 	return p, nil
+}
+
+// configured are the neighbours that the configuration names.
+func configured(links []Link) *agent.Neighbours {
+	n := agent.NewNeighbours()
+	for _, l := range links {
+		n.Configure(agent.NeighbourKey{Port: l.Port, Peer: l.Peer}, l.Via)
+	}
+	return n
 }
 
 // hear posts messages until the socket is closed.
@@ -66,7 +76,7 @@ func (d *daemon) message(ifindex int, from netip.Addr, m wire.Message) {
 			d.log.Warn("another router has our name, or the link is a loop", "port", p.name, "from", from)
 			return
 		}
-		if d.neighbours.heard(p.name, from, m) {
+		if d.neighbours.Heard(p.name, from, m) {
 			d.log.Info("neighbour", "port", p.name, "peer", m.Name, "peer_port", m.Port, "locator", m.Locator)
 			d.greet(p.name)
 			d.pinLinks()
@@ -120,14 +130,13 @@ func (d *daemon) farEnds(port string) (to []netip.Addr) {
 	if d.locator == 0 {
 		return nil
 	}
-	for _, key := range d.neighbours.keys() {
-		nb := d.neighbours.all[key]
+	for key, nb := range d.neighbours.All() {
 		switch {
-		case key.port != port || !nb.configured:
-		case nb.locator != 0:
-			to = append(to, nb.locator.Host())
+		case key.Port != port || !nb.Configured:
+		case nb.Locator != 0:
+			to = append(to, nb.Locator.Host())
 		default:
-			to = append(to, d.routedBy(port, nb.via)...)
+			to = append(to, d.routedBy(port, nb.Via)...)
 		}
 	}
 	return to
@@ -146,20 +155,20 @@ func (d *daemon) routedBy(port string, via netip.Addr) (to []netip.Addr) {
 // pinLinks routes the addresses of far ends by their own link, so that a HELLO that arrives tells of
 // that link and of no detour.
 func (d *daemon) pinLinks() {
-	for key, nb := range d.neighbours.all {
-		if !nb.configured || nb.locator == 0 {
+	for key, nb := range d.neighbours.All() {
+		if !nb.Configured || nb.Locator == 0 {
 			continue
 		}
-		host := routeKey{prefix: netip.PrefixFrom(nb.locator.Host(), 128)}
-		if err := d.routes.set(host, route{via: nb.via, port: key.port}); err != nil {
-			d.log.Error("route to the far end of a link", "peer", key.peer, "error", err)
+		host := routeKey{prefix: netip.PrefixFrom(nb.Locator.Host(), 128)}
+		if err := d.routes.set(host, route{via: nb.Via, port: key.Port}); err != nil {
+			d.log.Error("route to the far end of a link", "peer", key.Peer, "error", err)
 		}
 	}
 }
 
 // tellNeighbours reports the links where they changed.
 func (d *daemon) tellNeighbours() {
-	now := d.neighbours.report(func(port string) bool { p := d.portNamed(port); return p != nil && p.up })
+	now := d.neighbours.Report(func(port string) bool { p := d.portNamed(port); return p != nil && p.up })
 	if d.session == nil || proto.Equal(now, d.told) {
 		return
 	}

@@ -132,7 +132,7 @@ func (d *daemon) status() *Status {
 		s.Ports = append(s.Ports, PortStatus{p.name, p.up})
 	}
 	slices.SortFunc(s.Ports, func(a, b PortStatus) int { return cmp.Compare(a.Name, b.Name) })
-	s.Neighbours = d.neighbours.report(func(port string) bool { p := d.portNamed(port); return p != nil && p.up }).Links
+	s.Neighbours = d.neighbours.Report(func(port string) bool { p := d.portNamed(port); return p != nil && p.up }).Links
 	for l, port := range d.probing {
 		c := d.hosts[l]
 		s.Hosts = append(s.Hosts, HostStatus{l.String(), port, string(c.State), c.Missed})

@@ -1,10 +1,12 @@
 package switchd
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -46,7 +48,7 @@ type join struct {
 type joined struct {
 	name       string
 	stack      *userstack.Stack
-	relay      *relay
+	relay      *userstack.Relay
 	numbers    atomic.Pointer[map[string]ofp.Port] // of the ports; the stack's goroutines read it
 	is         controller.Switch                   // as last heard of
 	delivered  bool                                // what is for us is punted; before, nobody is greeted
@@ -158,7 +160,7 @@ func (j *join) begin(is controller.Switch) (*joined, error) {
 		stack.Close()
 		return nil, err
 	}
-	s.stack, s.relay = stack, newRelay(listener, j.to, j.log.With("switch", is.Name))
+	s.stack, s.relay = stack, userstack.NewRelay(listener, j.dial, j.log.With("switch", is.Name))
 	stack.HandleUDP(sid.Port, func(d userstack.Datagram) { j.message(s, d) })
 	for _, x := range subscriptions(is) {
 		if err := j.net.Subscribe(x, j.packet); err != nil {
@@ -300,8 +302,13 @@ func (j *join) drop(s *joined) {
 
 func (s *joined) end() {
 	s.stack.Close()
-	s.relay.wait()
+	s.relay.Wait()
 }
 
 // helloEvery is between HELLOs on a port, docs/protocol.md §4.
 const helloEvery = time.Second
+
+// dial connects with the controller.
+func (j *join) dial(ctx context.Context) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, j.to.Network, j.to.Address)
+}

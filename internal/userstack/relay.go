@@ -1,4 +1,4 @@
-package switchd
+package userstack
 
 import (
 	"context"
@@ -7,35 +7,34 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"scaffold.dev/scaffold/internal/api"
-	"scaffold.dev/scaffold/internal/userstack"
 )
 
 const (
-	relayLimit   = 1024 // connections at once at one switch
+	relayLimit   = 1024 // connections at once
 	relayDialing = 5 * time.Second
 )
 
-// A relay carries the control channel of a switch's hosts, byte by byte, to the controller (docs/protocol.md
+// A Relay carries the control channel of a router's hosts, byte by byte, to the controller (docs/protocol.md
 // §5.1), until its listener is closed.
-type relay struct {
-	to    api.Endpoint
+type Relay struct {
+	dial  func(context.Context) (net.Conn, error)
 	log   *slog.Logger
 	slots chan struct{}
 	wg    sync.WaitGroup
 }
 
-func newRelay(l *userstack.Listener, to api.Endpoint, log *slog.Logger) *relay {
-	r := &relay{to: to, log: log, slots: make(chan struct{}, relayLimit)}
+// NewRelay takes what the listener accepts. A connection to the controller has both directions of its own to close, as
+// those of TCP have.
+func NewRelay(l *Listener, dial func(context.Context) (net.Conn, error), log *slog.Logger) *Relay {
+	r := &Relay{dial: dial, log: log, slots: make(chan struct{}, relayLimit)}
 	r.wg.Go(func() { r.serve(l) })
 	return r
 }
 
-// wait returns when nothing runs any more; the listener's stack is closed.
-func (r *relay) wait() { r.wg.Wait() }
+// Wait returns when nothing runs any more; the listener's stack is closed.
+func (r *Relay) Wait() { r.wg.Wait() }
 
-func (r *relay) serve(l *userstack.Listener) {
+func (r *Relay) serve(l *Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for {
@@ -43,7 +42,7 @@ func (r *relay) serve(l *userstack.Listener) {
 		if err != nil {
 			return // closed
 		}
-		host := conn.(*userstack.Conn)
+		host := conn.(*Conn)
 		select {
 		case r.slots <- struct{}{}:
 		default:
@@ -58,10 +57,11 @@ func (r *relay) serve(l *userstack.Listener) {
 	}
 }
 
-func (r *relay) carry(ctx context.Context, host *userstack.Conn) {
+func (r *Relay) carry(ctx context.Context, host *Conn) {
 	defer host.Close()
-	dialer := net.Dialer{Timeout: relayDialing}
-	c, err := dialer.DialContext(ctx, r.to.Network, r.to.Address)
+	once, cancel := context.WithTimeout(ctx, relayDialing)
+	c, err := r.dial(once)
+	cancel()
 	if err != nil {
 		r.log.Debug("relay: the controller does not answer", "error", err)
 		host.Abort() // the host tries again later
