@@ -10,10 +10,11 @@ LOCK=/run/lock/scaffold-packages
 
 # package:program; the program may be a pattern of paths. Having the program is enough.
 demo='nginx-light:nginx curl:curl wget:wget apache2-utils:ab iproute2:ip openvswitch-switch:ovs-vswitchd openvswitch-common:ovs-ofctl'
+routing='frr:/usr/lib/frr/zebra'
 test="$demo iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached libmemcached-tools:memccp pdns-server:pdns_server
 	pdns-backend-bind:/usr/lib/*/pdns/libbindbackend.so dnsutils:dig redis-server:redis-server redis-tools:redis-benchmark
 	openssh-server:sshd openssh-client:ssh postgresql:/usr/lib/postgresql/*/bin/postgres elinks:elinks
-	tcpdump:tcpdump ethtool:ethtool iputils-ping:ping nftables:nft spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h
+	tcpdump:tcpdump $routing ethtool:ethtool iputils-ping:ping nftables:nft spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h
 	python3:python3 black:black"
 bench="$demo mininet:mn"
 experiments='nginx-light:nginx wget:wget memcached:memcached tftpd-hpa:in.tftpd tftp-hpa:tftp busybox:busybox iproute2:ip'
@@ -35,12 +36,13 @@ missing() {
 		demo) entry=$demo ;;
 		test) entry=$test ;;
 		bench) entry=$bench ;;
+		routing) entry=$routing ;;
 		experiments) entry=$experiments ;;
 		model) entry=$model ;;
 		generate) entry=$generate ;;
 		*:*) entry=$set ;;
 		*)
-			echo "packages.sh: no set \"$set\": want demo, test, bench, experiments, model, generate or PACKAGE:PROGRAM" >&2
+			echo "packages.sh: no set \"$set\": want demo, test, bench, routing, experiments, model, generate or PACKAGE:PROGRAM" >&2
 			return 2
 			;;
 		esac

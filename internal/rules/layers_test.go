@@ -14,7 +14,7 @@ var layers = [][]string{
 	{"sid", "examples", "model"},
 	{"wire"},
 	{"internal/core", "internal/ofp", "internal/api", "internal/obs", "internal/ovs"},
-	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/answers", "internal/ofconn", "internal/oftables", "internal/ofctl", "internal/userstack", "controller", "internal/plot", "internal/topo"},
+	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/answers", "internal/ofconn", "internal/oftables", "internal/ofctl", "internal/userstack", "controller", "internal/plot", "internal/frr", "internal/topo"},
 	{"internal/emud"},
 	{"internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/doctor", "."},
 	{"internal/bench", "internal/dash", "internal/labapi", "internal/programs", "internal/e2e", "examples/resume"},
