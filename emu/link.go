@@ -28,15 +28,12 @@ type way struct {
 	lost    atomic.Uint64 // packets that met the way down
 	starved uint64        // for lack of memory or room at the near side
 	counted uint64        // packets at the last measurement
-	set     time.Duration // when the parameters were set, and the counters then
-	before  Counters
 
 	timer    timer
 	arrivals schedule // what came from another shard
 	refused  uint64
 	missed   uint64 // for lack of memory at the far side
 	late     Lateness
-	rate     meter
 	trace    uint64
 	watch    []*watcher
 }
@@ -57,7 +54,6 @@ func (n *Net) Link(a, b Node, p [2]Params) (*Link, error) {
 			return nil, fmt.Errorf("link from %s to %s: %w", l.nodes[i].Name(), l.nodes[1-i].Name(), err)
 		}
 		w := &way{net: n, line: NewLine(p[i]), plain: p[i].plain()}
-		w.rate.reset(p[i].Jitter)
 		w.timer = timer{way: w, rank: uint64(2*len(n.links) + i), slot: idle}
 		l.ways[i] = w
 	}
@@ -98,20 +94,18 @@ func (l *Link) Set(p [2]Params) error {
 		errs[i] = errors.Join(w.near.ask(func() {
 			w.line.Set(p[i])
 			w.plain = p[i].plain() && !w.crosses() && w.timer.slot == idle // else what is on its way goes first
-			w.set, w.before = w.net.at(w.near), w.line.Counters()
-		}), w.far.ask(func() {
-			w.late = Lateness{}
-			w.rate.reset(p[i].Jitter)
-		}))
+		}), w.far.ask(func() { w.late = Lateness{} }))
 	}
 	return errors.Join(errs[:]...)
 }
 
-// SetUp lets packets pass in the directions from Ends[0] and from Ends[1], or loses them all.
+// SetUp lets packets pass in the directions from Ends[0] and from Ends[1], or loses them all. It returns when the
+// programs at the ends know of it ([Linked]), and so is not to be called inside [Net.Do].
 func (l *Link) SetUp(up [2]bool) {
 	for i, w := range l.ways {
 		w.down.Store(!up[i])
 	}
+	l.tell()
 }
 
 // Up reports which directions packets pass.
@@ -180,44 +174,26 @@ func (w *way) arm(s *shard) {
 
 // flush delivers what is due.
 func (w *way) flush(s *shard) {
-	queue := w.queue()
-	for w.part(s, queue) {
+	queue, run := w.queue(), s.due[:0]
+	for {
+		if due, ok := queue.due(); !ok || due > s.now {
+			break
+		}
+		p := queue.pop()
+		w.late.add(s.now - p.Due)
+		run = append(run, p.Packet)
+	}
+	s.due = run
+	if w.down.Load() {
+		w.lose(s, run)
+	} else {
+		w.deliver(s, run)
 	}
 	if _, more := queue.due(); more {
 		w.arm(s)
 	} else if !w.crosses() {
 		w.plain = w.line.p.plain()
 	}
-}
-
-// few is how many parts are delivered before the clock is read again: each that leaves by an edge takes a microsecond
-// or two.
-const few = 8
-
-// part delivers some of what is due.
-func (w *way) part(s *shard, queue *schedule) (more bool) {
-	run := s.due[:0]
-	for len(run) < few {
-		if due, ok := queue.due(); !ok || due > s.now {
-			break
-		}
-		p := queue.pop()
-		w.late.add(s.now - p.Due)
-		w.rate.add(s.now, s.arena.span(&p.Packet), p.flags&flagFirst != 0)
-		p.flags &^= flagFirst
-		run = append(run, p.Packet)
-	}
-	s.due = run
-	if len(run) == 0 {
-		return false
-	}
-	if w.down.Load() {
-		w.lose(s, run)
-	} else {
-		w.deliver(s, run)
-	}
-	s.now = s.clock()
-	return len(run) == few
 }
 
 func (w *way) deliver(s *shard, run []Packet) {

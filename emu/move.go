@@ -85,6 +85,41 @@ func (n *Net) halt() (resume func(), err error) {
 	return resume, nil
 }
 
+// Reclass calls f while no packet moves. Afterwards no packet has a class, so that the classes of old may come to mean
+// something else. Packets that programs keep are theirs to look after.
+func (n *Net) Reclass(f func()) error {
+	resume, err := n.halt()
+	if err != nil {
+		return err
+	}
+	defer resume()
+	for _, s := range n.shards {
+		s.collect()
+	}
+	for _, l := range n.links {
+		for _, w := range l.ways {
+			w.line.waiting.declass()
+			w.arrivals.declass()
+		}
+	}
+	for _, r := range n.routers {
+		for i := range r.in {
+			r.in[i].Class = 0
+		}
+	}
+	f()
+	return nil
+}
+
+func (s *schedule) declass() {
+	for i := s.head; i != s.tail; i++ {
+		s.ring[i&uint64(len(s.ring)-1)].Class = 0
+	}
+	for i := range s.heap {
+		s.heap[i].Class = 0
+	}
+}
+
 // ended reports whether a shard's thread is gone.
 func (n *Net) ended() bool {
 	for _, s := range n.shards {
@@ -119,6 +154,7 @@ func (r *Router) leave(from *shard) {
 	if from == to {
 		return
 	}
+	r.letGo(from)
 	if r.timer.slot != idle {
 		from.wheel.remove(&r.timer)
 		to.wheel.set(&r.timer, r.timer.due)

@@ -64,6 +64,9 @@ func (n *Net) Router(name string, p Program) *Router {
 	return r
 }
 
+// Virtual reports whether time stands still unless [Net.Run] moves it.
+func (n *Net) Virtual() bool { return n.opt.Virtual }
+
 // Routers are all routers, in the order in which they were added.
 func (n *Net) Routers() []*Router { return n.routers }
 

@@ -82,9 +82,13 @@ func (p *Port) SetLocal(e *Edge) {
 	e.out = p.out
 }
 
+// Local is the port's side in the router's own namespace, nil for none.
+func (p *Port) Local() *Edge { return p.local }
+
 // Swap replaces the program, which may be of another kind; to be called inside [Net.Do]. It repairs a router whose
 // program had failed.
 func (r *Router) Swap(p Program) {
+	r.letGo(r.shard)
 	r.program, r.failure = p, nil
 	if r.shard == nil {
 		return // it has not begun
@@ -179,7 +183,14 @@ func (r *Router) wake(s *shard) {
 		next = p.Wake(r, s.now)
 	}
 	if ok = true; next != Never {
-		s.wheel.set(&r.timer, next)
+		r.WakeBy(next)
+	}
+}
+
+// WakeBy lets a timed program be woken at a moment, if it is not to be woken before anyway.
+func (r *Router) WakeBy(at time.Duration) {
+	if r.timer.slot == idle || at < r.timer.due {
+		r.shard.wheel.set(&r.timer, at)
 	}
 }
 

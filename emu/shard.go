@@ -28,8 +28,6 @@ type shard struct {
 
 	poll    poller
 	pace    pace
-	turns   Lateness // how long interfaces were not looked at
-	pauses  uint64
 	asked   chan func()
 	gone    chan struct{} // closed when the thread has ended
 	started bool
@@ -72,7 +70,6 @@ func (s *shard) run() (next time.Duration) {
 			}
 			break
 		}
-		s.now = s.clock()
 		switch {
 		case t.way != nil:
 			t.way.flush(s)
