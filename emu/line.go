@@ -68,11 +68,13 @@ type Line struct {
 	open    Part          // being put together; its count is 0 for none
 	began   time.Duration // when the open part began to be sent
 	number  uint64        // packet number of the open part's first
+	held    time.Duration // until when what was sent before a change is in front
+	fresh   bool          // the next packet that passes is the first after a pause, or after a change
 	count   Counters
 }
 
 // NewLine returns a line with parameters that are valid.
-func NewLine(p Params) *Line { return &Line{p: p} }
+func NewLine(p Params) *Line { return &Line{p: p, fresh: true} }
 
 // Params are the present parameters.
 func (l *Line) Params() Params { return l.p }
@@ -89,6 +91,7 @@ func (l *Line) Set(p Params) {
 	if p.Rate != l.p.Rate {
 		l.owed = 0
 	}
+	l.fresh, l.held = true, l.last
 	l.p = p
 }
 
@@ -144,6 +147,7 @@ func (l *Line) transmit(now time.Duration, bytes uint64) (begin, sent time.Durat
 		return now, now, true
 	}
 	begin = max(now, l.free)
+	l.fresh = l.fresh || now > l.free
 	if wait := (begin - now).Seconds() * float64(l.p.Rate) / 8; wait > 0 && wait+float64(bytes) > float64(l.p.queue()) {
 		return 0, 0, false
 	}
@@ -156,6 +160,10 @@ func (l *Line) transmit(now time.Duration, bytes uint64) (begin, sent time.Durat
 // pass puts a packet that is not lost into a part.
 func (l *Line) pass(p Packet, i uint16, n uint64, begin, sent time.Duration) {
 	p.first, p.count = i, 1
+	if p.flags &^= flagFirst; l.fresh && l.p.Rate > 0 && sent+l.p.latency() >= l.held {
+		p.flags |= flagFirst
+		l.fresh = false
+	}
 	if l.p.Reorder > 0 && draw(l.p.Seed, drawReorder, n) < l.p.Reorder {
 		l.close(l.open.Due)
 		l.count.Reordered++

@@ -28,12 +28,15 @@ type way struct {
 	lost    atomic.Uint64 // packets that met the way down
 	starved uint64        // for lack of memory or room at the near side
 	counted uint64        // packets at the last measurement
+	set     time.Duration // when the parameters were set, and the counters then
+	before  Counters
 
 	timer    timer
 	arrivals schedule // what came from another shard
 	refused  uint64
 	missed   uint64 // for lack of memory at the far side
 	late     Lateness
+	rate     meter
 	trace    uint64
 	watch    []*watcher
 }
@@ -54,6 +57,7 @@ func (n *Net) Link(a, b Node, p [2]Params) (*Link, error) {
 			return nil, fmt.Errorf("link from %s to %s: %w", l.nodes[i].Name(), l.nodes[1-i].Name(), err)
 		}
 		w := &way{net: n, line: NewLine(p[i]), plain: p[i].plain()}
+		w.rate.reset(p[i].Jitter)
 		w.timer = timer{way: w, rank: uint64(2*len(n.links) + i), slot: idle}
 		l.ways[i] = w
 	}
@@ -94,7 +98,11 @@ func (l *Link) Set(p [2]Params) error {
 		errs[i] = errors.Join(w.near.ask(func() {
 			w.line.Set(p[i])
 			w.plain = p[i].plain() && !w.crosses() && w.timer.slot == idle // else what is on its way goes first
-		}), w.far.ask(func() { w.late = Lateness{} }))
+			w.set, w.before = w.net.at(w.near), w.line.Counters()
+		}), w.far.ask(func() {
+			w.late = Lateness{}
+			w.rate.reset(p[i].Jitter)
+		}))
 	}
 	return errors.Join(errs[:]...)
 }
@@ -174,26 +182,44 @@ func (w *way) arm(s *shard) {
 
 // flush delivers what is due.
 func (w *way) flush(s *shard) {
-	queue, run := w.queue(), s.due[:0]
-	for {
-		if due, ok := queue.due(); !ok || due > s.now {
-			break
-		}
-		p := queue.pop()
-		w.late.add(s.now - p.Due)
-		run = append(run, p.Packet)
-	}
-	s.due = run
-	if w.down.Load() {
-		w.lose(s, run)
-	} else {
-		w.deliver(s, run)
+	queue := w.queue()
+	for w.part(s, queue) {
 	}
 	if _, more := queue.due(); more {
 		w.arm(s)
 	} else if !w.crosses() {
 		w.plain = w.line.p.plain()
 	}
+}
+
+// few is how many parts are delivered before the clock is read again: each that leaves by an edge takes a microsecond
+// or two.
+const few = 8
+
+// part delivers some of what is due.
+func (w *way) part(s *shard, queue *schedule) (more bool) {
+	run := s.due[:0]
+	for len(run) < few {
+		if due, ok := queue.due(); !ok || due > s.now {
+			break
+		}
+		p := queue.pop()
+		w.late.add(s.now - p.Due)
+		w.rate.add(s.now, s.arena.span(&p.Packet), p.flags&flagFirst != 0)
+		p.flags &^= flagFirst
+		run = append(run, p.Packet)
+	}
+	s.due = run
+	if len(run) == 0 {
+		return false
+	}
+	if w.down.Load() {
+		w.lose(s, run)
+	} else {
+		w.deliver(s, run)
+	}
+	s.now = s.clock()
+	return len(run) == few
 }
 
 func (w *way) deliver(s *shard, run []Packet) {

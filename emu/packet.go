@@ -38,6 +38,7 @@ const (
 	flagNear   // no router forwards it: not IP, or to a link-local or multicast address
 	flagRouted // its Ethernet header is to be written anew
 	flagTrain  // its bytes are described by the frame in the slot
+	flagFirst  // on a line: there was nothing to send before it
 )
 
 // IPv6 reports whether it is a packet of IPv6.

@@ -44,12 +44,13 @@ func (s *shard) work() {
 	defer close(s.gone)
 	s.pace.begin()
 	s.begin()
-	for !s.stop {
+	for looked := s.clock(); !s.stop; {
 		s.now = s.clock()
 		s.collect()
 		next := s.run()
 		s.now = s.clock()
 		if pause := s.pace.rest(s.now); pause > 0 {
+			s.pauses++
 			nap(pause)
 			s.now = s.clock()
 		}
@@ -57,7 +58,9 @@ func (s *shard) work() {
 		ready := s.poll.wait(wait)
 		s.asleep.Store(0)
 		before := s.now
+		s.turns.add(before - looked)
 		s.now = s.clock()
+		looked = s.now
 		s.pace.waited(before, s.now, wait)
 		for _, e := range ready {
 			if e.Fd == asked {

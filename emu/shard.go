@@ -28,6 +28,8 @@ type shard struct {
 
 	poll    poller
 	pace    pace
+	turns   Lateness // how long interfaces were not looked at
+	pauses  uint64
 	asked   chan func()
 	gone    chan struct{} // closed when the thread has ended
 	started bool
@@ -70,6 +72,7 @@ func (s *shard) run() (next time.Duration) {
 			}
 			break
 		}
+		s.now = s.clock()
 		switch {
 		case t.way != nil:
 			t.way.flush(s)

@@ -1,6 +1,9 @@
 package emu
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // LineStats are the present state of one direction of a link.
 type LineStats struct {
@@ -10,8 +13,43 @@ type LineStats struct {
 	Refused  uint64    `json:"refused"`  // parts that the far interface did not take: it is down
 	Starved  uint64    `json:"starved"`  // frames for which the engine had no memory
 	Late     LateStats `json:"late"`     // since the parameters were set
+	Rate     RateStats `json:"rate"`     // at which packets left while the line was never idle, since the parameters were set
 	Realtime bool      `json:"realtime"` // the kernel runs the engine before ordinary programs
 	Busy     float64   `json:"busy"`     // share of the time that the engine's thread works
+
+	SetFor time.Duration `json:"set_for_ns"` // how long the parameters have been what they are
+	Before Counters      `json:"before"`     // the counters when they were set
+}
+
+// ShardStats are the present state of a shard: how well its thread keeps up.
+type ShardStats struct {
+	Routers  int       `json:"routers"`
+	Edges    int       `json:"edges"`
+	Realtime bool      `json:"realtime"` // the kernel runs the thread before ordinary programs
+	Busy     float64   `json:"busy"`     // share of the last 20 ms that it worked
+	Turns    LateStats `json:"turns"`    // how long interfaces had to wait until they were looked at again
+	Pauses   uint64    `json:"pauses"`   // turns in which it had used up its share of the processor and stood still
+}
+
+// Shards are the present states of all shards.
+func (n *Net) Shards() ([]ShardStats, error) {
+	all := make([]ShardStats, len(n.shards))
+	for i, s := range n.shards {
+		if err := s.ask(func() {
+			all[i] = ShardStats{len(s.routers), len(s.edges), s.pace.realtime, s.pace.busy, s.turns.stats(), s.pauses}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// at is the present time of a shard, which has none before the start.
+func (n *Net) at(s *shard) time.Duration {
+	if s == nil {
+		return 0
+	}
+	return s.now
 }
 
 // Stats are the present state of both directions, the one from Ends[0] first.
@@ -25,10 +63,11 @@ func (l *Link) Stats() (all [2]LineStats, err error) {
 
 func (w *way) nearStats(s *LineStats) {
 	s.Params, s.Counters, s.Cut, s.Starved = w.line.Params(), w.line.Counters(), w.lost.Load(), w.starved
+	s.SetFor, s.Before = w.net.at(w.near)-w.set, w.before
 }
 
 func (w *way) farStats(s *LineStats) {
-	s.Refused, s.Late = w.refused, w.late.stats()
+	s.Refused, s.Late, s.Rate = w.refused, w.late.stats(), w.rate.stats
 	s.Starved += w.missed
 	if w.far != nil {
 		s.Realtime, s.Busy = w.far.pace.realtime, w.far.pace.busy
