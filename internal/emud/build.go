@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"scaffold.dev/scaffold/emu"
 )
@@ -14,11 +13,9 @@ type engine struct {
 	cfg      Config
 	programs Programs
 	net      *emu.Net
-	began    time.Time // the zero of the network's clock
 	routers  map[string]*router
 	order    []*router // as in the configuration
 	links    []*link
-	ends     map[string][]*End // of links, by router and number of the port
 
 	mu     sync.Mutex // of what follows, and of all that faults change
 	routes routes
@@ -54,7 +51,7 @@ type end struct {
 // newEngine builds everything; nothing moves yet.
 func newEngine(cfg Config, programs Programs, log func(string, ...any)) (*engine, error) {
 	e := &engine{
-		cfg: cfg, programs: programs, routers: map[string]*router{}, ends: map[string][]*End{},
+		cfg: cfg, programs: programs, routers: map[string]*router{},
 		net: emu.New(emu.Options{Shards: cfg.Shards, Memory: cfg.Memory, Log: log}),
 	}
 	if err := e.build(); err != nil {
@@ -64,13 +61,6 @@ func newEngine(cfg Config, programs Programs, log func(string, ...any)) (*engine
 }
 
 func (e *engine) build() error {
-	for i := range e.cfg.Links {
-		for side := range e.cfg.Links[i].Ends {
-			if end := &e.cfg.Links[i].Ends[side]; end.Router {
-				e.ends[end.Node] = append(e.ends[end.Node], end)
-			}
-		}
-	}
 	for i := range e.cfg.Routers {
 		if err := e.addRouter(&e.cfg.Routers[i]); err != nil {
 			return err
@@ -81,21 +71,18 @@ func (e *engine) build() error {
 			return err
 		}
 	}
-	return e.startRoutes()
+	return nil
 }
 
 func (e *engine) addRouter(cfg *Router) error {
 	if e.routers[cfg.Name] != nil {
 		return fmt.Errorf("router %s is there twice", cfg.Name)
 	}
-	program, err := e.program(cfg, cfg.Program, cfg.Parameters)
+	program, err := e.programs.make(cfg.Program, cfg.Parameters)
 	if err != nil {
-		return err
+		return fmt.Errorf("router %s: %w", cfg.Name, err)
 	}
 	r := &router{Router: e.net.Router(cfg.Name, program), cfg: cfg, program: cfg.Program}
-	if cfg.Core >= 0 {
-		r.Pin(cfg.Core)
-	}
 	e.routers[cfg.Name] = r
 	e.order = append(e.order, r)
 	return nil

@@ -42,7 +42,9 @@ func Run(ctx context.Context, programs Programs, config, socket string) error {
 	if err := json.Unmarshal(text, &cfg); err != nil {
 		return fmt.Errorf("%s: %w", config, err)
 	}
-	cfg.Shards = cfg.shards()
+	if cfg.Shards == 0 {
+		cfg.Shards = max(1, runtime.NumCPU()-1)
+	}
 	if err := raiseFiles(); err != nil {
 		return err
 	}
@@ -53,7 +55,6 @@ func Run(ctx context.Context, programs Programs, config, socket string) error {
 	}
 	defer e.net.Close()
 	restMemory()
-	e.began = time.Now()
 	if err := e.net.Start(); err != nil {
 		return err
 	}
@@ -100,15 +101,3 @@ func (e *engine) serve(ctx context.Context, socket string) error {
 
 // askTime bounds one question and its answer, streams aside.
 const askTime = 10 * time.Second
-
-// shards is how many threads there are: those that routers are put on at least.
-func (c *Config) shards() int {
-	n := c.Shards
-	if n == 0 {
-		n = max(1, runtime.NumCPU()-1)
-	}
-	for _, r := range c.Routers {
-		n = max(n, r.Core+1)
-	}
-	return n
-}

@@ -51,17 +51,13 @@ func (d division) misfit(weights []uint32) (sum float64) {
 
 // exact reports whether each target has just what it is due.
 func (d division) exact(weights []uint32) bool {
-	for i := range weights {
-		if !d.due(weights, i) {
+	total := total(weights)
+	for i, w := range weights {
+		if uint64(d.slots[i])*total != uint64(w)*uint64(d.of) {
 			return false
 		}
 	}
 	return true
-}
-
-// due reports whether target i has just what it is due.
-func (d division) due(weights []uint32, i int) bool {
-	return uint64(d.slots[i])*total(weights) == uint64(weights[i])*uint64(d.of)
 }
 
 // apportion gives each its share of the slots rounded down, but at least one, and the rest to the largest

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/bench/emubench"
+)
+
+func benchEmu() *cobra.Command {
+	var flags benchFlags
+	var opt emubench.Options
+	var dir string
+	cmd := &cobra.Command{
+		Use: "emu", Short: "How fast and how exact the emulated network is, beside kernel namespaces and Mininet", Args: cobra.NoArgs,
+		Example: "  sudo scaffold bench emu --quick\n  sudo scaffold bench emu --check --to results",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if os.Geteuid() != 0 {
+				return failf(ExitMissing, "try again with sudo", "bench emu makes network namespaces and needs root")
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			opt.Engine, opt.Log = emubench.Child{self, "bench", "agent", "engine"}, progress(cmd, false).Log
+			res, err := emubench.Run(cmd.Context(), opt)
+			if err != nil {
+				return labFail(err)
+			}
+			if dir != "" {
+				if err := saveFigure(res, dir); err != nil {
+					return err
+				}
+			}
+			return flags.print(cmd, res)
+		},
+	}
+	flags.out = addOutput(cmd.Flags())
+	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
+	cmd.Flags().BoolVar(&opt.Quick, "quick", false, "a part of it, in three minutes")
+	cmd.Flags().StringSliceVar(&opt.Only, "only", nil, "parts: "+strings.Join(emubench.Parts(), ", "))
+	cmd.Flags().StringVar(&dir, "to", "", "directory for the rows (emu.json) and the figure (emu.svg)")
+	return cmd
+}
+
+// saveFigure writes the rows and the figure.
+func saveFigure(res *emubench.Result, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	rows, err := os.Create(filepath.Join(dir, "emu.json"))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if err := res.WriteJSON(rows); err != nil {
+		return err
+	}
+	f := res.Figure()
+	if len(f.Panels) == 0 {
+		return nil
+	}
+	svg, err := os.Create(filepath.Join(dir, "emu.svg"))
+	if err != nil {
+		return err
+	}
+	defer svg.Close()
+	if err := f.SVG(svg); err != nil {
+		return fmt.Errorf("draw %s: %w", svg.Name(), err)
+	}
+	return nil
+}
+
+func agentEngine() *cobra.Command {
+	return &cobra.Command{
+		Use: "engine", Short: "Be a chain of emulated routers", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return emubench.RunEngine(cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
