@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/dash"
 	"scaffold.dev/scaffold/internal/lab"
 	"scaffold.dev/scaffold/internal/labapi"
 )
@@ -29,7 +31,8 @@ type labServe struct {
 }
 
 const aboutLabServe = `Serve offers what the other commands of "scaffold lab" do over HTTP and JSON, to the Python client in
-clients/python and to other programs. docs/lab-api.md lists paths and fields.
+clients/python and to other programs, and shows the labs that are up to a browser, at /. docs/lab-api.md
+lists paths and fields.
 
 Whoever can connect runs commands as root on this machine. A Unix socket is root's and its group's. A
 TCP address must be of the loopback interface, unless --public allows others, and callers show a token:
@@ -42,7 +45,7 @@ func labServeCommand() *cobra.Command {
 	s := &labServe{}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Offer labs over HTTP and JSON",
+		Short: "Offer labs over HTTP and JSON, and show them to a browser",
 		Long:  aboutLabServe,
 		Example: `  scaffold lab serve
   curl --unix-socket /run/scaffold/lab.sock http://lab/v1/labs
@@ -97,7 +100,11 @@ func (s *labServe) run(cmd *cobra.Command) error {
 
 // serve returns when nothing is left of what requests had begun.
 func (s *labServe) serve(ctx context.Context, listener net.Listener, server *labapi.Server) error {
-	err := api.Serve(ctx, server, listener)
+	mux := http.NewServeMux()
+	mux.Handle("/v1", server)
+	mux.Handle("/v1/", server)
+	mux.Handle("/", dash.Handler())
+	err := api.Serve(ctx, mux, listener)
 	err = errors.Join(err, server.Finish(s.down))
 	if listener.Addr().Network() == "unix" {
 		os.Remove(filepath.Dir(listener.Addr().String())) //nolint:errcheck // goes only if it is empty
@@ -167,7 +174,7 @@ type labServing struct {
 	Token  string `json:"token,omitempty"` // where it was made up for this time
 }
 
-// announce says where the API is.
+// announce says where the API is. A browser takes the token from the part of the address that it sends to nobody.
 func (s *labServe) announce(w io.Writer, at net.Addr, token string) error {
 	is := labServing{Listen: api.Endpoint{Network: at.Network(), Address: at.String()}.String()}
 	if s.tokenFile == "" {
@@ -179,7 +186,7 @@ func (s *labServe) announce(w io.Writer, at net.Addr, token string) error {
 	fmt.Fprintf(w, "serving labs on %s; Ctrl-C ends it\n", is.Listen)
 	switch {
 	case is.Token != "":
-		fmt.Fprintf(w, "whoever has the token runs commands as root: %s\n", token)
+		fmt.Fprintf(w, "whoever has the token runs commands as root: %s\nin a browser: %s/#token=%s\n", token, is.Listen, token)
 	case token != "":
 		fmt.Fprintf(w, "whoever has the token runs commands as root; it is in %s\n", s.tokenFile)
 	default:

@@ -9,6 +9,8 @@ type LineTraffic struct {
 	Packets uint64 `json:"packets"` // that passed
 	Bytes   uint64 `json:"bytes"`   // of them, whole Ethernet frames without checksum
 	Lost    uint64 `json:"lost"`    // packets: lost or dropped by the link, or refused at its far end
+
+	Rate uint64 `json:"rate_bit_s,omitempty"` // that it has now at most; 0 is no limit
 }
 
 // LinkTraffic is what one link carries.
@@ -31,6 +33,7 @@ func (l *Lab) Traffic() ([]LinkTraffic, error) {
 		t := LinkTraffic{Ends: c.Ends, State: linkState(w, c)}
 		for way := range c.Ends {
 			t.Lines[way] = w.sent(c.Nodes[way].Netns, c.Ports[way].Dev)
+			t.Lines[way].Rate = c.Rate
 		}
 		if e := emulated.cable(i); e != nil {
 			t.Lines = e.traffic()
@@ -86,6 +89,7 @@ func (e *EmulatedLink) traffic() (lines [2]LineTraffic) {
 		lines[i] = LineTraffic{
 			Packets: c.Passed, Bytes: c.PassedByte,
 			Lost: c.Lost + c.LostBurst + c.Overflow + l.Refused + l.Starved,
+			Rate: l.Params.Rate,
 		}
 	}
 	return lines

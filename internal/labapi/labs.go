@@ -77,10 +77,22 @@ func (s *Server) check(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return Checked{f.Name, len(f.Nodes), len(f.Links), len(f.Services)}, nil
 }
 
-func (s *Server) list(http.ResponseWriter, *http.Request) (any, error) {
+// A Name is what the list of labs has where only names were asked for.
+type Name struct {
+	Name string `json:"name"`
+}
+
+func (s *Server) list(_ http.ResponseWriter, r *http.Request) (any, error) {
 	names, err := lab.List(s.options(nil))
 	if err != nil {
 		return nil, err
+	}
+	if r.URL.Query().Has("names") {
+		short := []Name{}
+		for _, name := range names {
+			short = append(short, Name{name})
+		}
+		return short, nil
 	}
 	labs := []*lab.Status{}
 	for _, name := range names {

@@ -117,6 +117,10 @@ func TestOverTCPItTakesTheTokenThatItPrinted(t *testing.T) {
 			t.Errorf("token %q: %d %s", token, status, text)
 		}
 	}
+	status, header, page := s.ask(t, "GET", "/", "", "")
+	if status != 200 || !strings.Contains(page, "<html") || !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("the page: %d %v\n%.300s", status, header, page)
+	}
 	out, err := command("--listen", strings.TrimPrefix(s.Listen, "http://")).CombinedOutput()
 	if code := exitCode(err); code != 4 || !strings.Contains(string(out), "the port is taken: is another daemon running, or choose another port") {
 		t.Errorf("a second one on its port: exit code %d\n%s", code, out)
