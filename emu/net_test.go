@@ -101,6 +101,22 @@ func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 	}
 }
 
+func TestARouterThatWasStoppedGoesOn(t *testing.T) {
+	c := newChain(t, 1, emu.Params{}, wire)
+	source := c.Routers()[0]
+	for _, stop := range []bool{true, false} {
+		c.run(t, c.Now()+time.Millisecond)
+		if err := c.Do(source, func() { source.SetDown(stop) }); err != nil {
+			t.Fatal(err)
+		}
+		before := c.sink.Packets
+		c.run(t, c.Now()+time.Millisecond)
+		if went := c.sink.Packets > before; went == stop {
+			t.Errorf("stopped %v: %d packets in a millisecond", stop, c.sink.Packets-before)
+		}
+	}
+}
+
 // bomb panics at a packet.
 type bomb struct{ along }
 

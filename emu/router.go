@@ -63,6 +63,9 @@ func (r *Router) Counters() RouterCounters { return r.count }
 // Failure is the error of a program that panicked, nil otherwise; to be called inside [Net.Do].
 func (r *Router) Failure() error { return r.failure }
 
+// Do calls f on the router's thread, as [Net.Do]: for a program that has a goroutine of its own.
+func (r *Router) Do(f func()) error { return r.net.Do(r, f) }
+
 // Now is the time on the network's clock as the shard last read it.
 func (r *Router) Now() time.Duration { return r.shard.now }
 
@@ -98,7 +101,12 @@ func (r *Router) Swap(p Program) {
 }
 
 // SetDown stops a router, which loses all packets, or lets it go on; to be called inside [Net.Do].
-func (r *Router) SetDown(down bool) { r.down = down }
+func (r *Router) SetDown(down bool) {
+	again := r.down && !down && r.shard != nil
+	if r.down = down; again {
+		r.begin() // it may have slept through the moment at which it was to wake
+	}
+}
 
 // Down reports whether the router was stopped; to be called inside [Net.Do].
 func (r *Router) Down() bool { return r.down }

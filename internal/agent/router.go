@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"time"
 
 	"connectrpc.com/connect"
@@ -28,7 +30,8 @@ var ErrRefused = errors.New("the controller refused this router")
 // A Router keeps a stream to the controller in a router's name. Its functions are called by way of Call, in
 // the loop of the one who owns the router's state.
 type Router struct {
-	Controller string // endpoint
+	Controller string                                                               // endpoint
+	Dial       func(ctx context.Context, network, address string) (net.Conn, error) // nil: from this process's namespace
 	Log        *slog.Logger
 	Call       func(func()) bool // runs a function in the loop and waits for it; false after the loop's end
 	Join       func() *apiv1.RouterJoin
@@ -68,16 +71,29 @@ func (r *Router) Converse(ctx context.Context) {
 	}
 }
 
+// client connects on the first call.
+func (r *Router) client() (*http.Client, error) {
+	if r.Dial == nil {
+		client, _, err := api.Dial(r.Controller)
+		return client, err
+	}
+	to, err := api.ParseEndpoint(r.Controller)
+	if err != nil {
+		return nil, err
+	}
+	return api.DialWith(to, r.Dial), nil
+}
+
 // attempt is one session: join, then orders until it ends.
 func (r *Router) attempt(parent context.Context) (joined bool, err error) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	client, base, err := api.Dial(r.Controller)
+	client, err := r.client()
 	if err != nil {
 		return false, err
 	}
 	defer client.CloseIdleConnections()
-	stream := apiv1connect.NewAgentClient(client, base).Router(ctx)
+	stream := apiv1connect.NewAgentClient(client, api.BaseURL()).Router(ctx)
 	defer stream.CloseResponse()
 	var join *apiv1.RouterJoin
 	if !r.Call(func() { join = r.Join() }) {

@@ -15,6 +15,7 @@ var layers = [][]string{
 	{"wire"},
 	{"internal/core", "internal/ofp", "internal/api", "internal/obs", "internal/ovs"},
 	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/answers", "internal/ofconn", "internal/oftables", "internal/ofctl", "internal/userstack", "controller", "internal/plot", "internal/frr", "internal/topo"},
+	{"internal/emurouter"},
 	{"internal/emud"},
 	{"internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/doctor", "."},
 	{"internal/bench", "internal/dash", "internal/labapi", "internal/programs", "internal/e2e", "examples/resume"},
@@ -44,7 +45,7 @@ var owners = map[string][]string{
 	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
 	"github.com/stretchr":        {},
 	"connectrpc.com/connect":     {".", "internal/api", "internal/agent", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli"},
-	"google.golang.org/protobuf": {"internal/api", "internal/agent", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli", "internal/store"},
+	"google.golang.org/protobuf": {"internal/api", "internal/agent", "internal/emurouter", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli", "internal/store"},
 }
 
 // under reports whether the package is dir or below it.
