@@ -26,7 +26,7 @@ func labCommand() *cobra.Command {
 		labActionCommand("heal", "NODE [PEER]", "Undo cut and unplug", "s1"),
 		labActionCommand("remove", "NODE PEER", "Delete the interfaces of the link to PEER, until heal makes new ones", "c1 r1"),
 		labActionCommand("move", "HOST FROM TO [gap TIME] [first]", "Unplug a host's link to one router and plug in that to another", "c1 r1 r2 gap 300ms"),
-		labLinkCommand(), labServeCommand(), labEngineCommand(),
+		labLinkCommand(), labTopologyCommand(), labServeCommand(), labEngineCommand(),
 	)
 	cmd.Long = `A lab is a network of hosts, routers and a controller, each in a network namespace of its own, with
 real programs on the hosts. A file describes it; examples/two.yaml is the smallest.

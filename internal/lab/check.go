@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -145,9 +146,13 @@ func (f *File) checkPair(r *reader, l *Link, a, b *Node) {
 
 // names lists the nodes, for messages.
 func (f *File) names() string {
-	names := make([]string, len(f.Nodes))
-	for i, n := range f.Nodes {
-		names[i] = n.Name
+	const most = 20
+	var names []string
+	for _, n := range f.Nodes[:min(most, len(f.Nodes))] {
+		names = append(names, n.Name)
+	}
+	if left := len(f.Nodes) - most; left > 0 {
+		names = append(names, fmt.Sprintf("%d more", left))
 	}
 	return strings.Join(names, ", ")
 }

@@ -28,6 +28,7 @@ const (
 type File struct {
 	Path     string
 	Source   []byte
+	Attached map[string][]byte // files that the source names, by those names
 	Name     string
 	Title    string // of plots
 	Network  Network

@@ -97,7 +97,7 @@ func Open(name string, opt Options) (*Lab, error) {
 	if s == nil {
 		return nil, fmt.Errorf("lab %s: %w", name, ErrNone)
 	}
-	f, err := Parse(s.Path, []byte(s.Source))
+	f, err := parse(s.Path, []byte(s.Source), s.Attached)
 	if err != nil {
 		return nil, fmt.Errorf("lab %s: its state is of another version of scaffold: %w", name, err)
 	}

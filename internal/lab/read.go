@@ -25,9 +25,13 @@ func Load(path string) (*File, error) {
 	return Parse(path, text)
 }
 
-// Parse reads and checks the text of a lab file; path names it in errors, which are of type [Errors].
-func Parse(path string, text []byte) (*File, error) {
-	r := &reader{path: path}
+// Parse reads and checks the text of a lab file; path names it in errors, which are of type [Errors], and files that
+// it names are looked for beside it.
+func Parse(path string, text []byte) (*File, error) { return parse(path, text, nil) }
+
+// parse takes the text of files that the lab file names from where it is kept, and from the disk what is not there.
+func parse(path string, text []byte, files map[string][]byte) (*File, error) {
+	r := &reader{path: path, files: files}
 	f := &File{Path: path, Source: text, Network: Network{Line: 1, Domain: "svc", Space: sid.DefaultSpace(), Plane: usualPlane(), Routing: defaultRouting()}}
 	if len(text) > maxFile {
 		r.errorf(1, "the file has %d bytes; expected at most %d", len(text), maxFile)
@@ -37,7 +41,7 @@ func Parse(path string, text []byte) (*File, error) {
 		r.file(f, root)
 		f.setPlane(f.Network.Plane)
 		f.resolveKinds()
-		if len(f.Nodes) > 0 || len(r.errs) == 0 {
+		if (len(f.Nodes) > 0 || len(r.errs) == 0) && !r.partial {
 			f.check(r) // without nodes all else would be an echo of one mistake
 		}
 	}
@@ -49,17 +53,22 @@ func Parse(path string, text []byte) (*File, error) {
 
 func (r *reader) file(f *File, root *yaml.Node) {
 	f.Name = nameFromPath(f.Path)
+	var topology *yaml.Node
 	r.object(root, "a lab", fields{
 		"name":     func(n *yaml.Node) { f.Name = r.labName(n) },
 		"network":  func(n *yaml.Node) { r.network(&f.Network, n) },
 		"nodes":    func(n *yaml.Node) { r.nodes(f, n) },
 		"links":    func(n *yaml.Node) { r.links(f, n) },
+		"topology": func(n *yaml.Node) { topology = n },
 		"services": func(n *yaml.Node) { r.services(f, n) },
 		"timeline": func(n *yaml.Node) { r.timeline(f, n) },
 		"title":    func(n *yaml.Node) { f.Title = r.text(n, "title") },
 		"series":   func(n *yaml.Node) { r.series(f, n) },
 		"measure":  func(n *yaml.Node) { r.measures(f, n) },
 	})
+	if topology != nil { // last: its nodes are numbered behind the file's own, wherever the key stands
+		r.topology(f, topology)
+	}
 }
 
 // A lab's name is part of names of namespaces, before a dash, so it has none itself. It is short

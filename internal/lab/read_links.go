@@ -22,22 +22,24 @@ const (
 const maxCost = 65535
 
 func (r *reader) links(f *File, n *yaml.Node) {
-	r.list(n, "links", func(n *yaml.Node) {
-		link := &Link{Line: n.Line, Cost: 1}
-		ok := false
-		if n.Kind == yaml.SequenceNode {
-			link.Ends, ok = r.ends(n)
-			link.params = seeded(link, len(f.Links))
-		} else {
-			ok = r.link(link, n, len(f.Links))
-		}
-		if link.MTU == 0 && link.Tunnel == "" {
-			link.MTU = defaultMTU
-		}
-		if ok {
-			f.Links = append(f.Links, link)
-		}
-	})
+	r.list(n, "links", func(n *yaml.Node) { r.addLink(f, n) })
+}
+
+func (r *reader) addLink(f *File, n *yaml.Node) {
+	link := &Link{Line: n.Line, Cost: 1}
+	ok := false
+	if n.Kind == yaml.SequenceNode {
+		link.Ends, ok = r.ends(n)
+		link.params = seeded(link, len(f.Links))
+	} else {
+		ok = r.link(link, n, len(f.Links))
+	}
+	if link.MTU == 0 && link.Tunnel == "" {
+		link.MTU = defaultMTU
+	}
+	if ok {
+		f.Links = append(f.Links, link)
+	}
 }
 
 // impairments are what a file says about one link.

@@ -10,24 +10,26 @@ import (
 var kinds = []string{string(Host), string(Router), string(Switch), string(Plain), string(Underlay), string(Emulated), string(FRR), string(Outside), string(Controller)}
 
 func (r *reader) nodes(f *File, n *yaml.Node) {
-	r.each(n, "nodes", func(key, value *yaml.Node) {
-		node := &Node{Line: key.Line, Name: key.Value}
-		node.Core = anyCore
-		if !nodeName.MatchString(node.Name) {
-			r.errorf(key.Line, "node %q: expected a name of 1 to 32 of a-z, 0-9 and inner dashes", node.Name)
-		}
-		f.Nodes = append(f.Nodes, node)
-		if value.Kind == yaml.ScalarNode {
-			node.Kind = r.kind(value)
-			r.complete(node, nil)
-			return
-		}
-		r.node(node, value)
-		if node.Kind == "" {
-			last := len(kinds) - 1
-			r.errorf(key.Line, "node %q has no kind; expected kind: %s or %s", node.Name, strings.Join(kinds[:last], ", "), kinds[last])
-		}
-	})
+	r.each(n, "nodes", func(key, value *yaml.Node) { r.addNode(f, key, value) })
+}
+
+func (r *reader) addNode(f *File, key, value *yaml.Node) {
+	node := &Node{Line: key.Line, Name: key.Value}
+	node.Core = anyCore
+	if !nodeName.MatchString(node.Name) {
+		r.errorf(key.Line, "node %q: expected a name of 1 to 32 of a-z, 0-9 and inner dashes", node.Name)
+	}
+	f.Nodes = append(f.Nodes, node)
+	if value.Kind == yaml.ScalarNode {
+		node.Kind = r.kind(value)
+		r.complete(node, nil)
+		return
+	}
+	r.node(node, value)
+	if node.Kind == "" {
+		last := len(kinds) - 1
+		r.errorf(key.Line, "node %q has no kind; expected kind: %s or %s", node.Name, strings.Join(kinds[:last], ", "), kinds[last])
+	}
 }
 
 func (r *reader) node(node *Node, n *yaml.Node) {

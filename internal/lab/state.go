@@ -28,15 +28,16 @@ const (
 
 // state is what a lab writes down before it makes anything: enough to remove all of it.
 type state struct {
-	Name   string   `json:"name"`
-	Phase  string   `json:"phase"`
-	Owner  int      `json:"owner"` // process that changed the phase last
-	Path   string   `json:"file"`
-	Source string   `json:"source"`
-	Plane  string   `json:"plane"` // of the source, or what the command said
-	Binary string   `json:"binary"`
-	Nodes  []string `json:"nodes"` // with the management network's
-	Cgroup string   `json:"cgroup"`
+	Name     string            `json:"name"`
+	Phase    string            `json:"phase"`
+	Owner    int               `json:"owner"` // process that changed the phase last
+	Path     string            `json:"file"`
+	Source   string            `json:"source"`
+	Attached map[string][]byte `json:"attached,omitempty"` // files that the source names
+	Plane    string            `json:"plane"`              // of the source, or what the command said
+	Binary   string            `json:"binary"`
+	Nodes    []string          `json:"nodes"` // with the management network's
+	Cgroup   string            `json:"cgroup"`
 }
 
 // place is where one lab keeps its files.

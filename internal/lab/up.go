@@ -74,7 +74,7 @@ func (l *Lab) phase(phase string) error {
 		nodes = append(nodes, n.Name)
 	}
 	return l.place.write(&state{
-		Name: l.File.Name, Phase: phase, Owner: os.Getpid(), Path: l.File.Path, Source: string(l.File.Source), Plane: l.File.Network.Plane,
+		Name: l.File.Name, Phase: phase, Owner: os.Getpid(), Path: l.File.Path, Source: string(l.File.Source), Attached: l.File.Attached, Plane: l.File.Network.Plane,
 		Binary: l.opt.Binary, Nodes: nodes, Cgroup: string(l.root),
 	})
 }

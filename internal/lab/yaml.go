@@ -37,8 +37,11 @@ func (e Errors) Error() string {
 
 // A reader takes the YAML tree apart and collects what is wrong with it.
 type reader struct {
-	path string
-	errs Errors
+	path  string
+	files map[string][]byte // that the file names, where they are known already
+	errs  Errors
+
+	partial bool // nodes and links are missing: what refers to them is not to blame
 }
 
 func (r *reader) errorf(line int, format string, args ...any) {

@@ -1,6 +1,7 @@
 package topo
 
 import (
+	"cmp"
 	"html"
 	"strings"
 	"unicode/utf8"
@@ -103,8 +104,8 @@ func (s *gmlScanner) list(depth int) (pairs []gmlPair, err error) {
 
 func (s *gmlScanner) pair(depth int) (p gmlPair, err error) {
 	p.line, p.key = s.line, s.word()
-	if p.key == "" || !letter(p.key[0]) {
-		return p, mistake(s.line, "not GML: expected a key, found %q", cut(p.key+string(s.text[s.at:min(s.at+1, len(s.text))])))
+	if !isKey(p.key) {
+		return p, mistake(s.line, "not GML: expected a key, found %q", cut(cmp.Or(p.key, string(s.text[s.at:min(s.at+1, len(s.text))]))))
 	}
 	s.blank()
 	switch {
@@ -124,4 +125,13 @@ func (s *gmlScanner) pair(depth int) (p gmlPair, err error) {
 	return p, err
 }
 
-func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
+// isKey reports whether a word may be a key: letters, digits and what some programs add, after a letter.
+func isKey(word string) bool {
+	for i, c := range word {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+		if !letter && (i == 0 || !strings.ContainsRune("0123456789.-", c)) {
+			return false
+		}
+	}
+	return word != ""
+}
