@@ -96,7 +96,7 @@ func (e *Edge) attach(w *way) (*Port, error) {
 func (e *Edge) close() { e.device.close() }
 
 // take writes packets to the interface.
-func (e *Edge) take(s *shard, _ uint16, batch []Packet) {
+func (e *Edge) take(s *shard, batch []Packet) {
 	for i := range batch {
 		e.emit(s, &batch[i])
 	}

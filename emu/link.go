@@ -21,9 +21,10 @@ type way struct {
 	line    *Line
 	plain   bool // nothing to emulate: packets pass at once
 	to      taker
-	port    uint16 // of to
-	near    *shard // that sends, and owns the line
-	far     *shard // that receives, and owns what follows
+	router  *Router // to, if it is one
+	port    uint16  // of to
+	near    *shard  // that sends, and owns the line
+	far     *shard  // that receives, and owns what follows
 	down    atomic.Bool
 	lost    atomic.Uint64 // packets that met the way down
 	starved uint64        // for lack of memory or room at the near side
@@ -43,7 +44,7 @@ type way struct {
 
 // A taker is where a way leads.
 type taker interface {
-	take(s *shard, port uint16, batch []Packet)
+	take(s *shard, batch []Packet)
 }
 
 // Link joins two nodes, or one with itself. Params[0] hold from a to b.
@@ -69,6 +70,7 @@ func (n *Net) Link(a, b Node, p [2]Params) (*Link, error) {
 		port.Link, port.side, port.in = l, i, l.ways[1-i]
 		l.ports[i] = port
 		l.ways[1-i].to, l.ways[1-i].port = node.(taker), uint16(port.Number)
+		l.ways[1-i].router, _ = node.(*Router)
 	}
 	n.links = append(n.links, l)
 	return l, nil
@@ -139,12 +141,9 @@ func (w *way) send(s *shard, run []Packet) {
 	case w.down.Load():
 		w.lose(s, run)
 	case w.plain:
-		var bytes uint64
-		for i := range run {
-			bytes += s.arena.span(&run[i])
-		}
-		w.line.skip(packets(run), bytes)
-		w.deliver(s, run)
+		t := s.arena.tally(run, w.port)
+		w.line.skip(t.packets, t.bytes)
+		w.hand(s, run, t)
 	default:
 		for i := range run {
 			w.enqueue(s, run[i])
@@ -222,7 +221,10 @@ func (w *way) part(s *shard, queue *schedule) (more bool) {
 	return len(run) == few
 }
 
-func (w *way) deliver(s *shard, run []Packet) {
+func (w *way) deliver(s *shard, run []Packet) { w.hand(s, run, s.arena.tally(run, w.port)) }
+
+// hand gives packets that were counted to where the way leads.
+func (w *way) hand(s *shard, run []Packet, t tally) {
 	if s.tracing {
 		w.note(s, run)
 	}
@@ -231,7 +233,11 @@ func (w *way) deliver(s *shard, run []Packet) {
 			see.show(s, p)
 		}
 	}
-	w.to.take(s, w.port, run)
+	if w.router != nil {
+		w.router.arrive(s, run, t)
+	} else {
+		w.to.take(s, run)
+	}
 }
 
 func (w *way) lose(s *shard, run []Packet) {

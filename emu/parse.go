@@ -25,6 +25,15 @@ func (a *arena) parse(p *Packet) {
 	}
 }
 
+// parseAll does so for packets that have not been parsed.
+func (a *arena) parseAll(run []Packet) {
+	for i := range run {
+		if run[i].flags&flagParsed == 0 {
+			a.parse(&run[i])
+		}
+	}
+}
+
 func (p *Packet) parse6(b []byte) {
 	if len(b) < 40 || b[0]>>4 != 6 || int(binary.BigEndian.Uint16(b[4:]))+40 > len(b) {
 		return

@@ -127,23 +127,27 @@ func (r *Router) attach(w *way) (*Port, error) {
 	return p, nil
 }
 
-// take is where packets arrive that came by a port.
-func (r *Router) take(s *shard, port uint16, batch []Packet) {
+// take is where packets arrive.
+func (r *Router) take(s *shard, run []Packet) {
+	if len(run) > 0 {
+		r.arrive(s, run, s.arena.tally(run, run[0].Port))
+	}
+}
+
+// arrive lets packets wait for the program that came by one port.
+func (r *Router) arrive(s *shard, run []Packet, t tally) {
 	if r.down || r.failure != nil {
-		for i := range batch {
-			r.count.Down += uint64(batch[i].count)
-			s.arena.release(batch[i].slot)
+		r.count.Down += t.packets
+		for i := range run {
+			s.arena.release(run[i].slot)
 		}
 		return
 	}
-	for _, p := range batch {
-		if p.flags&flagParsed == 0 {
-			s.arena.parse(&p)
-		}
-		r.count.In += uint64(p.count)
-		p.Port = port
-		r.in = append(r.in, p)
+	if t.all&flagParsed == 0 {
+		s.arena.parseAll(run)
 	}
+	r.count.In += t.packets
+	r.in = append(r.in, run...)
 	if !r.waiting {
 		r.waiting = true
 		s.ready = append(s.ready, r)
@@ -231,7 +235,7 @@ func (r *Router) sendRun(s *shard, port uint16, run []Packet) {
 		r.count.Dropped += packets(run)
 	case port&local != 0 && int(port&^local) < len(r.ports) && r.ports[port&^local].local != nil:
 		r.count.Local += packets(run)
-		r.ports[port&^local].local.take(s, 0, run)
+		r.ports[port&^local].local.take(s, run)
 		return
 	default:
 		r.count.Refused += packets(run)
