@@ -34,7 +34,8 @@ type Edge struct {
 	device device
 	out    *way    // from here
 	port   *Port   // nil for a router's own side of a port
-	peer   [6]byte // Ethernet address of whoever is beyond
+	mac    [6]byte // Ethernet address of the network's side
+	peer   [6]byte // and of whoever is beyond
 	iov    [2]unix.Iovec
 	count  EdgeCounters
 }
@@ -64,6 +65,10 @@ func (n *Net) Edge(end End) (*Edge, error) {
 		return nil, err
 	}
 	e := &Edge{net: n, end: end, number: len(n.edges), device: d, peer: d.address()}
+	e.mac = [6]byte{0x02, 0x5c, 0xaf, byte(e.number >> 16), byte(e.number >> 8), byte(e.number)}
+	if t, ok := d.(*taken); ok {
+		e.mac = t.mac // a macvlan gets no frames for another
+	}
 	n.edges = append(n.edges, e)
 	return e, nil
 }
@@ -135,10 +140,8 @@ func (e *Edge) refuse() {
 	}
 }
 
-// Address is the Ethernet address of the network's side of the edge.
-func (e *Edge) Address() [6]byte {
-	return [6]byte{0x02, 0x5c, 0xaf, byte(e.number >> 16), byte(e.number >> 8), byte(e.number)}
-}
+// Address is the Ethernet address of the network's side of the edge: of an interface that was there already, its own.
+func (e *Edge) Address() [6]byte { return e.mac }
 
 // receive reads what waits at the interface.
 func (e *Edge) receive(s *shard) {

@@ -73,3 +73,11 @@ func (w *way) farStats(s *LineStats) {
 		s.Realtime, s.Busy = w.far.pace.realtime, w.far.pace.busy
 	}
 }
+
+// Held is how many frames lie in memory: on links, in queues, or with programs. It is to be called while nothing moves.
+func (n *Net) Held() (held int) {
+	for _, s := range n.shards {
+		held += len(s.arena.refs) - len(s.arena.free[0]) - len(s.arena.free[1])
+	}
+	return held
+}

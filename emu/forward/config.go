@@ -24,8 +24,8 @@ type PortConfig struct {
 	LinkLocal netip.Addr     `json:"link_local,omitempty"` // default: from the Ethernet address
 	MAC       [6]byte        `json:"mac,omitempty"`        // default: that of the edge, or from the router's number
 	MTU       int            `json:"mtu,omitempty"`        // bytes from the IP header on; default: that of the edge, or DefaultMTU
-	// LAN says that several neighbours may be beyond an edge, to be found by neighbour discovery and ARP. Otherwise
-	// there is one, who gets everything. It is the default of an edge that takes an interface that is there already.
+	// LAN says that several neighbours may be beyond, to be found by neighbour discovery and ARP. Otherwise there is
+	// one, who gets everything. It is the default of an edge that takes an interface that is there already.
 	LAN bool `json:"lan,omitempty"`
 }
 

@@ -54,10 +54,12 @@ func (f *Forwarder) Config() Config { return f.config }
 
 // prepare looks at the router and its ports.
 func (f *Forwarder) prepare(r *emu.Router) {
-	f.router, f.salt, f.strict = r, f.config.Salt, false
-	if f.salt == 0 {
-		f.salt = mum(uint64(r.Number()), 7)
+	f.router, f.strict = r, false
+	salt := f.config.Salt
+	if salt == 0 {
+		salt = uint64(r.Number())
 	}
+	f.salt = mum(salt*0x9e3779b97f4a7c15, salt) // or routers with numbers that are near choose alike
 	f.ports = nil
 	for _, p := range r.Ports() {
 		f.ports = append(f.ports, f.portOf(r, p))

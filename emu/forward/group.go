@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -11,7 +12,7 @@ import (
 
 // A group is several adjacencies that share flows (ECMP).
 type group struct {
-	members []fib.Hop // sorted
+	members []fib.Hop // sorted by what they are, so that a run is the same each time
 	alive   []fib.Hop // those whose port is up
 }
 
@@ -21,7 +22,10 @@ func (a *adjacencies) gather(members []fib.Hop) (fib.Hop, error) {
 	if len(members) == 1 {
 		return members[0], nil
 	}
-	slices.Sort(members)
+	slices.SortFunc(members, func(x, y fib.Hop) int {
+		m, n := a.targets[x].hop, a.targets[y].hop
+		return cmp.Or(m.Port-n.Port, m.Via.Compare(n.Via))
+	})
 	name := groupName(members)
 	if h, ok := a.sets[name]; ok {
 		a.targets[h].refs++

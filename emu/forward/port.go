@@ -27,11 +27,7 @@ func (f *Forwarder) portOf(r *emu.Router, p *emu.Port) port {
 	}
 	one := port{Port: p, mac: c.MAC, linkLocal: c.LinkLocal, addresses: c.Addresses, mtu: uint16(c.MTU), lan: c.LAN, up: p.Up()}
 	edge, outside := p.Far().(*emu.Edge)
-	if outside {
-		one.lan = one.lan || edge.End().Taken
-	} else {
-		one.lan = false
-	}
+	one.lan = one.lan || outside && edge.End().Taken
 	if one.mac == [6]byte{} {
 		one.mac = macOf(r, p)
 	}

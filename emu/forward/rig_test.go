@@ -63,7 +63,7 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
 func newLine(t testing.TB, n int, change func(i int, c *forward.Config)) *line {
 	t.Helper()
-	l := &line{Net: emu.New(emu.Options{Virtual: true, Log: t.Logf})}
+	l := &line{Net: emu.New(emu.Options{Virtual: true, Memory: emu.Memory{Small: 1 << 12, Large: 64}, Log: t.Logf})}
 	t.Cleanup(func() { l.Close() })
 	l.ends[0] = &probe{}
 	last := l.Router("a", l.ends[0])

@@ -144,7 +144,7 @@ func (f *Forwarder) icmp(p *emu.Packet, u upper) {
 func (f *Forwarder) echoNear(p *emu.Packet) {
 	in := p.Port
 	from := source(f.router.Bytes(p), p)
-	if !from.IsLinkLocalUnicast() {
+	if from.IsMulticast() || from.IsUnspecified() {
 		f.drop(p, NotForward)
 		return
 	}
