@@ -2,6 +2,7 @@ package forward
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -153,7 +154,7 @@ func (f *Forwarder) listNeighbours() (string, error) {
 		}
 		fmt.Fprintf(&b, "%v port %d %s", n.key.address, n.key.port, state)
 		if n.known {
-			fmt.Fprintf(&b, " %x:%x:%x:%x:%x:%x", n.mac[0], n.mac[1], n.mac[2], n.mac[3], n.mac[4], n.mac[5])
+			fmt.Fprint(&b, " ", net.HardwareAddr(n.mac[:]))
 		}
 		b.WriteByte('\n')
 	}
