@@ -97,40 +97,48 @@ func (r *Rig) knock(ctx context.Context, from, host string) (stop func(), err er
 
 // back waits until the host has joined and answers.
 func (r *Rig) back(ctx context.Context, host string) error {
-	for range 4000 {
-		if h, err := r.Host(ctx, host); err == nil && h.State == "up" {
-			return nil
+	return patiently(ctx, func() error {
+		h, err := r.Host(ctx, host)
+		if err == nil && h.State != "up" {
+			err = fmt.Errorf("%s is not back: its state is %q", host, h.State)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return fmt.Errorf("%s is not back after 20 s", host)
+		return err
+	})
 }
 
 // left waits until the network does not know the host any more.
 func (r *Rig) left(ctx context.Context, host string) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	for {
-		if h, err := r.Host(ctx, host); err != nil || h.State == "left" || h.Locator == "" {
-			return ctx.Err()
+	return patiently(ctx, func() error {
+		if h, err := r.Host(ctx, host); err == nil && h.State != "left" && h.Locator != "" {
+			return fmt.Errorf("%s has not left: its state is %q", host, h.State)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s has not left after 20 s", host)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+		return nil
+	})
 }
 
 // again does what fails while a process of before is still ending.
-func (r *Rig) again(ctx context.Context, action string) (err error) {
-	for range 1000 {
-		if err = r.Act(ctx, "%s", action); err == nil || ctx.Err() != nil {
-			return err
+func (r *Rig) again(ctx context.Context, action string) error {
+	return patiently(ctx, func() error { return r.Act(ctx, "%s", action) })
+}
+
+// patience bounds how long patiently tries.
+const patience = 20 * time.Second
+
+// patiently tries until try succeeds; after a while, or when ctx ends, with the last error.
+func patiently(ctx context.Context, try func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := try()
+		if err == nil {
+			return nil
 		}
-		time.Sleep(5 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
-	return err
 }
 
 // A tap sees the frames at the switch's end of a host's link.

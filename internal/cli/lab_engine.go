@@ -11,7 +11,7 @@ func labEngineCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "engine CONFIG SOCKET", Short: "Emulate the network of a lab", Hidden: true, Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return emud.Run(cmd.Context(), nil, args[0], args[1])
+			return emud.Run(cmd.Context(), emud.Shipped(), args[0], args[1])
 		},
 	}
 }

@@ -19,6 +19,7 @@ type LinkState struct {
 type RouterState struct {
 	Name     string             `json:"name"`
 	Program  string             `json:"program"`
+	Shard    int                `json:"shard"` // the engine's thread that it belongs to
 	Down     bool               `json:"down,omitempty"`
 	Failure  string             `json:"failure,omitempty"` // of its program, which panicked
 	Ports    []PortState        `json:"ports"`

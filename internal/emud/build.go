@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"scaffold.dev/scaffold/emu"
 )
@@ -13,9 +14,11 @@ type engine struct {
 	cfg      Config
 	programs Programs
 	net      *emu.Net
+	began    time.Time // the zero of the network's clock
 	routers  map[string]*router
 	order    []*router // as in the configuration
 	links    []*link
+	ends     map[string][]*End // of links, by router and number of the port
 
 	mu     sync.Mutex // of what follows, and of all that faults change
 	routes routes
@@ -51,7 +54,7 @@ type end struct {
 // newEngine builds everything; nothing moves yet.
 func newEngine(cfg Config, programs Programs, log func(string, ...any)) (*engine, error) {
 	e := &engine{
-		cfg: cfg, programs: programs, routers: map[string]*router{},
+		cfg: cfg, programs: programs, routers: map[string]*router{}, ends: map[string][]*End{},
 		net: emu.New(emu.Options{Shards: cfg.Shards, Memory: cfg.Memory, Log: log}),
 	}
 	if err := e.build(); err != nil {
@@ -61,6 +64,13 @@ func newEngine(cfg Config, programs Programs, log func(string, ...any)) (*engine
 }
 
 func (e *engine) build() error {
+	for i := range e.cfg.Links {
+		for side := range e.cfg.Links[i].Ends {
+			if end := &e.cfg.Links[i].Ends[side]; end.Router {
+				e.ends[end.Node] = append(e.ends[end.Node], end)
+			}
+		}
+	}
 	for i := range e.cfg.Routers {
 		if err := e.addRouter(&e.cfg.Routers[i]); err != nil {
 			return err
@@ -71,18 +81,21 @@ func (e *engine) build() error {
 			return err
 		}
 	}
-	return nil
+	return e.startRoutes()
 }
 
 func (e *engine) addRouter(cfg *Router) error {
 	if e.routers[cfg.Name] != nil {
 		return fmt.Errorf("router %s is there twice", cfg.Name)
 	}
-	program, err := e.programs.make(cfg.Program, cfg.Parameters)
+	program, err := e.program(cfg, cfg.Program, cfg.Parameters)
 	if err != nil {
-		return fmt.Errorf("router %s: %w", cfg.Name, err)
+		return err
 	}
 	r := &router{Router: e.net.Router(cfg.Name, program), cfg: cfg, program: cfg.Program}
+	if cfg.Core >= 0 {
+		r.Pin(cfg.Core)
+	}
 	e.routers[cfg.Name] = r
 	e.order = append(e.order, r)
 	return nil

@@ -48,7 +48,12 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 		}
 		text = bytes.NewReader(b)
 	}
-	answer, err := c.open(ctx, method, path, text)
+	return c.stream(ctx, method, path, text, into)
+}
+
+// stream asks a question that takes as long as it takes.
+func (c *Client) stream(ctx context.Context, method, path string, body io.Reader, into any) error {
+	answer, err := c.open(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
@@ -140,9 +145,19 @@ func (c *Client) Swap(ctx context.Context, router string, s Swap) error {
 	return c.do(ctx, "PUT", routerPath(router, "program"), s, nil)
 }
 
+// Move puts a router on another of the engine's threads.
+func (c *Client) Move(ctx context.Context, router string, shard int) error {
+	return c.do(ctx, "PUT", routerPath(router, "shard"), shard, nil)
+}
+
 // Change carries out faults and repairs, all at once.
 func (c *Client) Change(ctx context.Context, changes ...Fault) (r Routes, err error) {
 	return r, c.do(ctx, "POST", "/v1/faults", Faults{changes}, &r)
+}
+
+// Routes say whether computed routes have followed the faults.
+func (c *Client) Routes(ctx context.Context) (r Routes, err error) {
+	return r, c.do(ctx, "GET", "/v1/routes", nil, &r)
 }
 
 // Shutdown ends the engine.

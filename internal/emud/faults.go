@@ -28,8 +28,8 @@ func (e *engine) change(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
-	e.routes.changed(len(f.Changes))
-	return e.routes.state(), nil
+	e.changed(len(f.Changes))
+	return e.routes.Routes, nil
 }
 
 // fault finds what a change is about; what it returns carries it out.

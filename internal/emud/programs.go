@@ -4,27 +4,57 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"scaffold.dev/scaffold/emu"
+	"scaffold.dev/scaffold/emu/forward"
 )
 
+// A Setting is what the program of a router is made from.
+type Setting struct {
+	Router     string            // its name
+	Parameters map[string]string // as the lab file has them
+	Forward    forward.Config    // its addresses and ports, for programs that forward
+}
+
+// A Maker makes the program of a router. Unknown parameters are errors.
+type Maker func(Setting) (emu.Program, error)
+
 // Programs are what routers may run, by name.
-type Programs map[string]emu.Factory
+type Programs map[string]Maker
+
+// Shipped are the programs of the lab's own engine.
+func Shipped() Programs { return Programs{"forward": newForward} }
+
+// newForward makes an IP router.
+func newForward(s Setting) (emu.Program, error) {
+	for key, value := range s.Parameters {
+		if key != "icmp-rate" {
+			return nil, fmt.Errorf("unknown parameter %q; expected icmp-rate", key)
+		}
+		rate, err := strconv.Atoi(value)
+		if err != nil {
+			return nil, fmt.Errorf("icmp-rate %q; expected how many ICMP errors it may send in a second, -1 for none", value)
+		}
+		s.Forward.ICMPRate = rate
+	}
+	return forward.New(s.Forward)
+}
 
 // names lists them, for messages.
 func (p Programs) names() string {
 	return strings.Join(slices.Sorted(maps.Keys(p)), ", ")
 }
 
-func (p Programs) make(name string, parameters map[string]string) (emu.Program, error) {
-	factory, ok := p[name]
+func (e *engine) program(r *Router, name string, parameters map[string]string) (emu.Program, error) {
+	maker, ok := e.programs[name]
 	if !ok {
-		return nil, fmt.Errorf("unknown program %q; this engine has %s", name, p.names())
+		return nil, fmt.Errorf("router %s: unknown program %q; this engine has %s", r.Name, name, e.programs.names())
 	}
-	program, err := factory(parameters)
+	program, err := maker(Setting{Router: r.Name, Parameters: parameters, Forward: e.config(r)})
 	if err != nil {
-		return nil, fmt.Errorf("program %s: %w", name, err)
+		return nil, fmt.Errorf("router %s: program %s: %w", r.Name, name, err)
 	}
 	return program, nil
 }

@@ -2,6 +2,8 @@ package emud
 
 import (
 	"net/http"
+
+	"scaffold.dev/scaffold/emu"
 )
 
 func (e *engine) listRouters(*http.Request) (any, error) {
@@ -32,6 +34,7 @@ func (e *engine) routerState(r *router) (RouterState, error) {
 	}
 	e.mu.Unlock()
 	err := e.net.Do(r.Router, func() {
+		s.Shard = r.Shard()
 		s.Counters = r.Counters()
 		if f := r.Failure(); f != nil {
 			s.Failure = f.Error()
@@ -50,15 +53,45 @@ func (e *engine) swap(req *http.Request) (any, error) {
 	if err := read(req, &swap); err != nil {
 		return nil, err
 	}
-	program, err := e.programs.make(swap.Program, swap.Parameters)
+	program, err := e.program(r.cfg, swap.Program, swap.Parameters)
 	if err != nil {
 		return nil, bad(err)
 	}
+	e.routes.work.Lock() // routes do not change meanwhile
+	defer e.routes.work.Unlock()
 	if err := e.net.Do(r.Router, func() { r.Swap(program) }); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
 	r.program = swap.Program
 	e.mu.Unlock()
+	if err := e.loadRoutes(r); err != nil {
+		return nil, err
+	}
 	return e.routerState(r)
+}
+
+// move puts a router on another thread while packets flow.
+func (e *engine) move(req *http.Request) (any, error) {
+	r, err := e.routerOf(req)
+	if err != nil {
+		return nil, err
+	}
+	shard := 0
+	if err := read(req, &shard); err != nil {
+		return nil, err
+	}
+	if err := bad(e.net.Move(emu.Move{Router: r.Router, Shard: shard})); err != nil {
+		return nil, err
+	}
+	return e.routerState(r)
+}
+
+// balance puts routers on threads anew, by what they had to do since the last time, and says how many moved.
+func (e *engine) balance(*http.Request) (any, error) {
+	moves, err := e.net.Balance()
+	if err != nil {
+		return nil, err
+	}
+	return len(moves), nil
 }

@@ -42,9 +42,7 @@ func Run(ctx context.Context, programs Programs, config, socket string) error {
 	if err := json.Unmarshal(text, &cfg); err != nil {
 		return fmt.Errorf("%s: %w", config, err)
 	}
-	if cfg.Shards == 0 {
-		cfg.Shards = max(1, runtime.NumCPU()-1)
-	}
+	cfg.Shards = cfg.shards()
 	if err := raiseFiles(); err != nil {
 		return err
 	}
@@ -55,6 +53,7 @@ func Run(ctx context.Context, programs Programs, config, socket string) error {
 	}
 	defer e.net.Close()
 	restMemory()
+	e.began = time.Now()
 	if err := e.net.Start(); err != nil {
 		return err
 	}
@@ -101,3 +100,15 @@ func (e *engine) serve(ctx context.Context, socket string) error {
 
 // askTime bounds one question and its answer, streams aside.
 const askTime = 10 * time.Second
+
+// shards is how many threads there are: those that routers are put on at least.
+func (c *Config) shards() int {
+	n := c.Shards
+	if n == 0 {
+		n = max(1, runtime.NumCPU()-1)
+	}
+	for _, r := range c.Routers {
+		n = max(n, r.Core+1)
+	}
+	return n
+}

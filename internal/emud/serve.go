@@ -25,9 +25,14 @@ func (e *engine) handler(quit context.CancelFunc) http.Handler {
 	answer("GET /v1/routers", e.listRouters)
 	answer("GET /v1/routers/{router}", e.showRouter)
 	answer("PUT /v1/routers/{router}/program", e.swap)
+	answer("PUT /v1/routers/{router}/shard", e.move)
+	answer("POST /v1/balance", e.balance)
 	answer("GET /v1/routers/{router}/handlers", e.listHandlers)
 	answer("GET /v1/routers/{router}/handlers/{handler}", e.getHandler)
 	answer("PUT /v1/routers/{router}/handlers/{handler}", e.setHandler)
+	m.HandleFunc("GET /v1/links/{link}/pcap", e.capture)
+	m.HandleFunc("POST /v1/links/{link}/replay", e.replay)
+	answer("GET /v1/routes", e.showRoutes)
 	answer("POST /v1/faults", e.change)
 	answer("GET /v1/programs", func(*http.Request) (any, error) { return e.programs.names(), nil })
 	answer("POST /v1/shutdown", func(*http.Request) (any, error) { quit(); return nil, nil })
@@ -66,6 +71,10 @@ func reply(w http.ResponseWriter, r *http.Request, f func(*http.Request) (any, e
 		fail(w, err)
 		return
 	}
+	write(w, body)
+}
+
+func write(w io.Writer, body any) {
 	json.NewEncoder(w).Encode(body) //nolint:errcheck // who asked went away
 }
 
@@ -76,7 +85,7 @@ func fail(w http.ResponseWriter, err error) {
 		status = refused.status
 	}
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(Problem{err.Error()}) //nolint:errcheck // who asked went away
+	write(w, Problem{err.Error()})
 }
 
 // read takes a question's JSON apart.

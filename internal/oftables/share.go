@@ -27,10 +27,9 @@ func (t *Tables) Shares(triple sid.Triple) []Share {
 		return nil
 	}
 	l := t.lists[x.list]
-	sum, shares := total(l.weights), make([]Share, len(x.targets))
+	shares := make([]Share, len(x.targets))
 	for i, target := range x.targets {
-		exact := uint64(l.slots[i])*sum == uint64(l.weights[i])*uint64(l.of)
-		shares[i] = Share{target.Locator, target.Weight, l.slots[i], l.of, exact}
+		shares[i] = Share{target.Locator, target.Weight, l.slots[i], l.of, l.due(l.weights, i)}
 	}
 	return shares
 }

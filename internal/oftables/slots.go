@@ -51,13 +51,17 @@ func (d division) misfit(weights []uint32) (sum float64) {
 
 // exact reports whether each target has just what it is due.
 func (d division) exact(weights []uint32) bool {
-	total := total(weights)
-	for i, w := range weights {
-		if uint64(d.slots[i])*total != uint64(w)*uint64(d.of) {
+	for i := range weights {
+		if !d.due(weights, i) {
 			return false
 		}
 	}
 	return true
+}
+
+// due reports whether target i has just what it is due.
+func (d division) due(weights []uint32, i int) bool {
+	return uint64(d.slots[i])*total(weights) == uint64(weights[i])*uint64(d.of)
 }
 
 // apportion gives each its share of the slots rounded down, but at least one, and the rest to the largest

@@ -11,11 +11,10 @@ import (
 // Options are what is known of a switch when it connects.
 type Options struct {
 	Version    ofp.Version
-	Extensions bool       // Nicira's and Netronome's: an Open vSwitch
-	MAC        ofp.MAC    // of the router: hosts and routers send to it, and it sends from it
-	LinkLocal  netip.Addr // of the router, on each port
-	First      uint8      // of the tables used besides 0; 0: DefaultFirst
-	NoMeters   bool       // the switch has none: what is punted is not limited
+	Extensions bool    // Nicira's and Netronome's: an Open vSwitch
+	MAC        ofp.MAC // of the router: hosts and routers send to it, and it sends from it
+	First      uint8   // of the tables used besides 0; 0: DefaultFirst
+	NoMeters   bool    // the switch has none: what is punted is not limited
 }
 
 // DefaultFirst is the first of our tables besides 0.

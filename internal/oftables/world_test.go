@@ -16,7 +16,7 @@ var (
 )
 
 func options(v ofp.Version, extensions bool) Options {
-	return Options{Version: v, Extensions: extensions, MAC: routerMAC, LinkLocal: netip.MustParseAddr("fe80::1")}
+	return Options{Version: v, Extensions: extensions, MAC: routerMAC}
 }
 
 // kinds are the switches that there are.

@@ -75,7 +75,7 @@ func (m *member) openTables() {
 
 func (m *member) newTables() *oftables.Tables {
 	t := oftables.New(m.space, oftables.Options{Version: m.conn.Version(), Extensions: m.joinedAs.extensions, MAC: m.mac,
-		LinkLocal: linkLocal(m.mac), First: m.d.cfg.FirstTable, NoMeters: m.joinedAs.noMeters})
+		First: m.d.cfg.FirstTable, NoMeters: m.joinedAs.noMeters})
 	for port, mtu := range m.spec.MTUs {
 		t.SetMTU(port, mtu)
 	}
