@@ -38,6 +38,7 @@ var owners = map[string][]string{
 	"github.com/safchain":        {"internal/lab"},
 	"gonum.org":                  {"internal/plot"},
 	"gvisor.dev":                 {"internal/userstack"},
+	"github.com/osrg/gobgp":      {"internal/frr/mrt"},
 	"github.com/quic-go":         {"internal/programs/quic"},
 	"github.com/gopacket":        {"emu/pcap"},
 	"pgregory.net/rapid":         {}, // tests only
