@@ -67,6 +67,14 @@ func (a *arena) class(id uint32) int {
 	return 1
 }
 
+// place is where a slot begins.
+func (a *arena) place(id uint32) int {
+	if id < a.small {
+		return int(id) * smallStep
+	}
+	return int(a.small)*smallStep + int(id-a.small)*largeStep
+}
+
 // slot is all of a slot's memory.
 func (a *arena) slot(id uint32) []byte {
 	if id < a.small {

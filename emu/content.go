@@ -7,6 +7,13 @@ func (r *Router) Bytes(p *Packet) []byte {
 	return a.slot(p.slot)[atIP : vnetLen+a.frames[p.slot].Bytes]
 }
 
+// Header6 is the header of a packet of IPv6, for reading, without its hop limit.
+func (r *Router) Header6(p *Packet) *[40]byte {
+	a := r.shard.arena
+	at := a.place(p.slot) + atIP
+	return (*[40]byte)(a.memory[at : at+40])
+}
+
 // Frame is a packet with its Ethernet header, for reading.
 func (r *Router) Frame(p *Packet) []byte {
 	a := r.shard.arena

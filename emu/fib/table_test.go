@@ -200,3 +200,24 @@ func TestWrongRoutesAreRefused(t *testing.T) {
 		t.Errorf("after the refusals the hop is %v", h)
 	}
 }
+
+func TestManyLookupsAreThoseOfOneByOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tab, o := New(), oracle{}
+		bulk(t, tab, o)
+		var keys []Key
+		for range rapid.IntRange(0, 70).Draw(t, "addresses") {
+			if a := anyAddr().Draw(t, "address"); a.Is6() {
+				hi, lo := words(a)
+				keys = append(keys, Key{hi, lo})
+			}
+		}
+		hops := make([]Hop, len(keys))
+		tab.Lookup6All(keys, hops)
+		for i, k := range keys {
+			if one := tab.Lookup6(k.Hi, k.Lo); hops[i] != one {
+				t.Fatalf("%x: %v among %d, %v alone", k, hops[i], len(keys), one)
+			}
+		}
+	})
+}

@@ -33,6 +33,7 @@ type Forwarder struct {
 	asked      netip.Addr // by the handler lookup
 	identity   uint16     // of the last IPv4 packet made
 	scratch    [maxMade]byte
+	search     search
 	counters   Counters
 }
 
@@ -73,30 +74,37 @@ func (f *Forwarder) Process(r *emu.Router, batch []emu.Packet) {
 	if f.router != r {
 		f.prepare(r)
 	}
-	for i := range batch {
-		p := &batch[i]
-		if f.strict && f.foreign(p) {
-			continue
+	switch {
+	case f.strict:
+		for i := range batch {
+			f.one(&batch[i])
 		}
-		if !p.Fast() {
-			f.slow(p)
-			continue
-		}
-		h := fib.Again
-		if c := int(p.Class); c < len(f.hops) {
-			h = f.hops[c]
-		}
-		if h == fib.Again {
-			h = f.lookup(r, p)
-		}
-		a := &f.all[h]
-		if p.Len() > int(a.fits) {
-			f.onward(p, a)
-			continue
-		}
-		p.Hop--
-		p.Port = a.port
-		p.Routed()
+	case f.hops == nil:
+		f.byTable(batch)
+	default:
+		f.byClass(batch)
+	}
+}
+
+// one forwards any packet.
+func (f *Forwarder) one(p *emu.Packet) {
+	if f.strict && f.foreign(p) {
+		return
+	}
+	if !p.Fast() {
+		f.slow(p)
+		return
+	}
+	h := fib.Again
+	if c := int(p.Class); c < len(f.hops) {
+		h = f.hops[c]
+	}
+	if h == fib.Again {
+		h = f.lookup(f.router, p)
+	}
+	a := &f.all[h]
+	if !a.pass(p) {
+		f.onward(p, a)
 	}
 }
 
