@@ -121,6 +121,10 @@ class Lab:
         """Go through the timeline of the lab's file and take its measurements; the lab stays up."""
         return Result(self._client.stream(self._path("run"), {})["result"])
 
+    def routers(self) -> List[Dict[str, Any]]:
+        """Programs, ports and counters of all emulated routers."""
+        return list(self._api.call("GET", self._path("routers")))
+
     def status(self) -> Dict[str, Any]:
         """Nodes, processes and links at this moment."""
         return dict(self._api.call("GET", self._path()))
@@ -319,11 +323,39 @@ class Process:
 
 
 class Router:
-    """An emulated router: its program's state is read and written through handlers."""
+    """An emulated router: its program's state is read and written, through handlers, while packets cross
+    it, and the program itself is replaced."""
 
     def __init__(self, lab: Lab, name: str) -> None:
         self.name = name
         self._lab = lab
+
+    def _path(self, *names: str) -> str:
+        return self._lab._path("routers", self.name, *names)
+
+    def state(self) -> Dict[str, Any]:
+        """Program, ports and counters."""
+        return dict(self._lab._api.call("GET", self._path()))
+
+    def handlers(self) -> Dict[str, Dict[str, Any]]:
+        """What can be read or written, by name: doc, read, write."""
+        return {h["name"]: h for h in self._lab._api.call("GET", self._path("handlers"))}
+
+    def get(self, handler: str) -> str:
+        """Read a handler."""
+        return str(self._lab._api.call("GET", self._path("handlers", handler))["value"])
+
+    def set(self, handler: str, value: object) -> None:
+        """Write a handler; the value is written as text."""
+        self._lab._api.call("PUT", self._path("handlers", handler), {"value": str(value)})
+
+    def swap(self, program: str, **parameters: object) -> Dict[str, Any]:
+        """Give it another program, and return its state."""
+        body = {"program": program, "parameters": {k: str(v) for k, v in parameters.items()}}
+        return dict(self._lab._api.call("PUT", self._path("program"), body))
+
+    def __repr__(self) -> str:
+        return f"<Router {self.name} of lab {self._lab.name}>"
 
 
 def _words(command: Command) -> List[str]:
