@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/emud"
 	"scaffold.dev/scaffold/internal/lab"
 	"scaffold.dev/scaffold/internal/ovs"
 )
@@ -26,6 +27,13 @@ func labCommand() *cobra.Command {
 		labActionCommand("heal", "NODE [PEER]", "Undo cut and unplug", "s1"),
 		labActionCommand("remove", "NODE PEER", "Delete the interfaces of the link to PEER, until heal makes new ones", "c1 r1"),
 		labActionCommand("move", "HOST FROM TO [gap TIME] [first]", "Unplug a host's link to one router and plug in that to another", "c1 r1 r2 gap 300ms"),
+		labActionCommand("fail", "NODE[:PEER] [PEER]", "Break a node, its link to PEER, or with NODE:PEER its interface there", "r7 r8"),
+		labActionCommand("repair", "NODE[:PEER] [PEER]", "Undo fail", "r7 r8"),
+		wordy(labActionCommand("partition", "NODE,... [| NODE,...]", "Cut all links between parts of the network", "'r1,r2 | r3,r4'"), 1),
+		labActionCommand("unite", "", "Undo partition", ""),
+		wordy(labActionCommand("flap", "NODE PEER every TIME times N", "Break and mend a link again and again", "r7 r8 every 200ms times 5"), 6),
+		wordy(labActionCommand("upgrade", "PROGRAM SHARE% [seed N] [PARAMETER=VALUE...]", "Give a share of the emulated routers another program while they run", "forward 30% seed 7 icmp-rate=10"), 2),
+		labNodeCommand(), labPcapCommand(), labReplayCommand(), labCertificateCommand(),
 		labLinkCommand(), labTopologyCommand(), labServeCommand(), labEngineCommand(),
 	)
 	cmd.Long = `A lab is a network of hosts, routers and a controller, each in a network namespace of its own, with
@@ -41,7 +49,12 @@ func labFail(err error) error {
 	var busy *lab.BusyError
 	var bad lab.Errors
 	var missing *ovs.MissingError
+	var nothing *emud.NotFoundError
 	switch {
+	case errors.As(err, &nothing), errors.Is(err, lab.ErrNoEngine):
+		return fail(ExitNotFound, "", err)
+	case errors.Is(err, emud.ErrGone):
+		return fail(ExitUnreachable, "", err)
 	case errors.Is(err, lab.ErrRoot), errors.As(err, &missing):
 		return fail(ExitMissing, "", err)
 	case errors.Is(err, lab.ErrNone):
@@ -74,15 +87,21 @@ func addLab(cmd *cobra.Command) *string {
 // labActionCommand makes a command of an action, as a timeline writes it.
 func labActionCommand(verb, args, short, example string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     verb + " " + args,
+		Use:     strings.TrimSpace(verb + " " + args),
 		Short:   short,
-		Example: "  scaffold lab " + verb + " " + example,
+		Example: strings.TrimRight("  scaffold lab "+verb+" "+example, " "),
 		Args:    argumentCount(args),
 	}
 	name := addLab(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return labAct(cmd.Context(), *name, verb+" "+strings.Join(args, " "))
 	}
+	return cmd
+}
+
+// wordy takes any number of words that is not too small; the action says what is wrong with them.
+func wordy(cmd *cobra.Command, least int) *cobra.Command {
+	cmd.Args = cobra.MinimumNArgs(least)
 	return cmd
 }
 

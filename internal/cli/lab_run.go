@@ -16,12 +16,14 @@ func labRunCommand() *cobra.Command {
 		Short: "Bring a lab up, go through its timeline, measure, and take it down",
 		Long: `Steps of the timeline happen at their times after the lab is up. Measurements run at their times, or
 one after another when the timeline is through. The lab is taken down whatever happens; Ctrl-C ends
-the run at any moment. Exit code 7: a step or a measurement failed.`,
+the run at any moment. Exit code 7: a step or a measurement failed, or, with --strict, the emulator and
+not the network was the bottleneck.`,
 		Example: "  scaffold lab run examples/web.yaml -o json",
 		Args:    cobra.ExactArgs(1),
 	}
 	name, plane := addLabName(cmd), addPlane(cmd)
 	out := addOutput(cmd.Flags())
+	strict := addStrict(cmd)
 	dir := cmd.Flags().String("plot", "", "also write the result and its plot into this directory, as NAME.json, NAME.svg and NAME.png")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f, err := loadLab(args[0], *name)
@@ -45,6 +47,8 @@ the run at any moment. Exit code 7: a step or a measurement failed.`,
 			return labFail(err)
 		case result.Failed():
 			return failf(ExitUnmet, "", "lab %s: a step or a measurement failed", f.Name)
+		case *strict:
+			return demand(result.Certificate)
 		}
 		return nil
 	}
@@ -74,6 +78,10 @@ func printResult(w io.Writer, out *output, r *lab.Result) error {
 		if m.Output != "" {
 			fmt.Fprintln(w, indent(m.Output))
 		}
+	}
+	if r.Certificate != nil {
+		fmt.Fprintln(w)
+		return printCertificate(w, r.Certificate)
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func linkParameters(l lab.LinkStatus) string {
 
 func drawLabNode(t *table, n lab.NodeStatus) {
 	if len(n.Processes) == 0 {
-		t.row(n.Name, n.Kind, "", "", "", "")
+		t.row(n.Name, n.Kind, n.Program, n.State, "", "")
 	}
 	for i, p := range n.Processes {
 		name, kind := n.Name, n.Kind

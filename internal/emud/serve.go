@@ -32,6 +32,7 @@ func (e *engine) handler(quit context.CancelFunc) http.Handler {
 	answer("PUT /v1/routers/{router}/handlers/{handler}", e.setHandler)
 	m.HandleFunc("GET /v1/links/{link}/pcap", e.capture)
 	m.HandleFunc("POST /v1/links/{link}/replay", e.replay)
+	answer("GET /v1/certificate", e.certify)
 	answer("GET /v1/routes", e.showRoutes)
 	answer("POST /v1/faults", e.change)
 	answer("GET /v1/programs", func(*http.Request) (any, error) { return e.programs.names(), nil })

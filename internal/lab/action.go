@@ -27,6 +27,7 @@ type Action struct {
 	OneWay  bool           // link: only from Node to Peer
 	Set     []Pair         // link: parameters and their values
 	Argv    []string       // exec
+	Fault
 }
 
 // verbs and how each is written, for messages.
@@ -46,10 +47,17 @@ var verbs = map[string]string{
 	"drain":   "drain SERVICE HOST [wait|shed]",
 	"undrain": "undrain SERVICE HOST",
 	"exec":    "exec NODE: COMMAND",
+
+	"fail":      "fail NODE, fail NODE PEER, or fail NODE:PEER for the node's interface alone",
+	"repair":    "repair NODE, repair NODE PEER, or repair NODE:PEER",
+	"partition": "partition NODE,NODE... | NODE,NODE...",
+	"unite":     "unite",
+	"flap":      "flap NODE PEER every TIME times N",
+	"upgrade":   "upgrade PROGRAM SHARE% [seed N] [PARAMETER=VALUE...]",
 }
 
 // beside reports whether the action may take its time, so that a timeline does not wait for it.
-func (a Action) beside() bool { return a.Verb == "exec" || a.Verb == "move" }
+func (a Action) beside() bool { return a.Verb == "exec" || a.Verb == "move" || a.Verb == "flap" }
 
 // Verbs are the words that an action may begin with.
 func Verbs() []string {
@@ -76,6 +84,9 @@ func ParseAction(text string) (Action, error) {
 }
 
 func (a *Action) parse(rest string) bool {
+	if a.isFault() {
+		return a.parseFault(rest)
+	}
 	if a.Verb == "exec" {
 		node, command, ok := strings.Cut(rest, ":")
 		a.Node = strings.TrimSpace(node)
@@ -171,6 +182,8 @@ func (a Action) String() string {
 		target += "/" + a.Program
 	}
 	switch {
+	case a.isFault():
+		return a.faultString()
 	case a.Verb == "link":
 		return a.linkString()
 	case a.Verb == "exec":

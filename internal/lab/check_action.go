@@ -10,6 +10,8 @@ func (f *File) CheckAction(a Action) error {
 	n := f.Node(a.Node)
 	a.Program = n.meant(a.Program)
 	switch {
+	case a.isFault():
+		return f.checkFault(a)
 	case n == nil:
 		return fmt.Errorf("%q: unknown node %q; expected one of %s", a, a.Node, f.names())
 	case a.Service != "":

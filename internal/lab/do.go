@@ -18,8 +18,10 @@ func (l *Lab) Do(ctx context.Context, a Action) error {
 	if err := l.File.CheckAction(a); err != nil {
 		return err
 	}
-	n := l.plan.Node(a.Node)
-	a.Program = n.meant(a.Program)
+	n := l.plan.Node(a.Node) // nil where the action is about no single node
+	if n != nil {
+		a.Program = n.meant(a.Program)
+	}
 	if err := l.do(ctx, n, a); err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
@@ -45,7 +47,9 @@ func (l *Lab) do(ctx context.Context, n *PlanNode, a Action) error {
 		}
 		return l.startAny(ctx, n, a.Program)
 	case "cut", "unplug", "remove", "heal":
-		return l.disturb(n, a)
+		return l.disturb(ctx, n, a)
+	case "fail", "repair", "partition", "unite", "flap", "upgrade":
+		return l.fault(ctx, a)
 	case "move":
 		return l.move(ctx, n, a)
 	case "link":
@@ -103,13 +107,17 @@ func (l *Lab) signal(ctx context.Context, n *PlanNode, program string, s syscall
 	return c.signal(s)
 }
 
-// disturb cuts, unplugs, removes or heals the links of a node, or those to one neighbour, at both ends.
-func (l *Lab) disturb(n *PlanNode, a Action) error {
+// disturb cuts, unplugs, removes or heals the links of a node, or those to one neighbour, at both ends. A link with
+// an end in the engine is broken there, and its carrier at the other end.
+func (l *Lab) disturb(ctx context.Context, n *PlanNode, a Action) error {
 	w := newWirer()
 	defer w.close()
 	for _, near := range n.Ports {
 		if a.Peer != "" && a.Peer != near.Far.Name {
 			continue
+		}
+		if err := l.engineFault(ctx, near.Link, a.Verb); err != nil {
+			return err
 		}
 		if a.Verb == "heal" {
 			if err := l.restore(w, near.Link); err != nil {
@@ -132,12 +140,14 @@ func (l *Lab) disturb(n *PlanNode, a Action) error {
 }
 
 func (l *Lab) disturbEnd(w *wirer, verb, ns string, p *Port) error {
-	switch verb {
-	case "cut":
+	switch {
+	case verb == "cut" && p.Link.inEngine():
+		return nil // the engine loses everything
+	case verb == "cut":
 		return w.cut(ns, p.Dev)
-	case "unplug":
+	case verb == "unplug", verb == "fail":
 		return w.down(ns, p.Dev)
-	case "remove":
+	case verb == "remove":
 		return w.remove(ns, p)
 	}
 	if err := l.replug(w, ns, p); err != nil {

@@ -71,15 +71,15 @@ func (l *Lab) move(ctx context.Context, n *PlanNode, a Action) error {
 	out := Action{Verb: "unplug", Node: a.Node, Peer: a.Peer}
 	in := Action{Verb: "heal", Node: a.Node, Peer: a.To}
 	if !a.First {
-		if err := l.disturb(n, out); err != nil {
+		if err := l.disturb(ctx, n, out); err != nil {
 			return err
 		}
 		if err := pause(ctx, a.Gap); err != nil {
 			return err
 		}
-		return l.disturb(n, in)
+		return l.disturb(ctx, n, in)
 	}
-	if err := l.disturb(n, in); err != nil {
+	if err := l.disturb(ctx, n, in); err != nil {
 		return err
 	}
 	if err := l.attached(ctx, n, a.To); err != nil {
@@ -88,7 +88,7 @@ func (l *Lab) move(ctx context.Context, n *PlanNode, a Action) error {
 	if err := pause(ctx, a.Gap); err != nil {
 		return err
 	}
-	return l.disturb(n, out)
+	return l.disturb(ctx, n, out)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -33,5 +33,6 @@ func (l *Lab) play(ctx context.Context) (*Result, error) {
 	err := r.timeline(ctx)
 	stop()
 	r.watched()
+	r.result.Certificate = l.certificate(context.WithoutCancel(ctx))
 	return &r.result, err
 }

@@ -45,13 +45,16 @@ func (l *Lab) restore(w *wirer, c *PlanLink) error {
 	if c.Tunnel != nil {
 		return l.restoreTunnel(w, c)
 	}
+	if c.Emulated != nil {
+		return nil // the engine's interfaces stay
+	}
 	e, err := w.at(c.Nodes[0].Netns)
 	if err != nil {
 		return err
 	}
 	_, err = e.link.LinkByName(c.Ports[0].Dev)
 	var none netlink.LinkNotFoundError
-	if err == nil || c.Emulated != nil || !errors.As(err, &none) {
+	if err == nil || !errors.As(err, &none) {
 		return nil // what is wrong is said by who needs the interface
 	}
 	if err := w.veth(c.Nodes[0].Netns, c.Ports[0].Dev, c.Nodes[1].Netns, c.Ports[1].Dev, c.MTU); err != nil {

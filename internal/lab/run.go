@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"scaffold.dev/scaffold/emu/fidelity"
 )
 
 // A Result is what a run of a lab gave.
@@ -20,6 +22,8 @@ type Result struct {
 	Series   []SeriesResult  `json:"series,omitempty"`
 	Title    string          `json:"title,omitempty"`
 	Took     float64         `json:"took_s"` // from the moment that the lab was up to the end of all
+
+	Certificate *fidelity.Certificate `json:"certificate,omitempty"` // of the engine; nil in a lab without one
 }
 
 // A StepResult is one step of the timeline, when it was due and when it began, both from the moment

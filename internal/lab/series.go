@@ -89,6 +89,9 @@ func (r *runner) tick(ctx context.Context, s *Series, f func(at float64) error) 
 // readBytes reads the counters of the node's interfaces towards a neighbour. One that is not there
 // carries nothing.
 func (r *runner) readBytes(ctx context.Context, n *PlanNode, s *Series, res *SeriesResult) error {
+	if !n.Kind.namespace() {
+		return r.readEngine(ctx, n, s, res)
+	}
 	w := newWirer()
 	defer w.close()
 	e, err := w.at(n.Netns)

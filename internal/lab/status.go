@@ -1,13 +1,17 @@
 package lab
 
 import (
+	"context"
 	"os"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/emud"
 )
 
 // Status is what a lab is at this moment.
@@ -28,6 +32,8 @@ type NodeStatus struct {
 	Namespace string          `json:"namespace"`         // "" for a router inside the engine
 	Address   string          `json:"address,omitempty"` // on the management network
 	LinkLocal string          `json:"link_local"`
+	State     string          `json:"state,omitempty"`   // of a router inside the engine: "up", "failed", or what its program panicked with
+	Program   string          `json:"program,omitempty"` // that it runs there
 	Processes []ProcessStatus `json:"processes"`
 }
 
@@ -44,7 +50,7 @@ type ProcessStatus struct {
 type LinkStatus struct {
 	Ends       [2]string `json:"ends"`
 	Interfaces [2]string `json:"interfaces"`
-	State      string    `json:"state"` // "up", "cut" (loses everything), "unplugged", "down"
+	State      string    `json:"state"` // "up", "cut" (loses everything), "unplugged", "failed", "partitioned", "down"
 	Rate       uint64    `json:"rate_bit_s,omitempty"`
 	MTU        int       `json:"mtu"`
 
@@ -61,8 +67,13 @@ func (l *Lab) Status() (*Status, error) {
 	if state != nil {
 		s.Phase = state.Phase
 	}
+	routers := l.routerStates()
 	for _, n := range l.plan.Nodes {
-		s.Nodes = append(s.Nodes, l.nodeStatus(n))
+		status := l.nodeStatus(n)
+		if r, ok := routers[n.Name]; ok || n.Kind.engine() {
+			status.State, status.Program = routerState(r), r.Program
+		}
+		s.Nodes = append(s.Nodes, status)
 	}
 	w := newWirer()
 	defer w.close()
@@ -70,10 +81,36 @@ func (l *Lab) Status() (*Status, error) {
 	for i, c := range l.plan.Cable {
 		s.Links = append(s.Links, LinkStatus{
 			Ends: c.Ends, Interfaces: [2]string{c.Ports[0].Dev, c.Ports[1].Dev},
-			State: linkState(w, c), Rate: c.Rate, MTU: c.MTU, Emulated: emulated.params(i),
+			State: linkState(w, c, emulated.cable(i)), Rate: c.Rate, MTU: c.MTU, Emulated: emulated.params(i),
 		})
 	}
 	return s, nil
+}
+
+// routerStates are those of the routers inside the engine; none if that does not answer.
+func (l *Lab) routerStates() map[string]emud.RouterState {
+	all := map[string]emud.RouterState{}
+	client := l.Engine()
+	if client == nil {
+		return all
+	}
+	list, _ := client.Routers(context.Background()) // without the engine they are down, which is what is shown
+	for _, r := range list {
+		all[r.Name] = r
+	}
+	return all
+}
+
+func routerState(r emud.RouterState) string {
+	switch {
+	case r.Name == "":
+		return "down"
+	case r.Down:
+		return "failed"
+	case r.Failure != "":
+		return r.Failure
+	}
+	return "up"
 }
 
 func (l *Lab) nodeStatus(n *PlanNode) NodeStatus {
@@ -124,7 +161,21 @@ func processState(pid int) string {
 	return "running"
 }
 
-func linkState(w *wirer, c *PlanLink) string {
+// states of links are called after what the engine loses packets for, the first that holds.
+var states = []struct{ cause, state string }{
+	{emud.CauseFail, "failed"}, {emud.CauseUnplug, "unplugged"}, {emud.CausePartition, "partitioned"}, {emud.CauseCut, "cut"},
+}
+
+// linkState looks at a link, of which e is what the engine knows, nil for one that is none of the engine's.
+func linkState(w *wirer, c *PlanLink, e *EmulatedLink) string {
+	if c.Emulated != nil && e == nil {
+		return "down" // the engine is gone
+	}
+	for _, s := range states {
+		if e != nil && slices.Contains(e.Causes, s.cause) {
+			return s.state
+		}
+	}
 	state := "up"
 	for i, n := range c.Nodes {
 		if !n.Kind.namespace() {

@@ -193,7 +193,7 @@ func (l *Lab) repatch(n *PlanNode, p *Port, verb string) error {
 			words = append([]string{"--no-wait"}, words...) // nobody would do it
 		}
 		return l.runOVS(n, func() (*exec.Cmd, error) { return i.Vsctl(words...) })
-	case "heal":
+	case "heal", "repair":
 		if err := l.runOVS(n, func() (*exec.Cmd, error) { return i.Configure(l.switchConfig(n)) }); err != nil {
 			return err
 		}

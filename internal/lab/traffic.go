@@ -30,9 +30,11 @@ func (l *Lab) Traffic() ([]LinkTraffic, error) {
 	}
 	all := make([]LinkTraffic, 0, len(l.plan.Cable))
 	for i, c := range l.plan.Cable {
-		t := LinkTraffic{Ends: c.Ends, State: linkState(w, c)}
+		t := LinkTraffic{Ends: c.Ends, State: linkState(w, c, emulated.cable(i))}
 		for way := range c.Ends {
-			t.Lines[way] = w.sent(c.Nodes[way].Netns, c.Ports[way].Dev)
+			if c.Nodes[way].Kind.namespace() {
+				t.Lines[way] = w.sent(c.Nodes[way].Netns, c.Ports[way].Dev)
+			}
 			t.Lines[way].Rate = c.Rate
 		}
 		if e := emulated.cable(i); e != nil {
