@@ -46,7 +46,9 @@ func (c *Classes) Refresh() (err error) {
 }
 
 func (c *Classes) refresh() error {
-	var errs []error
+	lists.Lock()
+	defer lists.Unlock()
+	errs := []error{c.expect()}
 	for i, r := range c.net.Routers() {
 		f, _ := r.Program().(*Forwarder)
 		if old := c.members[i]; old != nil && old != f {
@@ -69,6 +71,19 @@ func (c *Classes) refresh() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// expect declares what routers have that no other has, at once: their own addresses and the prefixes of their ports.
+func (c *Classes) expect() error {
+	var own []netip.Prefix
+	for _, r := range c.net.Routers() {
+		if f, ok := r.Program().(*Forwarder); ok && f.classes != c {
+			for _, route := range f.always {
+				own = append(own, route.Prefix)
+			}
+		}
+	}
+	return c.all.Declare(own...)
 }
 
 // declare makes classes of the prefixes of routes.
@@ -107,10 +122,11 @@ func (f *Forwarder) joinClasses(c *Classes, number int) error {
 		f.lpm = f.config.LPM
 	}
 	f.classes, f.number, f.behind = c, number, true
-	routes := make([]fib.Route, 0, f.table.Len())
+	routes := lists.all[:0]
 	for p, h := range f.table.All() {
 		routes = append(routes, fib.Route{Prefix: p, Hop: h})
 	}
+	lists.all = routes
 	err := c.all.Load(number, routes)
 	if errors.Is(err, fib.ErrUndeclared) {
 		if err = c.declare(routes); err == nil {

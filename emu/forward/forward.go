@@ -26,7 +26,8 @@ type Forwarder struct {
 
 	own    map[netip.Addr]bool
 	fixed  map[netip.Prefix]fib.Hop // of the router's addresses and ports
-	routes map[netip.Prefix]installed
+	always []fib.Route              // the same, sorted
+	hidden map[netip.Prefix]fib.Hop // of routes of the same prefixes, which do not count
 
 	neighbours neighbours
 	bucket     bucket
@@ -44,7 +45,7 @@ func New(c Config) (*Forwarder, error) {
 	}
 	f := &Forwarder{
 		config: c, table: fib.New(), adjacencies: newAdjacencies(), own: map[netip.Addr]bool{},
-		fixed: map[netip.Prefix]fib.Hop{}, routes: map[netip.Prefix]installed{}, neighbours: newNeighbours(),
+		fixed: map[netip.Prefix]fib.Hop{}, hidden: map[netip.Prefix]fib.Hop{}, neighbours: newNeighbours(),
 	}
 	f.bucket.set(c.ICMPRate)
 	return f, f.fix()

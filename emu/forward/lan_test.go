@@ -172,7 +172,7 @@ func TestARouterMayHaveANamespace(t *testing.T) {
 		if out := ping(a, to); !strings.Contains(out, "ttl=63") {
 			t.Errorf("%s: %s", to, out)
 		}
-		if out := ping(a, "-t", "1", to); !strings.Contains(out, "Time") {
+		if out := ping(a, "-W", "1", "-t", "1", to); !strings.Contains(out, "Time") {
 			t.Errorf("%s: %s", to, out)
 		}
 	}

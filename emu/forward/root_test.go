@@ -104,8 +104,20 @@ func (h *path) build(t testing.TB, n int, p emu.Params, change func(i int, c *fo
 
 // ping is what ping prints about one packet.
 func ping(ns *nstest.NS, args ...string) string {
-	out, _ := ns.Try(append([]string{"ping", "-n", "-c", "1", "-W", "2"}, args...)...)
+	out, _ := ns.Try(append([]string{"ping", "-n", "-c", "1", "-W", "10"}, args...)...)
 	return out
+}
+
+// state is what the routers and the edges did, for messages.
+func (h *path) state(t testing.TB) (s string) {
+	t.Helper()
+	for i, f := range h.routers {
+		must(t, h.Do(h.nodes[i], func() { s += fmt.Sprintf("%+v %+v\n", h.nodes[i].Counters(), f.Counters()) }))
+	}
+	for _, e := range h.Edges() {
+		must(t, e.Do(func() { s += fmt.Sprintf("%+v\n", e.Counters()) }))
+	}
+	return s + h.b.Run(t, "ip", "-s", "-6", "neigh")
 }
 
 func TestPingSeesEachRouter(t *testing.T) {
@@ -120,7 +132,7 @@ func TestPingSeesEachRouter(t *testing.T) {
 			if router == "" {
 				router = fmt.Sprintf(from, hop)
 			}
-			out := ping(h.a, "-t", fmt.Sprint(hop), to)
+			out := ping(h.a, "-W", "1", "-t", fmt.Sprint(hop), to)
 			if !strings.Contains(out, "From "+router+" icmp_seq=1 Time") {
 				t.Errorf("hop %d to %s: want %s in\n%s", hop, to, router, out)
 			}
@@ -144,11 +156,11 @@ func TestPathsHaveAnMTU(t *testing.T) {
 		}
 	})
 	for to, want := range map[string]string{"fd0b::1": "mtu=1400", "10.0.2.1": "mtu = 1400"} {
-		if out := ping(h.a, "-M", "do", "-s", "1440", to); !strings.Contains(out, want) {
+		if out := ping(h.a, "-W", "1", "-M", "do", "-s", "1440", to); !strings.Contains(out, want) {
 			t.Errorf("%s: want %s in\n%s", to, want, out)
 		}
 		if out := ping(h.a, "-M", "do", "-s", "1300", to); !strings.Contains(out, "ttl=61") {
-			t.Errorf("%s: %s", to, out)
+			t.Errorf("%s: %s\n%s", to, out, h.state(t))
 		}
 		stream(t, h, to, 1<<20)
 	}
