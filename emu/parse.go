@@ -11,12 +11,14 @@ const (
 // parse finds out what a packet is, from its frame. A frame of IP that is not whole or contradicts itself is near:
 // no router passes it on.
 func (a *arena) parse(p *Packet) {
-	p.flags |= flagParsed | flagNear
-	f := &a.frames[p.slot]
-	if f.Bytes < etherLen+20 {
+	p.parse(a.slot(p.slot)[atEther : atEther+a.frames[p.slot].Bytes])
+}
+
+// parse takes a packet's frame.
+func (p *Packet) parse(b []byte) {
+	if p.flags |= flagParsed | flagNear; len(b) < etherLen+20 {
 		return
 	}
-	b := a.slot(p.slot)[atEther : atEther+f.Bytes]
 	switch binary.BigEndian.Uint16(b[12:]) {
 	case ipv6:
 		p.parse6(b[etherLen:])

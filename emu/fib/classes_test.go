@@ -356,3 +356,19 @@ func BenchmarkClassesOf4000(b *testing.B) {
 		use = sum
 	})
 }
+
+func TestManyClassesAreThoseOfOneByOne(t *testing.T) {
+	c, routes := network(t, 300)
+	rng := rand.New(rand.NewPCG(5, 6))
+	var keys []Key
+	for _, a := range append(within(rng, routes, 500), [2]uint64{1, 2}) {
+		keys = append(keys, Key{a[0], a[1]})
+	}
+	classes := make([]Class, len(keys))
+	c.Class6All(keys, classes)
+	for i, k := range keys {
+		if one := c.Class6(k.Hi, k.Lo); classes[i] != one {
+			t.Fatalf("%x: class %d among many, %d alone", k, classes[i], one)
+		}
+	}
+}

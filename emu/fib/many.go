@@ -5,12 +5,16 @@ type Key struct{ Hi, Lo uint64 }
 
 // Lookup6All finds the hops of many IPv6 addresses, of which as many as there are hops. It is faster than one by one
 // where tables lie beyond the first cache: the machine waits for several at a time.
-func (t *Table) Lookup6All(keys []Key, hops []Hop) { t.six.findAll(keys, hops) }
+func (t *Table) Lookup6All(keys []Key, hops []Hop) { findAll(&t.six, keys, hops) }
+
+// Class6All finds the classes of many IPv6 addresses, of which as many as there are classes.
+func (c *Classes) Class6All(keys []Key, classes []Class) { findAll(&c.six, keys, classes) }
 
 // few is how many addresses are looked up side by side.
 const few = 16
 
-func (t *trie) findAll(keys []Key, hops []Hop) {
+// findAll finds the hops of routes, which may mean classes.
+func findAll[H Hop | Class](t *trie, keys []Key, hops []H) {
 	var at [few]uint32
 	keys = keys[:len(hops)]
 	for len(keys) > 0 {
@@ -22,7 +26,7 @@ func (t *trie) findAll(keys []Key, hops []Hop) {
 			}
 		}
 		for i, k := range keys[:n] {
-			hops[i] = t.routes[t.climb(at[i], k.Hi, k.Lo)].hop
+			hops[i] = H(t.routes[t.climb(at[i], k.Hi, k.Lo)].hop)
 		}
 		keys, hops = keys[n:], hops[n:]
 	}

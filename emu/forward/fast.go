@@ -18,15 +18,30 @@ func (a *adjacency) pass(p *emu.Packet) bool {
 	return true
 }
 
-// byClass forwards packets whose class is mostly known.
+// byClass forwards packets whose class is mostly known, or known of none; at most burst of them.
 func (f *Forwarder) byClass(batch []emu.Packet) {
-	for {
+	for classified := false; ; {
 		n := straight(batch, f.hops, f.all)
-		if n == len(batch) {
+		if batch = batch[n:]; len(batch) == 0 {
 			return
 		}
-		f.one(&batch[n])
-		batch = batch[n+1:]
+		if !classified && batch[0].Class == 0 {
+			f.classify(batch)
+			classified = true
+			continue
+		}
+		f.one(&batch[0])
+		batch = batch[1:]
+	}
+}
+
+// classify gives classes to all packets of IPv6 that are to be forwarded.
+func (f *Forwarder) classify(batch []emu.Packet) {
+	s := &f.search
+	n, _ := s.gather(f.router, batch)
+	f.classes.all.Class6All(s.keys[:n], s.classes[:n])
+	for i, c := range s.classes[:n] {
+		batch[s.at[i]].Class = uint16(c)
 	}
 }
 
@@ -48,18 +63,15 @@ const burst = 64
 
 // A search is a burst of addresses for the table.
 type search struct {
-	keys [burst]fib.Key
-	hops [burst]fib.Hop
-	at   [burst]uint8 // places in the batch
-	odd  [burst]uint8 // places of packets that need more than that
+	keys    [burst]fib.Key
+	hops    [burst]fib.Hop
+	classes [burst]fib.Class
+	at      [burst]uint8 // places in the batch
+	odd     [burst]uint8 // places of packets that need more than that
 }
 
-// byTable looks every packet up.
+// byTable looks every packet up, at most burst of them.
 func (f *Forwarder) byTable(batch []emu.Packet) {
-	for len(batch) > burst {
-		f.byTable(batch[:burst])
-		batch = batch[burst:]
-	}
 	s := &f.search
 	n, odd := s.gather(f.router, batch)
 	f.table.Lookup6All(s.keys[:n], s.hops[:n])

@@ -75,6 +75,14 @@ func (f *Forwarder) Process(r *emu.Router, batch []emu.Packet) {
 	if f.router != r {
 		f.prepare(r)
 	}
+	for len(batch) > 0 {
+		n := min(burst, len(batch))
+		f.some(batch[:n])
+		batch = batch[n:]
+	}
+}
+
+func (f *Forwarder) some(batch []emu.Packet) {
 	switch {
 	case f.strict:
 		for i := range batch {

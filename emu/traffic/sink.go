@@ -20,9 +20,12 @@ func (s *Sink) Process(r *emu.Router, batch []emu.Packet) {
 		s.First = r.Now()
 	}
 	s.Last = r.Now()
+	var packets, bytes uint64
 	for i := range batch {
-		s.Packets += uint64(batch[i].Count())
-		s.Bytes += uint64(batch[i].Len())
+		packets += uint64(batch[i].Count())
+		bytes += uint64(batch[i].Len())
 		batch[i].Port = emu.Drop
 	}
+	s.Packets += packets
+	s.Bytes += bytes
 }

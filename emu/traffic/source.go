@@ -21,7 +21,8 @@ type Source struct {
 	Hop   uint8         // hop limit; 0 is 64
 	Sent  uint64
 
-	text [][]byte // a packet for each of To
+	patterns []emu.Pattern // a packet for each of To
+	run      [64]emu.Packet
 }
 
 // Process drops what comes.
@@ -33,19 +34,29 @@ func (s *Source) Process(_ *emu.Router, batch []emu.Packet) {
 
 // Wake sends a burst.
 func (s *Source) Wake(r *emu.Router, now time.Duration) time.Duration {
-	if s.text == nil {
+	if s.patterns == nil {
 		s.prepare()
 	}
-	for range max(1, s.Burst) {
-		if s.Count > 0 && s.Sent == s.Count {
+	for left := max(1, s.Burst); left > 0; {
+		n := s.send(r, left)
+		if n == 0 {
 			return emu.Never
 		}
-		if p, ok := r.New(s.text[s.Sent%uint64(len(s.text))]); ok {
-			r.Send(p, 0)
-		}
-		s.Sent++
+		left -= n
 	}
 	return now + max(s.Gap, 1)
+}
+
+// send sends up to n packets, none when all are sent. Those for which there is no memory count as sent.
+func (s *Source) send(r *emu.Router, n int) int {
+	some := s.patterns[s.Sent%uint64(len(s.patterns)):]
+	some = some[:min(n, len(some), len(s.run))]
+	if s.Count > 0 {
+		some = some[:min(uint64(len(some)), max(s.Count, s.Sent)-s.Sent)]
+	}
+	r.SendAll(s.run[:r.Copy(s.run[:], some)], 0)
+	s.Sent += uint64(len(some))
+	return len(some)
 }
 
 func (s *Source) prepare() {
@@ -53,7 +64,7 @@ func (s *Source) prepare() {
 		s.Hop = 64
 	}
 	for i, to := range s.To {
-		s.text = append(s.text, Datagram(s.From, to, s.Hop, uint16(1024+i%50000), s.Size-14))
+		s.patterns = append(s.patterns, emu.NewPattern(Datagram(s.From, to, s.Hop, uint16(1024+i%50000), s.Size-14)))
 	}
 }
 
