@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 
@@ -52,8 +53,8 @@ func (r *reader) expand(f *File, w *written) {
 	bad := len(r.errs)
 	r.checkNames(f, w)
 	for i := 0; i < len(w.Graph.Nodes) && len(r.errs) == bad; i++ {
-		name := w.Graph.Nodes[i].Name
-		r.addNode(f, scalar(name, w.line), w.describe(name))
+		node := w.Graph.Nodes[i]
+		r.addNode(f, scalar(node.Name, w.line), w.describe(node))
 	}
 	for i := 0; i < len(wires) && len(r.errs) == bad; i++ {
 		r.addLink(f, w.mapping(wires[i]))
@@ -81,7 +82,7 @@ func (r *reader) checkNames(f *File, w *written) {
 }
 
 // describe is what the file might say of one node: its kind, then what all nodes have, then what only this one has.
-func (w *written) describe(name string) *yaml.Node {
+func (w *written) describe(node topo.Node) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Line: w.line}
 	add := func(pairs []*yaml.Node) {
 		for i := 0; i+1 < len(pairs); i += 2 {
@@ -95,8 +96,21 @@ func (w *written) describe(name string) *yaml.Node {
 	}
 	add([]*yaml.Node{scalar("kind", w.line), scalar(string(w.Kind), cmp.Or(w.at["kind"], w.line))})
 	add(w.node)
-	add(w.except[name])
+	add(w.except[node.Name])
+	if number := strconv.FormatUint(uint64(node.AS), 10); node.AS > 0 && n.Content[1].Value == string(FRR) && !has(n, "as") {
+		n.Content = append(n.Content, scalar("as", w.line), scalar(number, w.line))
+	}
 	return n
+}
+
+// has reports whether a mapping has a key.
+func has(n *yaml.Node, key string) bool {
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
 }
 
 // mapping is what the file might say of one link.

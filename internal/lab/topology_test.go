@@ -69,6 +69,13 @@ func TestDelaysFollowFromDistances(t *testing.T) {
 	}
 }
 
+func TestSystemsKeepTheirNumbers(t *testing.T) {
+	f := parseTopology(t, "{file: ../../topo/testdata/small.as-rel2, kind: frr, node: {protocols: [bgp]}, except: {as1: {as: 7}}}")
+	if f.Node("as3356").AS != 3356 || f.Node("as1").AS != 7 {
+		t.Errorf("%+v, %+v", f.Node("as3356"), f.Node("as1"))
+	}
+}
+
 func TestALinksSeedIsOfTheTopologys(t *testing.T) {
 	seeds := func(topology string) (all []uint64) {
 		for _, l := range parseTopology(t, topology).Links {
@@ -159,6 +166,7 @@ func TestAPrintedTopologyIsTheSameNetwork(t *testing.T) {
 		{{"generate", "fat-tree"}, {"k", "4"}, {"rate", "1Gbit"}, {"seed", "3"}},
 		{{"generate", "gabriel"}, {"size", "20"}, {"kind", "plain"}, {"cost", "delay"}, {"loss", "1%"}},
 		{{"generate", "line"}, {"size", "1"}},
+		{{"file", "../topo/testdata/small.as-rel2"}, {"kind", "frr"}},
 		{{"file", "../topo/testdata/small.graphml"}, {"default-delay", "1ms"}},
 		{{"file", "../topo/testdata/ways.json"}},
 		{{"file", "testdata/apart.json"}, {"largest", "true"}},

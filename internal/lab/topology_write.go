@@ -51,7 +51,11 @@ func (t *Topology) LabFile() (string, error) {
 	var out strings.Builder
 	out.WriteString("nodes:\n")
 	for _, n := range t.Graph.Nodes {
-		fmt.Fprintf(&out, "  %s: %s", quoted(n.Name), t.Kind)
+		kind := string(t.Kind)
+		if t.Kind == FRR && n.AS > 0 {
+			kind = fmt.Sprintf("{kind: %s, as: %d}", t.Kind, n.AS)
+		}
+		fmt.Fprintf(&out, "  %s: %s", quoted(n.Name), kind)
 		if !strings.EqualFold(n.Label, n.Name) {
 			fmt.Fprintf(&out, "  # %s", strings.Trim(fmt.Sprintf("%q", n.Label), `"`))
 		}

@@ -9,6 +9,9 @@ package topo
 func asLike(o Options) (*Graph, error) {
 	m := &asModel{graph: &Graph{}, dice: newDice(o.Seed)}
 	m.graph.number("as", o.Size)
+	for n := range m.graph.Nodes {
+		m.graph.Nodes[n].AS = uint32(n + 1)
+	}
 	top := min(o.Size, 3+o.Size/500)
 	for a := range top {
 		m.degree = append(m.degree, a)

@@ -72,5 +72,6 @@ func (b *builder) system(as uint32, line int) (int, error) {
 	if err := b.node(id, []attribute{{key: "label", value: "AS" + id}}, line); err != nil {
 		return 0, err
 	}
+	b.graph.Nodes[b.index[id]].AS = as
 	return b.index[id], nil
 }

@@ -22,6 +22,7 @@ type Node struct {
 	Name  string    // unique, 1 to 32 of a-z, 0-9 and inner dashes
 	Label string    // what the source calls it
 	At    *Position // nil where nobody said
+	AS    uint32    // number of an autonomous system, 0 for what is none
 }
 
 // A Link joins two different nodes.

@@ -87,7 +87,8 @@ func (g *Graph) only(keep func(n int) bool) *Graph {
 	for n, node := range g.Nodes {
 		to[n] = -1
 		if keep(n) {
-			to[n] = kept.add(node.Name, node.Label, node.At)
+			to[n] = len(kept.Nodes)
+			kept.Nodes = append(kept.Nodes, node)
 		}
 	}
 	for _, l := range g.Links {

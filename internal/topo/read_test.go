@@ -31,8 +31,8 @@ func TestFormatsSayTheSameOfTheSameGraph(t *testing.T) {
 	want := &Graph{
 		Name: "small",
 		Nodes: []Node{
-			{"zurich", "Zürich", at(47.37, 8.54)}, {"st-gallen", "St. Gallen", at(47.42, 9.37)},
-			{"geneve", "Genève", at(46.2, 6.15)}, {"zurich-2", "Zürich", nil},
+			{"zurich", "Zürich", at(47.37, 8.54), 0}, {"st-gallen", "St. Gallen", at(47.42, 9.37), 0},
+			{"geneve", "Genève", at(46.2, 6.15), 0}, {"zurich-2", "Zürich", nil, 0},
 		},
 		Links: []Link{
 			{Ends: [2]int{0, 1}, Ways: way(Way{Rate: 1e10})}, {Ends: [2]int{0, 1}, Ways: way(Way{Delay: 2 * time.Millisecond})},
@@ -56,7 +56,7 @@ func TestTheDirectionsOfALinkMayDiffer(t *testing.T) {
 func TestRelationsOfAutonomousSystemsAreRead(t *testing.T) {
 	g := load(t, "small.as-rel2")
 	want := &Graph{
-		Nodes: []Node{{"as3356", "AS3356", nil}, {"as1", "AS1", nil}, {"as174", "AS174", nil}, {"as2", "AS2", nil}},
+		Nodes: []Node{{"as3356", "AS3356", nil, 3356}, {"as1", "AS1", nil, 1}, {"as174", "AS174", nil, 174}, {"as2", "AS2", nil, 2}},
 		Links: []Link{{Ends: [2]int{0, 1}, Relation: Provider}, {Ends: [2]int{0, 2}, Relation: Peer}, {Ends: [2]int{2, 3}, Relation: Provider}},
 	}
 	if !reflect.DeepEqual(g, want) {
