@@ -139,3 +139,10 @@ func (l *line) from0(t testing.TB, to string, hop uint8, size int) []byte {
 }
 
 func (s seen) String() string { return fmt.Sprintf("%x with hop limit %d at %v", s.bytes, s.hop, s.at) }
+
+func addrs(s string) []netip.Addr { return []netip.Addr{addr(s)} }
+
+func prefixesOf(s string) []netip.Prefix {
+	p, _ := netip.ParsePrefix(s)
+	return []netip.Prefix{p}
+}
