@@ -9,6 +9,7 @@ import (
 
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/emu/forward"
+	"scaffold.dev/scaffold/internal/emurouter"
 )
 
 // A Setting is what the program of a router is made from.
@@ -25,7 +26,7 @@ type Maker func(Setting) (emu.Program, error)
 type Programs map[string]Maker
 
 // Shipped are the programs of the lab's own engine.
-func Shipped() Programs { return Programs{"forward": newForward} }
+func Shipped() Programs { return Programs{"forward": newForward, "scaffold": newScaffold} }
 
 // newForward makes an IP router.
 func newForward(s Setting) (emu.Program, error) {
@@ -40,6 +41,15 @@ func newForward(s Setting) (emu.Program, error) {
 		s.Forward.ICMPRate = rate
 	}
 	return forward.New(s.Forward)
+}
+
+// newScaffold makes one of Scaffold's routers, which the controller drives.
+func newScaffold(s Setting) (emu.Program, error) {
+	cfg, err := emurouter.Parse(s.Router, s.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	return emurouter.New(cfg)
 }
 
 // names lists them, for messages.

@@ -58,6 +58,9 @@ func (l *Lab) engineRouter(n *PlanNode) emud.Router {
 	for _, p := range n.Parameters {
 		r.Parameters[p.Key] = p.Value
 	}
+	if n.scaffold() {
+		l.addScaffold(n, r.Parameters)
+	}
 	for _, s := range n.Static {
 		r.Static = append(r.Static, emud.Static{To: s.To, Port: n.towards(s.Via)})
 	}

@@ -1,0 +1,22 @@
+package lab
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// addScaffold adds what the program of one of Scaffold's routers inside the engine is told. It reaches the controller
+// from the controller's own namespace: it has none.
+func (l *Lab) addScaffold(n *PlanNode, parameters map[string]string) {
+	var ports []string
+	for _, p := range n.Ports {
+		ports = append(ports, fmt.Sprintf("%s:%d", p.Dev, p.Link.MTU))
+	}
+	parameters["controller"] = l.controllerURL()
+	parameters["netns"] = netnsPath(l.plan.Node(l.File.of(Controller)[0].Name).Netns)
+	parameters["service"] = strconv.FormatBool(n.Service)
+	parameters["block"] = strconv.Itoa(n.Block)
+	parameters["link-local"] = n.LinkLocal.String()
+	parameters["ports"] = strings.Join(ports, ",")
+}
