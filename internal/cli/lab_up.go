@@ -32,7 +32,7 @@ func addLabName(cmd *cobra.Command) *string {
 
 // addPlane is the --plane flag of commands that bring a lab up.
 func addPlane(cmd *cobra.Command) *string {
-	return cmd.Flags().String("plane", "", "what the file's routers are: linux, or openflow: Open vSwitch under the controller (default: as the file says)")
+	return cmd.Flags().String("plane", "", "what the file's routers are: linux, openflow: Open vSwitch under the controller, or emulated: inside the engine (default: as the file says)")
 }
 
 func setPlane(f *lab.File, plane string) error {

@@ -116,8 +116,11 @@ func (f *File) resolveKinds() {
 		n.bare = f.bare
 	}
 	for _, l := range f.Links {
+		if l.implied {
+			l.Emulated, l.Rate, l.implied = nil, l.params[0].Rate, false
+		}
 		if l.Emulated == nil && l.Tunnel == "" && (f.inEngine(l.Ends[0]) || f.inEngine(l.Ends[1])) {
-			l.Emulated, l.Rate = &l.params, 0
+			l.Emulated, l.Rate, l.implied = &l.params, 0, true
 		}
 	}
 }

@@ -84,7 +84,8 @@ type Link struct {
 	Emulated  *[2]emu.Params // [0] from Ends[0] to Ends[1], [1] back; nil for a veth pair
 	Cost      int            // of computed routes, in each direction
 
-	params [2]emu.Params // what the file says, wherever the link is made
+	params  [2]emu.Params // what the file says, wherever the link is made
+	implied bool          // Emulated is set because of an end, not of what the file says
 }
 
 // A Service exists from the start of the lab.

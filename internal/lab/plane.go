@@ -3,21 +3,26 @@ package lab
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 )
 
 // The data planes that a network's routers may have.
 const (
 	LinuxPlane    = "linux"
 	OpenFlowPlane = "openflow"
+	EmulatedPlane = "emulated" // inside the engine
 )
 
+var planes = []string{LinuxPlane, OpenFlowPlane, EmulatedPlane}
+
 // planeEnv says what plane a file has that names none: all that brings labs up, tests and benchmarks too, can
-// be had on switches.
+// be had on switches, or on routers inside the engine.
 const planeEnv = "SCAFFOLD_PLANE"
 
 func usualPlane() string {
-	if os.Getenv(planeEnv) == OpenFlowPlane {
-		return OpenFlowPlane
+	if plane := os.Getenv(planeEnv); slices.Contains(planes, plane) {
+		return plane
 	}
 	return LinuxPlane
 }
@@ -46,11 +51,11 @@ func (f *File) routers() (nodes []*Node) {
 	return nodes
 }
 
-// SetPlane makes every node that the file calls a router a Linux router, or a switch. Nodes that it calls
-// switches are switches in any case.
+// SetPlane makes every node that the file calls a router a Linux router, a switch, or a router inside the engine.
+// Nodes that it calls switches are switches in any case.
 func (f *File) SetPlane(plane string) error {
-	if plane != LinuxPlane && plane != OpenFlowPlane {
-		return fmt.Errorf("plane %q: expected %s or %s", plane, LinuxPlane, OpenFlowPlane)
+	if !slices.Contains(planes, plane) {
+		return fmt.Errorf("plane %q: expected one of %s", plane, strings.Join(planes, ", "))
 	}
 	f.setPlane(plane)
 	return nil
@@ -63,8 +68,33 @@ func (f *File) setPlane(plane string) {
 		case n.written != Router:
 		case plane == OpenFlowPlane:
 			n.Kind = Switch
+		case plane == EmulatedPlane && !f.needsKernel(n):
+			n.Kind, n.Runs, n.Core = Emulated, ScaffoldProgram, anyCore
 		default:
 			n.Kind = Router
 		}
 	}
+	f.resolveKinds()
+}
+
+// needsKernel reports whether a router has a link that only the kernel of a namespace can make, such as a tunnel, or a
+// neighbour that knows nothing of Scaffold: it is a Linux router on the emulated plane too.
+func (f *File) needsKernel(n *Node) bool {
+	return slices.ContainsFunc(f.Links, func(l *Link) bool {
+		if l.Ends[0] != n.Name && l.Ends[1] != n.Name {
+			return false
+		}
+		far := f.node(l.far(n.Name))
+		return l.Tunnel != "" || far != nil && (far.Kind == Plain || far.Kind == Underlay)
+	})
+}
+
+// node finds a node before the index is made.
+func (f *File) node(name string) *Node {
+	for _, n := range f.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
 }

@@ -40,7 +40,6 @@ func parse(path string, text []byte, files map[string][]byte) (*File, error) {
 	if root := r.tree(text); root != nil {
 		r.file(f, root)
 		f.setPlane(f.Network.Plane)
-		f.resolveKinds()
 		if (len(f.Nodes) > 0 || len(r.errs) == 0) && !r.partial {
 			f.check(r) // without nodes all else would be an echo of one mistake
 		}
@@ -108,7 +107,7 @@ func (r *reader) network(net *Network, n *yaml.Node) {
 	r.object(n, "network", fields{
 		"domain":     func(n *yaml.Node) { net.Domain = r.domain(n) },
 		"trust":      func(n *yaml.Node) { net.Trust = r.oneOf(n, "trust", "open", "keys") },
-		"plane":      func(n *yaml.Node) { net.Plane = r.oneOf(n, "plane", LinuxPlane, OpenFlowPlane) },
+		"plane":      func(n *yaml.Node) { net.Plane = r.oneOf(n, "plane", planes...) },
 		"journal":    func(n *yaml.Node) { net.Journal = r.boolean(n, "journal") },
 		"services":   func(n *yaml.Node) { net.Space.Services = r.prefix(n, "services") },
 		"as":         func(n *yaml.Node) { net.Space.AS = r.prefix(n, "as") },

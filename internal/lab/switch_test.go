@@ -190,6 +190,9 @@ func TestOneWordMakesRoutersSwitches(t *testing.T) {
 		{"network: {plane: openflow}\n" + text, "", "switch switch switch"},
 		{text, OpenFlowPlane, "switch switch switch"},
 		{"network: {plane: openflow}\n" + text, LinuxPlane, "router router switch"},
+		{"network: {plane: emulated}\n" + text, "", "emulated emulated switch"},
+		{text, EmulatedPlane, "emulated emulated switch"},
+		{"network: {plane: emulated}\n" + text, LinuxPlane, "router router switch"},
 	} {
 		f, err := Parse("t.yaml", []byte(test.text))
 		if err == nil && test.plane != "" {

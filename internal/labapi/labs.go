@@ -25,7 +25,7 @@ type FileRequest struct {
 	Source string `json:"source"` // YAML, or JSON, which is YAML
 	Path   string `json:"path"`   // of the file, absolute: for messages, for what it names, and its name is the lab's where the source has none
 	Name   string `json:"name"`   // of the lab, in place of the file's
-	Plane  string `json:"plane"`  // "linux" or "openflow" in place of the file's
+	Plane  string `json:"plane"`  // "linux", "openflow" or "emulated" in place of the file's
 }
 
 func (q FileRequest) file() (*lab.File, error) {
