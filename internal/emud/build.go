@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/emu"
+	"scaffold.dev/scaffold/emu/forward"
 )
 
 // An engine is a network that is being built, or runs.
@@ -19,6 +20,7 @@ type engine struct {
 	order    []*router // as in the configuration
 	links    []*link
 	ends     map[string][]*End // of links, by router and number of the port
+	classes  *forward.Classes  // nil where every router looks its own table up
 
 	mu     sync.Mutex // of what follows, and of all that faults change
 	routes routes
@@ -60,6 +62,7 @@ func newEngine(cfg Config, programs Programs, log func(string, ...any)) (*engine
 	if err := e.build(); err != nil {
 		return nil, errors.Join(err, e.net.Close())
 	}
+	e.startClasses(log)
 	return e, nil
 }
 

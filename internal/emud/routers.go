@@ -1,6 +1,7 @@
 package emud
 
 import (
+	"errors"
 	"net/http"
 
 	"scaffold.dev/scaffold/emu"
@@ -65,7 +66,7 @@ func (e *engine) swap(req *http.Request) (any, error) {
 	e.mu.Lock()
 	r.program = swap.Program
 	e.mu.Unlock()
-	if err := e.loadRoutes(r); err != nil {
+	if err := errors.Join(e.loadRoutes(r), e.refreshClasses()); err != nil {
 		return nil, err
 	}
 	return e.routerState(r)

@@ -188,7 +188,7 @@ func (e *engine) showRoutes(*http.Request) (any, error) {
 
 // config is what the forwarding part of a router is made from.
 func (e *engine) config(cfg *Router) forward.Config {
-	c := forward.Config{Addresses: validAddrs(cfg.Own)}
+	c := forward.Config{Addresses: validAddrs(cfg.Own), LPM: cfg.FIB != classFIB}
 	for _, end := range e.ends[cfg.Name] {
 		c.Ports = append(c.Ports, forward.PortConfig{Addresses: end.Addrs, LinkLocal: cfg.LinkLocal, MTU: end.MTU})
 	}
