@@ -26,9 +26,9 @@ type Spread struct {
 	Max  int     `json:"max"`
 }
 
-// maxSteps bounds the search for shortest paths: a second or two of work. Larger graphs are searched
+// maxSteps bounds the search for shortest paths: about a second of work. Larger graphs are searched
 // from as many of their nodes as that allows.
-const maxSteps = 500_000_000
+const maxSteps = 200_000_000
 
 // Summary measures the graph.
 func (g *Graph) Summary() Summary {
