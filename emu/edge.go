@@ -89,6 +89,19 @@ func (e *Edge) Do(f func()) error { return e.shard.ask(f) }
 // it sends from another one. To be called inside [Net.Do].
 func (e *Edge) Peer() [6]byte { return e.peer }
 
+// SetCarrier tells whoever is beyond whether a cable is plugged in, as a switch does; an interface that the network
+// made has one until then. It may be called from any goroutine.
+func (e *Edge) SetCarrier(on bool) error {
+	t, ok := e.device.(*tap)
+	if !ok {
+		return fmt.Errorf("interface %s is not the network's own: its carrier is not to be changed", e.end.Dev)
+	}
+	if err := t.setCarrier(on); err != nil {
+		return fmt.Errorf("interface %s: carrier: %w", e.end.Dev, err)
+	}
+	return nil
+}
+
 func (e *Edge) attach(w *way) (*Port, error) {
 	if e.out != nil {
 		return nil, fmt.Errorf("interface %s has a link already; expected one", e.end.Dev)

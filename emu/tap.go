@@ -124,6 +124,14 @@ func hardwareAddress(s int, dev string) (mac [6]byte, err error) {
 	return req.mac, nil
 }
 
+func (t *tap) setCarrier(on bool) error {
+	value := 0
+	if on {
+		value = 1
+	}
+	return unix.IoctlSetPointerInt(t.file, unix.TUNSETCARRIER, value)
+}
+
 func (t *tap) fd() int { return t.file }
 
 func (t *tap) address() [6]byte { return t.mac }

@@ -24,6 +24,16 @@ type RouterState struct {
 	Failure  string             `json:"failure,omitempty"` // of its program, which panicked
 	Ports    []PortState        `json:"ports"`
 	Counters emu.RouterCounters `json:"counters"`
+	Feed     *FeedState         `json:"feed,omitempty"` // where its routes come from, if not from here
+}
+
+// A FeedState says what a router was told by the daemons that compute its routes.
+type FeedState struct {
+	Kind    string    `json:"kind"`
+	Routes  int       `json:"routes"`          // that it has of them
+	Changes int       `json:"changes"`         // of routes, so far
+	Last    time.Time `json:"last,omitzero"`   // when the last change came
+	Error   string    `json:"error,omitempty"` // the last
 }
 
 // A PortState is one port of a router.

@@ -33,6 +33,7 @@ type router struct {
 	program string
 	ports   []*end // by number
 	failed  bool
+	feed    *feed // nil where routes are ours
 }
 
 // A link with the reasons for which it is down.
@@ -60,7 +61,7 @@ func newEngine(cfg Config, programs Programs, log func(string, ...any)) (*engine
 		net: emu.New(emu.Options{Shards: cfg.Shards, Memory: cfg.Memory, Log: log}),
 	}
 	if err := e.build(); err != nil {
-		return nil, errors.Join(err, e.net.Close())
+		return nil, errors.Join(err, e.close())
 	}
 	e.startClasses(log)
 	return e, nil
@@ -84,7 +85,21 @@ func (e *engine) build() error {
 			return err
 		}
 	}
-	return e.startRoutes()
+	if err := e.startRoutes(); err != nil {
+		return err
+	}
+	return e.startFeeds()
+}
+
+// close ends the network and what feeds it.
+func (e *engine) close() error {
+	var errs []error
+	for _, r := range e.order {
+		if r.feed != nil {
+			errs = append(errs, r.feed.source.Close())
+		}
+	}
+	return errors.Join(append(errs, e.net.Close())...)
 }
 
 func (e *engine) addRouter(cfg *Router) error {

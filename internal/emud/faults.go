@@ -97,6 +97,27 @@ func (e *engine) setRouter(r *router, down bool) error {
 func (l *link) update() {
 	up := l.usable()
 	l.SetUp([2]bool{up, up})
+	for i, end := range l.ends {
+		if end.router == nil {
+			continue
+		}
+		if own := l.Ports()[i].Local(); own != nil {
+			if err := own.SetCarrier(up || l.onlyCut()); err != nil {
+				logf("link %d: %v", l.number, err)
+			}
+		}
+	}
+}
+
+// onlyCut reports whether the link merely loses everything, as behind a dead switch: the carrier stays, and daemons
+// have to find out.
+func (l *link) onlyCut() bool {
+	for _, end := range l.ends {
+		if end.failed || end.router != nil && end.router.failed {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(l.causes, func(c string) bool { return c != CauseCut && c != CausePartition })
 }
 
 func (l *link) usable() bool {

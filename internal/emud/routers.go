@@ -34,6 +34,10 @@ func (e *engine) routerState(r *router) (RouterState, error) {
 		s.Ports = append(s.Ports, PortState{Port: p.port, Far: p.link.name(1 - p.side), Link: p.link.number, Down: p.failed})
 	}
 	e.mu.Unlock()
+	if r.feed != nil {
+		f := r.feed.stateNow()
+		s.Feed = &f
+	}
 	err := e.net.Do(r.Router, func() {
 		s.Shard = r.Shard()
 		s.Counters = r.Counters()

@@ -47,6 +47,9 @@ func (e *engine) loadRoutes(r *router) error {
 		return nil // it finds its ways by itself
 	}
 	all := r.static()
+	if r.feed != nil {
+		all = append(all, r.feed.all()...)
+	}
 	if e.routes.table != nil {
 		if row := e.routes.table.rowOf(r); row != nil {
 			all = append(all, row.routes(e.routes.table.to)...)

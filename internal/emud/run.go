@@ -51,7 +51,7 @@ func Run(ctx context.Context, programs Programs, config, socket string) error {
 	if err != nil {
 		return err
 	}
-	defer e.net.Close()
+	defer e.close()
 	restMemory()
 	e.began = time.Now()
 	if err := e.net.Start(); err != nil {

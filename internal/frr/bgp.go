@@ -42,7 +42,7 @@ func (c Config) bgp() string {
 		}
 	}
 	for _, family := range []string{"ipv4", "ipv6"} {
-		g.family(b, family, names)
+		g.family(b, family, names, c.redistribute())
 	}
 	b.WriteString("exit\n")
 	return b.String()
@@ -70,7 +70,7 @@ func (p Port) neighbor(b *strings.Builder, g BGP) string {
 	return name
 }
 
-func (g BGP) family(b *strings.Builder, family string, neighbors []string) {
+func (g BGP) family(b *strings.Builder, family string, neighbors []string, more string) {
 	fmt.Fprintf(b, " address-family %s unicast\n", family)
 	for _, n := range g.Networks {
 		if n.Addr().Is4() == (family == "ipv4") {
@@ -78,6 +78,7 @@ func (g BGP) family(b *strings.Builder, family string, neighbors []string) {
 		}
 	}
 	fmt.Fprintf(b, "  redistribute connected\n  maximum-paths %d\n", maxPaths)
+	b.WriteString(more)
 	for _, n := range neighbors {
 		fmt.Fprintf(b, "  neighbor %s activate\n", n)
 	}

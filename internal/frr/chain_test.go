@@ -2,6 +2,7 @@ package frr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -137,7 +138,11 @@ func (c told) waitFor(t *testing.T, prefix string, kind Kind) Change {
 func (r *rig) follow(t *testing.T, i int) (feed, kernel told) {
 	t.Helper()
 	feed, kernel = make(told, 1000), make(told, 1000)
-	lost := func(err error) { t.Error(err) }
+	lost := func(err error) {
+		if !errors.Is(err, errGone) { // as it does when the test has ended
+			t.Error(err)
+		}
+	}
 	f, err := Listen(r.path(i), feed.tell, lost)
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,9 @@ type Config struct {
 	Name   string // host name
 	Number uint32 // of the node, not 0: its router identifier is this number written as an IPv4 address
 	Ports  []Port
-	OSPF   *OSPF // nil: not run
-	BGP    *BGP  // nil: not run
+	Behind []netip.Prefix // destinations behind the router that no port leads to; they are announced, and lost here
+	OSPF   *OSPF          // nil: not run
+	BGP    *BGP           // nil: not run
 
 	// By daemon. Append goes after what is written here, Replace instead of it; a daemon that is named in one of
 	// them alone, such as staticd, is run too.
@@ -81,6 +82,9 @@ func (c Config) Files() (map[string]string, error) {
 	if c.BGP != nil {
 		files["bgpd"] = c.bgp()
 	}
+	if len(c.Behind) != 0 {
+		files["staticd"] = c.static()
+	}
 	for daemon, text := range c.Replace {
 		files[daemon] = text
 	}
@@ -91,6 +95,27 @@ func (c Config) Files() (map[string]string, error) {
 		files[zebra] += "\n" + feedLine + "\n"
 	}
 	return files, nil
+}
+
+// static makes routes for others to announce; without a way, they lose what nobody behind the router takes.
+func (c Config) static() string {
+	var b strings.Builder
+	for _, p := range c.Behind {
+		family := "ipv6"
+		if p.Addr().Is4() {
+			family = "ip"
+		}
+		fmt.Fprintf(&b, "%s route %v blackhole\n", family, p.Masked())
+	}
+	return b.String()
+}
+
+// redistribute is the line that announces static routes, where there are any.
+func (c Config) redistribute() string {
+	if len(c.Behind) == 0 {
+		return ""
+	}
+	return " redistribute static\n"
 }
 
 func (c Config) check() error {

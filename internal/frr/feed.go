@@ -33,7 +33,7 @@ type Feed struct {
 }
 
 // Listen opens the feed of the namespace at path netns, whose loopback must be up. Lost is called with each
-// error of a connection that is not its ordinary end, such as bytes that are no feed; nil to leave it.
+// end of a connection: zebra has ended, or has sent what is no feed. nil to leave it.
 func Listen(netns string, tell Tell, lost func(error)) (*Feed, error) {
 	f := &Feed{tell: tell, lost: lost, done: make(chan struct{})}
 	err := within(netns, func() (err error) {
@@ -111,10 +111,16 @@ func quiet(c net.Conn, r *bufio.Reader) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// ended is nil for the ends of a connection that are no fault: zebra's end and our own.
+// errGone is the ordinary end of a connection: the routes that were told are what there is.
+var errGone = errors.New("zebra has gone; its routes stay until it is back")
+
+// ended is nil for an end that is our own.
 func ended(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+	switch {
+	case errors.Is(err, net.ErrClosed):
 		return nil
+	case errors.Is(err, io.EOF):
+		return errGone
 	}
 	return err
 }

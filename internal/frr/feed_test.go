@@ -1,6 +1,7 @@
 package frr
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -36,10 +37,13 @@ func TestRoutesThatAreNotReplayedAreGone(t *testing.T) {
 	send(recorded[:17])
 	c.waitFor(t, "fd00:c::/48", Gone)
 	c.waitFor(t, "fd00:d::/48", Gone)
+	if err := nstest.Receive(t, "Feed.serve", lost); !errors.Is(err, errGone) {
+		t.Errorf("%v, want %v, of the first connection", err, errGone)
+	}
 	f.Close()
 	select {
 	case err := <-lost:
-		t.Error(err)
+		t.Errorf("closing the feed is told as %v", err)
 	default:
 	}
 }

@@ -2,6 +2,7 @@ package frr
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 
@@ -27,4 +28,20 @@ func within(netns string, f func() error) error {
 		}()
 	}()
 	return <-done
+}
+
+// Indexes finds the numbers of interfaces in the namespace at path netns: positions in names, by number.
+func Indexes(netns string, names []string) (at map[int]int, err error) {
+	at = map[int]int{}
+	err = within(netns, func() error {
+		for i, name := range names {
+			one, err := net.InterfaceByName(name)
+			if err != nil {
+				return fmt.Errorf("interface %s in %s: %w", name, netns, err)
+			}
+			at[one.Index] = i
+		}
+		return nil
+	})
+	return at, err
 }

@@ -45,8 +45,8 @@ func (c Config) ospf6() string {
 		}
 		b.WriteString("exit\n")
 	}
-	fmt.Fprintf(b, "router ospf6\n ospf6 router-id %v\n timers throttle spf %d %d %d\n timers lsa min-arrival %d\n maximum-paths %d\nexit\n",
-		c.id(), o.SPF.Delay, o.SPF.Hold, o.SPF.Max, minArrival, maxPaths)
+	fmt.Fprintf(b, "router ospf6\n ospf6 router-id %v\n timers throttle spf %d %d %d\n timers lsa min-arrival %d\n maximum-paths %d\n%sexit\n",
+		c.id(), o.SPF.Delay, o.SPF.Hold, o.SPF.Max, minArrival, maxPaths, c.redistribute())
 	return b.String()
 }
 
@@ -62,7 +62,7 @@ func (c Config) ospf4() string {
 		}
 		b.WriteString("exit\n")
 	}
-	fmt.Fprintf(b, "router ospf\n ospf router-id %v\n timers throttle spf %d %d %d\n timers throttle lsa all 0\n timers lsa min-arrival %d\n maximum-paths %d\nexit\n",
-		c.id(), o.SPF.Delay, o.SPF.Hold, o.SPF.Max, minArrival, maxPaths)
+	fmt.Fprintf(b, "router ospf\n ospf router-id %v\n timers throttle spf %d %d %d\n timers throttle lsa all 0\n timers lsa min-arrival %d\n maximum-paths %d\n%sexit\n",
+		c.id(), o.SPF.Delay, o.SPF.Hold, o.SPF.Max, minArrival, maxPaths, c.redistribute())
 	return b.String()
 }

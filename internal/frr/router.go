@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -57,23 +54,22 @@ func Start(ctx context.Context, spec Spec) (*Router, error) {
 }
 
 func (r *Router) start(ctx context.Context) error {
-	names, err := r.names()
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	processes, err := r.processes(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.prepare(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readyTime)
-	defer cancel()
-	for _, name := range names {
-		if err := r.bring(ctx, name); err != nil {
+	for _, p := range processes {
+		d, err := r.launch(p)
+		if err != nil {
 			return err
 		}
-	}
-	for _, d := range r.daemons {
-		if err := d.await(ctx, r.file(d.name+".vty")); err != nil {
-			return err
+		r.daemons = append(r.daemons, d)
+		for _, file := range p.Ready {
+			if err := d.await(ctx, file); err != nil {
+				return err
+			}
 		}
 	}
 	r.mu.Lock()
@@ -82,77 +78,9 @@ func (r *Router) start(ctx context.Context) error {
 	return r.dead
 }
 
-// bring starts one daemon with its configuration. Of zebra it waits until the others find it.
-func (r *Router) bring(ctx context.Context, name string) error {
-	if err := r.write(name+".conf", r.spec.Files[name]); err != nil {
-		return err
-	}
-	if slices.Contains(r.spec.Check, name) {
-		if err := r.dryRun(ctx, name); err != nil {
-			return err
-		}
-	}
-	d, err := r.launch(name)
-	if err != nil {
-		return err
-	}
-	r.daemons = append(r.daemons, d)
-	if name == zebra {
-		return d.await(ctx, r.file(zserv))
-	}
-	return nil
-}
-
-const (
-	zebra = "zebra"
-	mgmtd = "mgmtd" // from FRR 9 on; keeps the configuration of some of the others
-	zserv = "zserv.api"
-)
-
-// names lists the daemons to run in the order of their start.
-func (r *Router) names() ([]string, error) {
-	names := []string{zebra}
-	if r.install.Has(mgmtd) {
-		names = append(names, mgmtd)
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.spec.Files)) {
-		switch {
-		case strings.ContainsAny(name, "/. ") || name == "":
-			return nil, fmt.Errorf("%q is no name of a daemon", name)
-		case !r.install.Has(name):
-			return nil, fmt.Errorf("there is no daemon %s in %s; a configuration is named after its daemon: zebra, ospf6d, ospfd, bgpd, staticd", name, r.install.dir)
-		case !slices.Contains(names, name):
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
-
-func (r *Router) file(name string) string { return filepath.Join(r.spec.Dir, name) }
-
-// prepare makes the directory, FRR's own as its daemons make their sockets there, without what an earlier run
-// left: a socket that is there says that its daemon is.
-func (r *Router) prepare() error {
-	if !filepath.IsAbs(r.spec.Dir) {
-		return fmt.Errorf("directory %q is not absolute", r.spec.Dir)
-	}
-	if err := os.MkdirAll(r.spec.Dir, 0o755); err != nil {
-		return err
-	}
-	if err := r.install.reachable(r.spec.Dir); err != nil {
-		return err
-	}
-	for _, pattern := range []string{"*.vty", "*.pid", zserv} {
-		old, _ := filepath.Glob(r.file(pattern)) // the pattern is well-formed
-		for _, path := range old {
-			os.Remove(path)
-		}
-	}
-	return os.Chown(r.spec.Dir, r.install.uid, r.install.gid)
-}
-
 // launch starts a daemon, in the foreground: its end is seen at once.
-func (r *Router) launch(name string) (*daemon, error) {
+func (r *Router) launch(p Process) (*daemon, error) {
+	name := p.Name
 	log, err := os.OpenFile(r.file(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -161,7 +89,7 @@ func (r *Router) launch(name string) (*daemon, error) {
 	if err := log.Chown(r.install.uid, r.install.gid); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(r.install.path(name), append(r.argv(name), "--log", "file:"+log.Name())...)
+	cmd := exec.Command(p.Argv[0], append(p.Argv[1:], "--log", "file:"+log.Name())...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.spec.Dir, log, log
 	d := &daemon{name: name, router: r.spec.Name, log: log.Name(), cmd: cmd, done: make(chan struct{})}
 	if err := d.start(r.spec.Netns, r.spec.Cgroup); err != nil {
@@ -169,28 +97,6 @@ func (r *Router) launch(name string) (*daemon, error) {
 	}
 	go r.mourn(d)
 	return d, nil
-}
-
-func (r *Router) write(name, text string) error {
-	if err := os.WriteFile(r.file(name), []byte(text), 0o640); err != nil {
-		return err
-	}
-	return os.Chown(r.file(name), r.install.uid, r.install.gid)
-}
-
-// argv keeps a daemon out of the machine's own directories and ports.
-func (r *Router) argv(name string) []string {
-	argv := []string{
-		"-z", r.file(zserv), "--vty_socket", r.spec.Dir, "-i", r.file(name + ".pid"), "-f", r.file(name + ".conf"),
-		"-A", "127.0.0.1", "-P", "0", "-u", account, "-g", account,
-	}
-	switch name {
-	case zebra:
-		argv = append(argv, "-M", "dplane_fpm_nl")
-	case "bgpd":
-		argv = append(argv, "-p", "179")
-	}
-	return argv
 }
 
 // mourn waits for a daemon's end and tells of the first that was not asked for.
@@ -217,16 +123,7 @@ func (r *Router) Err() error {
 
 // Ask gives commands to the daemons as an operator types them into vtysh, and returns what they answer.
 func (r *Router) Ask(ctx context.Context, commands ...string) (string, error) {
-	argv := []string{"--vty_socket", r.spec.Dir}
-	for _, c := range commands {
-		argv = append(argv, "-c", c)
-	}
-	cmd := exec.CommandContext(ctx, "vtysh", argv...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return string(out), fmt.Errorf("FRR of %s: vtysh %q: %w: %s", r.spec.Name, commands, err, strings.TrimSpace(string(out)))
-	}
-	return string(out), nil
+	return Ask(ctx, r.spec.Dir, commands...)
 }
 
 // PID is the process of a daemon, 0 where the router does not run it.

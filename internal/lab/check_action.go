@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // CheckAction says which name in an action refers to nothing in this lab.
@@ -32,8 +33,12 @@ func (f *File) CheckAction(a Action) error {
 		if len(f.linksBetween(a.Node, "")) == 0 {
 			return fmt.Errorf("%q: node %q has no links", a, a.Node)
 		}
-	case a.Program != "" && a.Program != n.daemon() && (a.Program != ovsdb || n.Kind != Switch) && n.Program(a.Program) == nil:
+	case a.Program != "" && a.Program != n.daemon() && (a.Program != ovsdb || n.Kind != Switch) && n.Program(a.Program) == nil && !n.runsFRR(a.Program):
 		return fmt.Errorf("%q: node %q has no program %q", a, a.Node, a.Program)
+	case (a.Verb == "restart" || a.Verb == "start") && a.Program != frrName && n.runsFRR(a.Program):
+		return fmt.Errorf("%q: FRR's daemons are started together: %s %s/%s", a, a.Verb, a.Node, frrName)
+	case a.Program == frrName && n.runsFRR(frrName) && a.Verb != "restart" && a.Verb != "start":
+		return fmt.Errorf("%q: expected one of its daemons: %s", a, strings.Join(n.frrProcesses(), ", "))
 	case a.Verb == "restart" && a.Program == "" && n.daemon() == "":
 		return fmt.Errorf("%q: node %q runs no daemon", a, a.Node)
 	}

@@ -81,7 +81,7 @@ func (l *Lab) startDaemons(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return l.startFRR(ctx)
 }
 
 func (l *Lab) startDaemon(ctx context.Context, n *PlanNode) error {

@@ -42,6 +42,9 @@ func (l *Lab) do(ctx context.Context, n *PlanNode, a Action) error {
 		if a.Program == "" {
 			a.Program = n.daemon()
 		}
+		if n.runsFRR(a.Program) {
+			return l.restartFRR(ctx, n)
+		}
 		if err := l.end(ctx, n.Name, a.Program); err != nil {
 			return err
 		}
@@ -66,6 +69,8 @@ func (l *Lab) startAny(ctx context.Context, n *PlanNode, name string) error {
 	switch {
 	case name == "":
 		return l.startNode(ctx, n)
+	case n.runsFRR(name):
+		return l.startRouting(ctx, n)
 	case name != n.daemon() && (n.Kind != Switch || name != ovsdb):
 		return l.startProgram(ctx, n, n.Program(name))
 	case l.running(n.Name, name):

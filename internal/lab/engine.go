@@ -119,13 +119,3 @@ func (l *Lab) engineBinary() string {
 	}
 	return filepath.Join(filepath.Dir(l.File.Path), own)
 }
-
-// checkEngine refuses what the engine cannot do yet.
-func (l *Lab) checkEngine() error {
-	for _, n := range l.File.Nodes {
-		if n.Kind == FRR {
-			return fmt.Errorf("%s:%d: node %q of kind %s: this version checks and plans such routers, and does not run them yet", l.File.Path, n.Line, n.Name, n.Kind)
-		}
-	}
-	return nil
-}

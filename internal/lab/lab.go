@@ -168,6 +168,10 @@ func (l *Lab) cgroup(node string) cgroup { return l.root.child(node) }
 
 // poll calls check until it returns nil, fails for good or ctx ends; then the last error tells why.
 func poll(ctx context.Context, check func() error) error {
+	return pollEvery(ctx, 5*time.Millisecond, check)
+}
+
+func pollEvery(ctx context.Context, pause time.Duration, check func() error) error {
 	for {
 		err := check()
 		var final *finalError
@@ -181,7 +185,7 @@ func poll(ctx context.Context, check func() error) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -30,7 +30,7 @@ func up(ctx context.Context, f *File, opt Options, phase string) (*Lab, error) {
 	if err := l.checkSwitches(); err != nil {
 		return nil, err
 	}
-	if err := l.checkEngine(); err != nil {
+	if err := l.checkFRR(); err != nil {
 		return nil, err
 	}
 	if err := Sweep(ctx, opt); err != nil {
@@ -89,6 +89,7 @@ func (l *Lab) raise(ctx context.Context) error {
 		{"namespaces and links", l.build},
 		{"daemons", l.startDaemons},
 		{"network", l.settle},
+		{"routes", l.converge},
 		{"programs", l.startPrograms},
 	}
 	for _, s := range steps {

@@ -44,7 +44,7 @@ func daemon(t *testing.T) (host *nstest.NS, learnt chan frr.Change) {
 		for _, c := range changes {
 			learnt <- c
 		}
-	}, func(err error) { t.Error(err) })
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
