@@ -15,5 +15,5 @@ if command -v shellcheck >/dev/null; then
 	shellcheck scripts/*.sh .ci/run
 fi
 if command -v black >/dev/null; then
-	black --quiet --check --diff clients/python
+	black --quiet --check --diff --config clients/python/pyproject.toml clients/python examples/python
 fi

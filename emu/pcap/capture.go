@@ -52,8 +52,16 @@ func Start(w io.Writer, l *emu.Link, began time.Time) (*Capture, error) {
 	if c.stop, err = l.Watch(c.see); err != nil {
 		return nil, err
 	}
+	c.flush() // who has the header knows that all that comes from now on is seen
 	go c.write()
 	return c, nil
+}
+
+// flush lets a client over HTTP see packets when they come.
+func (c *Capture) flush() {
+	if f, ok := c.out.(interface{ Flush() }); ok {
+		f.Flush()
+	}
 }
 
 // head is what stands in front of each frame in a buffer: its time and its length.
@@ -107,9 +115,7 @@ func (c *Capture) drain() error {
 		}
 		b = b[head+n:]
 	}
-	if f, ok := c.out.(interface{ Flush() }); ok { // a client over HTTP sees packets when they come
-		f.Flush()
-	}
+	c.flush()
 	return nil
 }
 

@@ -90,7 +90,7 @@ func (e *EmulatedLink) traffic() (lines [2]LineTraffic) {
 		c := l.Counters
 		lines[i] = LineTraffic{
 			Packets: c.Passed, Bytes: c.PassedByte,
-			Lost: c.Lost + c.LostBurst + c.Overflow + l.Refused + l.Starved,
+			Lost: c.Lost + c.LostBurst + c.Overflow + l.Cut + l.Refused + l.Starved,
 			Rate: l.Params.Rate,
 		}
 	}

@@ -68,7 +68,7 @@ func statusOf(err error) int {
 		return http.StatusUnprocessableEntity
 	case errors.As(err, &busy), errors.Is(err, lab.ErrUp):
 		return http.StatusConflict
-	case errors.Is(err, lab.ErrNone), errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
+	case errors.Is(err, lab.ErrNone), errors.Is(err, lab.ErrNoEngine), errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
 		return http.StatusNotFound
 	case errors.Is(err, lab.ErrRoot), errors.As(err, &missing), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable

@@ -7,7 +7,7 @@ import http.client
 import json
 import socket
 import urllib.parse
-from typing import Any, ContextManager, Iterator, Optional
+from typing import Any, ContextManager, Iterator, Optional, Tuple
 
 from .errors import LabError, Unreachable, from_fault
 
@@ -41,20 +41,19 @@ class Connection:
         at = urllib.parse.urlsplit(self.url)
         return http.client.HTTPConnection(at.hostname or "", at.port or 80, timeout=timeout)
 
-    @contextlib.contextmanager
-    def response(
+    def send(
         self,
         method: str,
         path: str,
         body: Any = None,
         timeout: Optional[float] = None,
         source: Optional[str] = None,
-    ) -> Iterator[http.client.HTTPResponse]:
-        """Send a request; an answer that says that it failed is raised."""
+    ) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Send a request; an answer that says that it failed is raised. Closing the connection cancels it."""
         headers = {"Content-Type": "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        text = None if body is None else json.dumps(body).encode()
+        text = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
         connection = self._open(timeout)
         try:
             try:
@@ -66,6 +65,23 @@ class Connection:
                 ) from problem
             if answer.status >= 300:
                 raise from_fault(_parse(answer.read()), source)
+        except BaseException:
+            connection.close()
+            raise
+        return connection, answer
+
+    @contextlib.contextmanager
+    def response(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        timeout: Optional[float] = None,
+        source: Optional[str] = None,
+    ) -> Iterator[http.client.HTTPResponse]:
+        """Send a request, for a ``with`` statement that reads the answer."""
+        connection, answer = self.send(method, path, body, timeout, source)
+        try:
             yield answer
             answer.close()
         finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import os
 import shlex
 import socket
 import threading
@@ -121,6 +123,10 @@ class Lab:
         """Go through the timeline of the lab's file and take its measurements; the lab stays up."""
         return Result(self._client.stream(self._path("run"), {})["result"])
 
+    def certificate(self) -> Dict[str, Any]:
+        """Whether the emulated network does what was asked of it: ``faithful``, and ``reasons`` why not."""
+        return dict(self._api.call("GET", self._path("certificate")))
+
     def routers(self) -> List[Dict[str, Any]]:
         """Programs, ports and counters of all emulated routers."""
         return list(self._api.call("GET", self._path("routers")))
@@ -185,6 +191,17 @@ class Link:
         """Present parameters and counters of both directions; ``lines[0]`` begins at ``ends[0]``."""
         return list(self._lab._api.call("GET", self._path()))
 
+    def capture(self, path: Union[str, "os.PathLike[str]"]) -> "Capture":
+        """Record what crosses the link, in both directions, into a pcap file, in a ``with`` statement."""
+        return Capture(self._lab._api, self._path() + "/pcap", path)
+
+    def replay(self, recording: Union[str, "os.PathLike[str]"], speed: float = 1) -> Dict[str, Any]:
+        """Let the frames of a pcap file arrive at b as if a had sent them, ``speed`` times as fast as they
+        were recorded; it returns when they have, and says how many frames arrived."""
+        with open(recording, "rb") as file:
+            frames = file.read()
+        return dict(self._lab._api.call("POST", f"{self._path()}/replay?speed={speed:g}", frames))
+
     def cut(self) -> None:
         """Lose every packet in both directions; the carrier stays."""
         self._lab.do(f"cut {self.a} {self.b}")
@@ -197,8 +214,57 @@ class Link:
         """Undo cut and unplug."""
         self._lab.do(f"heal {self.a} {self.b}")
 
+    def fail(self) -> None:
+        """Break the link: both ends lose their carrier, and routes follow."""
+        self._lab.do(f"fail {self.a} {self.b}")
+
+    def repair(self) -> None:
+        """Undo fail."""
+        self._lab.do(f"repair {self.a} {self.b}")
+
     def __repr__(self) -> str:
         return f"<Link {self.a} - {self.b} of lab {self._lab.name}>"
+
+
+class Capture:
+    """A recording of a link that goes on until the end of its ``with`` statement."""
+
+    def __init__(self, api: Connection, path: str, file: Union[str, "os.PathLike[str]"]) -> None:
+        """Made by Link.capture."""
+        self._api, self._path = api, path
+        self._file = file
+        self._begun = threading.Event()
+
+    def __enter__(self) -> "Capture":
+        self._connection, self._answer = self._api.send("GET", self._path)
+        self._out = open(self._file, "wb")
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+        self._begun.wait()  # what crosses from now on is recorded
+        return self
+
+    def _read(self) -> None:
+        try:
+            for piece in iter(lambda: self._answer.read1(1 << 16), b""):
+                self._out.write(piece)
+                self._out.flush()
+                self._begun.set()
+        except (OSError, http.client.HTTPException):
+            pass  # it was ended
+        finally:
+            self._begun.set()
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        if self._connection.sock is not None:
+            self._connection.sock.shutdown(socket.SHUT_WR)  # the server sends what it has, and ends
+        self._thread.join()
+        self._out.close()
+        self._connection.close()
 
 
 class Process:

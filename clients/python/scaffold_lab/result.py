@@ -84,6 +84,13 @@ class Result:
         }
 
     @property
+    def faithful(self) -> Optional[bool]:
+        """Whether the emulated network did what was asked of it, by the certificate that each run ends with
+        (``raw["certificate"]``); None in a lab where nothing is emulated."""
+        certificate = self.raw.get("certificate")
+        return None if certificate is None else bool(certificate["faithful"])
+
+    @property
     def failures(self) -> List[str]:
         """What failed, in words; nothing in a good run."""
         return (

@@ -1,6 +1,7 @@
 """Emulated routers in a ring, with a host at each of two."""
 
 import os
+import tempfile
 import unittest
 from typing import Any, Dict
 
@@ -45,6 +46,40 @@ class ARing(unittest.TestCase):
         self.lab.exec("a", "ping -c 3 -i 0.01 -W 5 b")
         self.assertGreaterEqual(self.packets("e1") - short, 6)
         self.assertEqual(self.packets("e3"), long)
+
+    def test_traffic_goes_round_a_link_that_fails(self) -> None:
+        link, long = self.lab.link("e0", "e1"), self.packets("e3")
+        link.fail()
+        self.assertEqual(link.stats()[0]["causes"], ["fail"])
+        self.assertEqual(self.lab.traffic()["links"][0]["state"], "failed")
+        with self.lab.start("a", "ping -i 0.01 b") as ping:
+            ping.expect("bytes from", 20)
+        self.assertGreater(self.packets("e3"), long)
+        link.repair()
+        self.assertNotIn("causes", link.stats()[0])
+
+    def test_what_crosses_a_link_is_recorded_and_played_again(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.pcap")
+            with self.lab.link("e1", "e2").capture(path):
+                self.lab.exec("a", "ping -c 20 -i 0.01 -s 1000 b")
+            size = os.path.getsize(path)
+            self.assertGreater(size, 20 * 1000)
+            before = self.packets("e2")
+            played = self.lab.link("e1", "e2").replay(path, speed=10)
+            self.assertEqual(played["frames"], played["arrived"])
+            self.assertGreaterEqual(self.packets("e2") - before, played["frames"])
+            with self.assertRaises(LabError):
+                self.lab.link("e1", "e2").replay(__file__)
+            with self.assertRaises(NotFound), self.lab.link("e0", "e2").capture(path):
+                pass
+
+    def test_a_certificate_says_how_faithful_it_was(self) -> None:
+        certificate = self.lab.certificate()
+        self.assertEqual(certificate["faithful"], not certificate.get("reasons"))
+        self.assertEqual(
+            {(row["from"], row["to"]) for row in certificate["links"][:2]}, {("e0", "e1"), ("e1", "e0")}
+        )
 
     def test_handlers_are_read_and_written(self) -> None:
         router = self.lab.router("e1")

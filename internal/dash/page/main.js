@@ -11,7 +11,7 @@ const LABS = 5; // looks between two looks at the list of labs
 const byID = (id) => document.getElementById(id);
 const select = byID("lab");
 const panel = new Panel(byID("panel"));
-let shown = null; // {name, topology, map, rates, chosen}
+let shown = null; // {name, topology, map, rates, chosen, failed}
 
 // list fills the choice of labs; the first one is shown.
 async function list() {
@@ -35,7 +35,7 @@ async function open(name) {
     Object.assign(chosen, what);
     look().catch(tell);
   });
-  shown = { name, topology, map, rates: new Rates(), chosen };
+  shown = { name, topology, map, rates: new Rates(), chosen, failed: new Set() };
   byID("sum").textContent = `${topology.nodes.length} nodes, ${topology.links.length} links`;
 }
 
@@ -46,13 +46,21 @@ async function look() {
   const now = rates.take(await ask("GET", at(name, "traffic")));
   if (!shown || shown.name !== name) return; // another lab was chosen meanwhile
   map.paint(now, chosen);
-  map.mark(chosen, new Set());
+  map.mark(chosen, shown.failed);
   try {
     if (chosen.link !== undefined) await panel.link(name, topology.links[chosen.link], now[chosen.link]);
     if (chosen.node !== undefined) await panel.node(name, topology.nodes[chosen.node]);
   } catch (problem) {
     panel.fail(problem);
   }
+}
+
+// failures looks for routers inside the engine that are down, or whose program has panicked.
+async function failures() {
+  if (!shown || !shown.topology.nodes.some((n) => n.kind === "emulated" || n.kind === "frr")) return;
+  const lab = shown;
+  const routers = await ask("GET", at(lab.name, "routers"));
+  lab.failed = new Set(routers.filter((r) => r.down || r.failure).map((r) => r.name));
 }
 
 function tell(problem) {
@@ -67,7 +75,10 @@ function tell(problem) {
 async function run() {
   for (let n = 0; ; n++) {
     try {
-      if (n % LABS === 0 || !shown) await list();
+      if (n % LABS === 0 || !shown) {
+        await list();
+        await failures();
+      }
       if (!document.hidden) await look();
       byID("said").textContent = select.options.length ? "" : "No lab is up: scaffold lab up FILE";
     } catch (problem) {
