@@ -2,19 +2,17 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
-
-	"scaffold.dev/scaffold/controller"
 )
 
-// commands are the subcommands; the controller's has modules.
-func commands(modules []controller.Module) []*cobra.Command {
+// commands are the subcommands.
+func commands(linked Linked) []*cobra.Command {
 	return []*cobra.Command{
 		hostdCommand(),
 		routerdCommand(),
-		controldCommand(modules),
+		controldCommand(linked.Modules),
 		runCommand(),
 		demoCommand(),
-		labCommand(),
+		labCommand(linked.Programs),
 		serviceCommand(),
 		hostCommand(),
 		routerCommand(),

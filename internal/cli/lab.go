@@ -14,7 +14,7 @@ import (
 	"scaffold.dev/scaffold/internal/ovs"
 )
 
-func labCommand() *cobra.Command {
+func labCommand(programs emud.Programs) *cobra.Command {
 	cmd := group("lab", "Run whole networks on this machine",
 		labUpCommand(), labDownCommand(), labExecCommand(), labStatusCommand(), labRunCommand(), labPlotCommand(), labCheckCommand(),
 		labActionCommand("start", "NODE[/PROGRAM]", "Start a program, or a node's daemon and programs", "s1/nginx"),
@@ -34,7 +34,7 @@ func labCommand() *cobra.Command {
 		wordy(labActionCommand("flap", "NODE PEER every TIME times N", "Break and mend a link again and again", "r7 r8 every 200ms times 5"), 6),
 		wordy(labActionCommand("upgrade", "PROGRAM SHARE% [seed N] [PARAMETER=VALUE...]", "Give a share of the emulated routers another program while they run", "forward 30% seed 7 icmp-rate=10"), 2),
 		labNodeCommand(), labPcapCommand(), labReplayCommand(), labCertificateCommand(),
-		labLinkCommand(), labTopologyCommand(), labServeCommand(), labEngineCommand(),
+		labLinkCommand(), labTopologyCommand(), labServeCommand(), labEngineCommand(programs),
 	)
 	cmd.Long = `A lab is a network of hosts, routers and a controller, each in a network namespace of its own, with
 real programs on the hosts. A file describes it; examples/two.yaml is the smallest.

@@ -21,7 +21,9 @@ The daemons are hostd on each host, routerd on each router and controld once. "s
 runs a whole network of them on this machine; "scaffold doctor" says whether it can.`
 
 // New returns the root command; the controller has modules.
-func New(modules ...controller.Module) *cobra.Command {
+func New(modules ...controller.Module) *cobra.Command { return newRoot(Linked{Modules: modules}) }
+
+func newRoot(linked Linked) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "scaffold",
 		Short:         "Connect programs to names, not addresses",
@@ -31,7 +33,7 @@ func New(modules ...controller.Module) *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate("scaffold {{.Version}}\n")
-	root.AddCommand(commands(modules)...)
+	root.AddCommand(commands(linked)...)
 	root.AddCommand(exitCodesTopic())
 	return root
 }

@@ -15,7 +15,7 @@ import (
 // TestAttackersBesideAnOpenNetwork: without keys it is the socketIDs that keep off who does not see packets.
 func TestAttackersBesideAnOpenNetwork(t *testing.T) {
 	m := theMobile(t)
-	if m.switched() {
+	if !m.linux() {
 		t.Skip("the attackers sit on Linux routers")
 	}
 	s := m.besieged(m.talks(520))

@@ -69,6 +69,9 @@ func takeDown() error {
 	return lab.Down(context.Background(), shared.lab.File.Name, lab.Options{})
 }
 
+// linux reports whether the network's routers are namespaces in the kernel.
+func (n *network) linux() bool { return n.lab.File.Network.Plane == lab.LinuxPlane }
+
 // switched says whether the routers are OpenFlow switches: what passes through them no kernel sees, and no router
 // tells a sender that its packet is too big.
 func (n *network) switched() bool { return n.lab.File.Network.Plane == lab.OpenFlowPlane }

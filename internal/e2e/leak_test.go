@@ -20,10 +20,13 @@ type wire struct {
 	frames *nstest.Frames
 }
 
-// tap listens on every link of the lab's network, at both ends.
+// tap listens on every link of the lab's network, at both ends, or at the one that is an interface.
 func (n *network) tap() (wires []wire) {
 	n.t.Helper()
 	for _, node := range n.lab.Plan().Nodes {
+		if node.Netns == "" {
+			continue
+		}
 		for _, p := range node.Ports {
 			wires = append(wires, wire{node.Name + "/" + p.Dev, n.at(node.Name).Frames(n.t, p.Dev)})
 		}

@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"internal/bench", "internal/dash", "internal/labapi", "internal/programs", "internal/e2e", "examples/resume"},
 	{"internal/demo"},
 	{"internal/cli"},
-	{"cmd", "controller/run", "internal/badinput"},
+	{"cmd", "controller/run", "emu/run", "internal/badinput"},
 	{"internal/rules"},
 }
 
