@@ -40,6 +40,8 @@ func parse(path string, text []byte, files map[string][]byte) (*File, error) {
 	if root := r.tree(text); root != nil {
 		r.file(f, root)
 		f.setPlane(f.Network.Plane)
+		r.expandChaos(f)
+		f.order()
 		if (len(f.Nodes) > 0 || len(r.errs) == 0) && !r.partial {
 			f.check(r) // without nodes all else would be an echo of one mistake
 		}

@@ -28,8 +28,12 @@ func (r *reader) services(f *File, n *yaml.Node) {
 
 func (r *reader) timeline(f *File, n *yaml.Node) {
 	r.list(n, "timeline", func(n *yaml.Node) {
-		f.Timeline = append(f.Timeline, r.steps(n)...)
+		f.Timeline = append(f.Timeline, r.steps(f, n)...)
 	})
+}
+
+// order puts the steps of the timeline in the order of their times.
+func (f *File) order() {
 	slices.SortStableFunc(f.Timeline, func(a, b *Step) int { return cmp.Compare(a.At, b.At) })
 }
 

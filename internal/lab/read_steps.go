@@ -18,9 +18,12 @@ type repetition struct {
 }
 
 // steps reads one item of a timeline, which stands for as many steps as it repeats.
-func (r *reader) steps(n *yaml.Node) []*Step {
+func (r *reader) steps(f *File, n *yaml.Node) []*Step {
 	p, bad := repetition{first: Step{Line: n.Line}}, len(r.errs)
+	trace, random := "", false
 	r.object(n, "a step of the timeline", fields{
+		"replay": func(n *yaml.Node) { trace = r.text(n, "replay") },
+		"chaos":  func(n *yaml.Node) { r.chaos(n); random = true },
 		"at":    func(n *yaml.Node) { p.first.At = r.duration(n, "at") },
 		"do":    func(n *yaml.Node) { p.do = r.actions(n) },
 		"every": func(n *yaml.Node) { p.every = r.duration(n, "every") },
@@ -30,6 +33,10 @@ func (r *reader) steps(n *yaml.Node) []*Step {
 	switch {
 	case len(r.errs) > bad:
 		return nil
+	case trace != "":
+		return r.replay(f, n, trace, p.first.At)
+	case random:
+		return nil // when all nodes are known
 	case len(p.do) == 0:
 		r.errorf(n.Line, "a step of the timeline without do; expected do: ACTION")
 		return nil

@@ -41,7 +41,8 @@ type reader struct {
 	files map[string][]byte // that the file names, where they are known already
 	errs  Errors
 
-	partial bool // nodes and links are missing: what refers to them is not to blame
+	partial bool     // nodes and links are missing: what refers to them is not to blame
+	unrest  []*chaos // of the timeline
 }
 
 func (r *reader) errorf(line int, format string, args ...any) {
@@ -166,6 +167,24 @@ func (r *reader) integer(n *yaml.Node, what string, low, high int) int {
 		return low
 	}
 	return v
+}
+
+// number reads one from above 0 on.
+func (r *reader) number(n *yaml.Node, what string, high float64) float64 {
+	v, err := strconv.ParseFloat(n.Value, 64)
+	if n.Kind != yaml.ScalarNode || err != nil || !(v > 0 && v <= high) {
+		r.errorf(n.Line, "%s: expected a number above 0, up to %g, found %s", what, high, kindOf(n))
+		return high
+	}
+	return v
+}
+
+func (r *reader) seed(n *yaml.Node) *uint64 {
+	v, err := strconv.ParseUint(n.Value, 0, 64)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		r.errorf(n.Line, "seed: expected a number from 0 to 2^64-1, found %s", kindOf(n))
+	}
+	return &v
 }
 
 func (r *reader) boolean(n *yaml.Node, what string) bool {
