@@ -176,7 +176,7 @@ func TestARouterMayHaveANamespace(t *testing.T) {
 			t.Errorf("%s: %s", to, out)
 		}
 	}
-	if n := f.Counters(); n.Answers != 0 || n.Echoes != 0 {
+	if n := counters(t, n, r, f); n.Answers != 0 || n.Echoes != 0 {
 		t.Errorf("the program answered: %+v", n)
 	}
 }

@@ -59,7 +59,10 @@ func (f *Forwarder) neighbour(p *emu.Packet, a *adjacency) {
 
 // deliver sends a packet to an address beyond a LAN port, now or when the address is resolved.
 func (f *Forwarder) deliver(p *emu.Packet, port uint16, to netip.Addr) {
-	n := f.meet(neighbourKey{to, port})
+	n, now := f.meet(neighbourKey{to, port}), f.router.Now()
+	if n.due < now { // the router was down when it was to wake
+		f.router.WakeBy(n.due)
+	}
 	if !n.known {
 		f.queue(n, p)
 		return
@@ -69,7 +72,7 @@ func (f *Forwarder) deliver(p *emu.Packet, port uint16, to netip.Addr) {
 		return
 	}
 	f.leave(p, port)
-	if now := f.router.Now(); now >= n.until && n.due == emu.Never {
+	if now >= n.until && n.due == emu.Never {
 		f.ask(n, now)
 	}
 }

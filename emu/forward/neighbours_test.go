@@ -180,6 +180,24 @@ func TestNeighboursAreConfirmedWhileInUse(t *testing.T) {
 	}
 }
 
+// A router that was down goes on to ask.
+func TestNeighboursAreGivenUpAfterARouterWasDown(t *testing.T) {
+	l, _ := newTapped(t)
+	send := func() {
+		l.ends[0].send(t, traffic.Datagram(addr("fd0a::1"), addr("fd0b::1"), 64, 1, 60))
+		l.pass(t, time.Millisecond)
+	}
+	send()
+	l.nodes[0].SetDown(true)
+	l.pass(t, 10*time.Second)
+	l.nodes[0].SetDown(false)
+	send()
+	l.pass(t, 10*time.Second)
+	if told := l.routers[0].Counters().Told[forward.HostUnreachable]; told != 2 {
+		t.Errorf("%d of 2 are told", told)
+	}
+}
+
 // What waits for a neighbour lies in memory that a router leaves when it moves.
 func TestRoutersMoveWhilePacketsWait(t *testing.T) {
 	n := emu.New(emu.Options{Virtual: true, Shards: 2, Split: true, Memory: emu.Memory{Small: 1 << 12, Large: 8}})

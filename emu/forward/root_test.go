@@ -108,6 +108,13 @@ func ping(ns *nstest.NS, args ...string) string {
 	return out
 }
 
+// counters are read on the router's thread.
+func counters(t testing.TB, n *emu.Net, r *emu.Router, f *forward.Forwarder) (c forward.Counters) {
+	t.Helper()
+	must(t, n.Do(r, func() { c = f.Counters() }))
+	return c
+}
+
 // state is what the routers and the edges did, for messages.
 func (h *path) state(t testing.TB) (s string) {
 	t.Helper()
@@ -167,7 +174,7 @@ func TestPathsHaveAnMTU(t *testing.T) {
 	if out := ping(h.a, "-M", "dont", "-s", "3000", "10.0.2.1"); !strings.Contains(out, "ttl=61") {
 		t.Errorf("fragments: %s", out)
 	}
-	if n := h.routers[1].Counters(); n.Told[forward.TooBig] == 0 || n.Fragmented == 0 {
+	if n := counters(t, h.Net, h.nodes[1], h.routers[1]); n.Told[forward.TooBig] == 0 || n.Fragmented == 0 {
 		t.Errorf("%+v", n)
 	}
 }
@@ -203,9 +210,11 @@ func TestStreamsCrossSixteenRouters(t *testing.T) {
 			must(t, err)
 			stream(t, h, "fd0b::1", 1<<24)
 			stream(t, h, "10.0.2.1", 1<<22)
-			if n := h.routers[7].Mode(); n != "class" {
-				t.Errorf("mode %s", n)
-			}
+			must(t, h.Do(h.nodes[7], func() {
+				if mode := h.routers[7].Mode(); mode != "class" {
+					t.Errorf("mode %s", mode)
+				}
+			}))
 		})
 	}
 }
