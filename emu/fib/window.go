@@ -46,4 +46,4 @@ const (
 	maxRoot = 18
 )
 
-func rootWidth(routes int) int { return min(max(minRoot, bits.Len(uint(routes))+1), maxRoot) }
+func rootWidth(routes int) int { return min(max(minRoot, bits.Len(uint(routes))+2), maxRoot) }

@@ -52,7 +52,7 @@ func newRow(tb testing.TB, n int, class bool) *row {
 	tb.Cleanup(func() { net.Close() })
 	routes, to := destinations(rand.New(rand.NewPCG(1, 2)))
 	w := &row{Net: net, sink: &traffic.Sink{},
-		source: &traffic.Source{From: addr("fd00::1"), To: to, Size: 74, Gap: time.Microsecond, Burst: 256, Hop: 255}}
+		source: &traffic.Source{From: addr("fd00::1"), To: to, Size: 74, Gap: time.Microsecond, Burst: 64, Hop: 255}}
 	w.first = net.Router("source", w.source)
 	last := w.first
 	for i := range n {
