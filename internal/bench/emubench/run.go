@@ -30,13 +30,14 @@ type size struct {
 	long    time.Duration // count of loads over one link
 	packets uint64        // of rates and losses in real time
 	hops    int           // of a string, about
+	larges  int           // labs of many routers, of the list
 }
 
 var (
 	whole = size{lengths: []int{1, 2, 4, 8, 16, 32, 64}, frames: []int{smallFrame, 576, 1500}, loads: []int{smallFrame, 576, 1500, 0},
-		rounds: 3, skip: 200 * time.Millisecond, count: 600 * time.Millisecond, long: 3 * time.Second, packets: million, hops: 16e6}
+		rounds: 3, skip: 200 * time.Millisecond, count: 600 * time.Millisecond, long: 3 * time.Second, packets: million, hops: 16e6, larges: 2}
 	quick = size{lengths: []int{1, 16, 64}, frames: []int{smallFrame}, loads: []int{smallFrame, 0},
-		rounds: 2, skip: 200 * time.Millisecond, count: 500 * time.Millisecond, long: 2 * time.Second, packets: million / 10, hops: 8e6}
+		rounds: 2, skip: 200 * time.Millisecond, count: 500 * time.Millisecond, long: 2 * time.Second, packets: million / 10, hops: 8e6, larges: 1}
 )
 
 // A run is one benchmark under way.
@@ -59,7 +60,7 @@ type part struct {
 }
 
 func parts() []part {
-	return []part{{"alone", (*run).alone}, {"ends", (*run).ends}, {"exact", (*run).exact}, {"repeat", (*run).repeat}}
+	return []part{{"alone", (*run).alone}, {"ends", (*run).ends}, {"exact", (*run).exact}, {"repeat", (*run).repeat}, {"size", (*run).sizes}}
 }
 
 // Parts are the names of parts, for Options.Only.
