@@ -27,7 +27,7 @@ type pairs struct {
 }
 
 // sampled is how many pairs are tried where not all are.
-const sampled = 1_000_000
+const sampled = 200_000
 
 func newPairs(l *lab.Lab, of large) (*pairs, error) {
 	p := &pairs{lab: l, large: of, out: -1, in: -1}
@@ -72,7 +72,7 @@ func (p *pairs) close() {
 // count is how many pairs are tried.
 func (p *pairs) count() int {
 	if p.large.allPairs {
-		return len(p.own) * len(p.own)
+		return len(p.names) * len(p.names)
 	}
 	return sampled
 }
@@ -87,9 +87,9 @@ func (p *pairs) what() string {
 // pair is the n-th, from 0.
 func (p *pairs) pair(n int, rng *rand.Rand) (first, second int) {
 	if p.large.allPairs {
-		return n / len(p.own), n % len(p.own)
+		return n / len(p.names), n % len(p.names)
 	}
-	return rng.IntN(len(p.own)), rng.IntN(len(p.own))
+	return rng.IntN(len(p.names)), rng.IntN(len(p.names))
 }
 
 // ahead is how many packets are under way at most: fewer than wait at an interface.

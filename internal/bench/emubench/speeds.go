@@ -49,7 +49,7 @@ func (b *run) modes(ctx context.Context, frame, n int, linked bool) error {
 			s.Links = stringLinks
 		}
 		lanes = append(lanes, &lane{name: string(mode), run: func(ctx context.Context) (float64, error) {
-			v, err := s.Run(ctx, b.count(n))
+			v, err := s.Run(ctx, b.count(s))
 			return v.PerCPU(), err
 		}})
 	}
@@ -64,9 +64,13 @@ func (b *run) modes(ctx context.Context, frame, n int, linked bool) error {
 	return nil
 }
 
-// count is how many packets pass a string of n routers: about a fifth of a second.
-func (b *run) count(n int) uint64 {
-	return uint64(max(b.size.hops/64, min(b.size.hops/8, b.size.hops/n)))
+// count is how many packets pass a string: about half a second's.
+func (b *run) count(s String) uint64 {
+	hops := b.size.hops
+	if s.Links != (emu.Params{}) {
+		hops /= 4
+	}
+	return uint64(max(hops/64, min(hops/8, hops/s.Routers)))
 }
 
 // perCPU is the unit of strings.
@@ -131,7 +135,7 @@ func (b *run) placements(ctx context.Context) error {
 		for i, w := range ways {
 			s := String{Routers: placed, Frame: frame, Mode: Class, Links: stringLinks, Shards: w.shards}
 			lanes = append(lanes, &lane{name: w.name, run: func(ctx context.Context) (float64, error) {
-				v, err := s.Run(ctx, b.count(placed))
+				v, err := s.Run(ctx, b.count(s))
 				wall[i] = append(wall[i], float64(v.Hops)/v.Wall.Seconds())
 				return v.PerCPU(), err
 			}})
