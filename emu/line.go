@@ -215,6 +215,14 @@ func (l *Line) delay(n uint64) time.Duration {
 	return l.p.Delay + time.Duration(u*float64(l.p.Jitter))
 }
 
+// Waiting is how many bytes wait at a time for the rate.
+func (l *Line) Waiting(now time.Duration) uint64 {
+	if l.p.Rate == 0 || l.free <= now {
+		return 0
+	}
+	return uint64(float64(l.free-now) * float64(l.p.Rate) / 8e9)
+}
+
 // Due is when the next part is due; false with nothing on its way.
 func (l *Line) Due() (time.Duration, bool) { return l.waiting.due() }
 

@@ -75,6 +75,13 @@ func (p *Port) Far() Node { return p.Link.nodes[1-p.side] }
 // Peer is the port at the other end.
 func (p *Port) Peer() *Port { return p.Link.ports[1-p.side] }
 
+// Rate is what the link carries out of the port, in bit/s, 0 for no limit; to be called on the router's thread.
+func (p *Port) Rate() uint64 { return p.out.line.p.Rate }
+
+// Waiting is how many bytes wait at a time for the rate of the link out of the port; to be called on the router's
+// thread.
+func (p *Port) Waiting(now time.Duration) uint64 { return p.out.line.Waiting(now) }
+
 // Up reports whether packets pass in both directions.
 func (p *Port) Up() bool { return !p.out.down.Load() && !p.in.down.Load() }
 
