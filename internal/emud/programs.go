@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/emu/forward"
+	"scaffold.dev/scaffold/emu/load"
 	"scaffold.dev/scaffold/internal/emurouter"
 )
 
@@ -26,7 +28,9 @@ type Maker func(Setting) (emu.Program, error)
 type Programs map[string]Maker
 
 // Shipped are the programs of the lab's own engine.
-func Shipped() Programs { return Programs{"forward": newForward, "scaffold": newScaffold} }
+func Shipped() Programs {
+	return Programs{"forward": newForward, "scaffold": newScaffold, "load": newLoad}
+}
 
 // newForward makes an IP router.
 func newForward(s Setting) (emu.Program, error) {
@@ -50,6 +54,21 @@ func newScaffold(s Setting) (emu.Program, error) {
 		return nil, err
 	}
 	return emurouter.New(cfg)
+}
+
+// newLoad makes an IP router that marks packets with the load of its links.
+func newLoad(s Setting) (emu.Program, error) {
+	var interval time.Duration
+	for key, value := range s.Parameters {
+		var err error
+		if key != "interval" {
+			return nil, fmt.Errorf("unknown parameter %q; expected interval", key)
+		}
+		if interval, err = time.ParseDuration(value); err != nil {
+			return nil, fmt.Errorf("interval %q; expected a time such as 200ms", value)
+		}
+	}
+	return load.New(s.Forward, interval)
 }
 
 // names lists them, for messages.

@@ -36,7 +36,7 @@ func (f *File) checkEmulation(r *reader) {
 }
 
 // enginePrograms are what emulated routers may run in the lab's own engine.
-var enginePrograms = []string{ForwardProgram, ScaffoldProgram}
+var enginePrograms = []string{ForwardProgram, ScaffoldProgram, LoadProgram}
 
 func (f *File) checkEngineRouter(r *reader, n *Node, links []*Link) {
 	if len(links) > maxPorts {

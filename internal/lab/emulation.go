@@ -28,6 +28,7 @@ const (
 const (
 	ForwardProgram  = "forward"  // an IP router
 	ScaffoldProgram = "scaffold" // one of Scaffold's routers, under the controller
+	LoadProgram     = "load"     // an IP router that marks packets with its load
 )
 
 // Routing says how routers inside the engine find their ways.

@@ -1,4 +1,4 @@
-// Package userstack is an IPv6 stack in user space whose interfaces are the ports of an OpenFlow switch:
+// Package userstack is an IPv6 stack in user space whose interfaces are the ports of an OpenFlow switch or an emulated router:
 // frames that the switch punts go in by Deliver, what the stack has to say comes out by a callback. It has one
 // link-local address, the same on every port, answers neighbour discovery and ping of it, takes TCP
 // connections, and sends and receives datagrams.
