@@ -33,6 +33,9 @@ func up(ctx context.Context, f *File, opt Options, phase string) (*Lab, error) {
 	if err := l.checkFRR(); err != nil {
 		return nil, err
 	}
+	if err := l.checkMachine(); err != nil {
+		return nil, err
+	}
 	if err := Sweep(ctx, opt); err != nil {
 		return nil, err
 	}
