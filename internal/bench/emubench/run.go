@@ -60,7 +60,7 @@ type part struct {
 }
 
 func parts() []part {
-	return []part{{"alone", (*run).alone}, {"ends", (*run).ends}, {"exact", (*run).exact}, {"repeat", (*run).repeat}, {"size", (*run).sizes}}
+	return []part{{"alone", (*run).alone}, {"ends", (*run).ends}, {"exact", (*run).exact}, {"repeat", (*run).repeat}, {"size", (*run).sizes}, {"frr", (*run).converged}}
 }
 
 // Parts are the names of parts, for Options.Only.

@@ -19,6 +19,9 @@ func TestLargeLabsAreLabs(t *testing.T) {
 	if len(f.Nodes) != 51 {
 		t.Errorf("%d nodes, want 50 routers and a host", len(f.Nodes))
 	}
+	if f, err = lab.Parse("frr.yaml", []byte(frrLab)); err != nil || len(f.Nodes) != daemons+1 {
+		t.Errorf("FRR: %v", err)
+	}
 }
 
 func TestAllPairsAreAllPairs(t *testing.T) {
