@@ -62,6 +62,8 @@ all)
 	echo "== on OpenFlow switches: promises end to end, and unmodified programs"
 	# The attackers of four tests sit beside a Linux router: there they run once, above.
 	SCAFFOLD_PLANE=openflow run -timeout 10m -skip '^TestA(ttackers|FloodOfRSYNs|TheLastInstance)' "${as_root[@]}" ./internal/e2e ./internal/programs
+	echo "== on routers inside the engine: promises end to end"
+	SCAFFOLD_PLANE=emulated run -timeout 15m -skip '^TestAttackersBesideAnOpenNetwork' "${as_root[@]}" ./internal/e2e
 	outside
 	SCAFFOLD_ROOT_TESTS=0 races -timeout 10m
 	;;
