@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/emu"
+	"scaffold.dev/scaffold/internal/topo"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -40,7 +41,8 @@ type File struct {
 	Series   []*Series
 
 	index map[string]*Node
-	bare  bool // plain IP: no controller, and nothing that one would drive
+	at    map[string]topo.Position // of nodes that a map has positions of
+	bare  bool                     // plain IP: no controller, and nothing that one would drive
 }
 
 // Network is what all nodes have in common.

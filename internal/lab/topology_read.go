@@ -28,6 +28,7 @@ type written struct {
 func (r *reader) topology(f *File, n *yaml.Node) {
 	bad := len(r.errs)
 	if w := r.readTopology(f, n); w != nil {
+		f.keepPositions(w.Graph)
 		r.expand(f, w)
 	}
 	r.partial = len(r.errs) > bad

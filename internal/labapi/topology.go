@@ -27,6 +27,8 @@ type TopologyNode struct {
 	Kind     string   `json:"kind"`     // as in the lab file
 	Service  bool     `json:"service"`  // a router or switch that resolves names
 	Programs []string `json:"programs"` // their names
+
+	Position *[2]float64 `json:"position,omitempty"` // on a map, x to the east and y to the north; its scale is the map's own
 }
 
 // A TopologyLink is a link, in the order of the file.
@@ -55,6 +57,9 @@ func topology(p *lab.Plan) *Topology {
 		node := TopologyNode{ID: n.Name, Kind: string(n.Kind), Service: n.Service, Programs: []string{}}
 		for _, program := range n.Programs {
 			node.Programs = append(node.Programs, program.Name)
+		}
+		if x, y, known := p.File.Position(n.Name); known {
+			node.Position = &[2]float64{x, y}
 		}
 		t.Nodes = append(t.Nodes, node)
 	}

@@ -104,12 +104,23 @@ export class Layout {
   }
 }
 
-// spread fits places that a file gives to the same scale: a link is about as long as 1.
-export function spread(nodes, links) {
-  const lengths = links.map(([a, b]) => Math.hypot(nodes[a].x - nodes[b].x, nodes[a].y - nodes[b].y)).sort((a, b) => a - b);
-  const middle = lengths[lengths.length >> 1] || 1;
-  for (const n of nodes) {
-    n.x /= middle;
-    n.y /= middle;
+// spread holds nodes at the places that a map gives, in the scale of the rest: most links are longer than 1. Others
+// begin beside a neighbour.
+export function spread(known, nodes, links) {
+  if (known.length === 0) return;
+  const held = new Set(known);
+  const between = links.filter(([a, b]) => held.has(nodes[a]) && held.has(nodes[b]));
+  const lengths = between.map(([a, b]) => Math.hypot(nodes[a].x - nodes[b].x, nodes[a].y - nodes[b].y)).sort((a, b) => a - b);
+  const unit = lengths[lengths.length >> 2] || 1;
+  for (const n of known) {
+    n.x /= unit;
+    n.y /= unit;
+    n.held = true;
   }
+  for (const [a, b] of links)
+    for (const [i, j] of [[a, b], [b, a]]) {
+      if (held.has(nodes[i]) || !held.has(nodes[j])) continue;
+      nodes[i].x = nodes[j].x + 0.5 * Math.cos(i);
+      nodes[i].y = nodes[j].y + 0.5 * Math.sin(i);
+    }
 }

@@ -23,19 +23,16 @@ export class Picture {
     this.nodes = topology.nodes.map((n) => ({ ...n }));
     this.links = topology.links.map((l) => [number[l.source], number[l.target]]);
     this.draw(topology, chosen);
-    this.place(topology);
+    this.place();
     this.handle();
   }
 
-  place(topology) {
-    if (topology.nodes.some((n) => n.position)) {
-      this.nodes.forEach((n) => ([n.x, n.y] = n.position ? [n.position[0], -n.position[1]] : [0, 0]));
-      spread(this.nodes, this.links);
-      this.fit();
-      this.move();
-      return;
-    }
+  // place lets nodes find their places, those that a map has positions of excepted.
+  place() {
     this.layout = new Layout(this.nodes, this.links);
+    const known = this.nodes.filter((n) => n.position);
+    for (const n of known) [n.x, n.y] = [n.position[0], -n.position[1]];
+    spread(known, this.nodes, this.links);
     this.settle();
   }
 
