@@ -24,11 +24,11 @@ func (r *reader) steps(f *File, n *yaml.Node) []*Step {
 	r.object(n, "a step of the timeline", fields{
 		"replay": func(n *yaml.Node) { trace = r.text(n, "replay") },
 		"chaos":  func(n *yaml.Node) { r.chaos(n); random = true },
-		"at":    func(n *yaml.Node) { p.first.At = r.duration(n, "at") },
-		"do":    func(n *yaml.Node) { p.do = r.actions(n) },
-		"every": func(n *yaml.Node) { p.every = r.duration(n, "every") },
-		"times": func(n *yaml.Node) { p.times = r.integer(n, "times", 1, maxTimes) },
-		"label": func(n *yaml.Node) { p.first.Label = r.text(n, "label") },
+		"at":     func(n *yaml.Node) { p.first.At = r.duration(n, "at") },
+		"do":     func(n *yaml.Node) { p.do = r.actions(n) },
+		"every":  func(n *yaml.Node) { p.every = r.duration(n, "every") },
+		"times":  func(n *yaml.Node) { p.times = r.integer(n, "times", 1, maxTimes) },
+		"label":  func(n *yaml.Node) { p.first.Label = r.text(n, "label") },
 	})
 	switch {
 	case len(r.errs) > bad:
