@@ -50,7 +50,7 @@ func (c *Classes) refresh() error {
 	defer lists.Unlock()
 	errs := []error{c.expect()}
 	for i, r := range c.net.Routers() {
-		f, _ := r.Program().(*Forwarder)
+		f := of(r.Program())
 		if old := c.members[i]; old != nil && old != f {
 			old.leaveClasses()
 		}
@@ -77,7 +77,7 @@ func (c *Classes) refresh() error {
 func (c *Classes) expect() error {
 	var own []netip.Prefix
 	for _, r := range c.net.Routers() {
-		if f, ok := r.Program().(*Forwarder); ok && f.classes != c {
+		if f := of(r.Program()); f != nil && f.classes != c {
 			for _, route := range f.always {
 				own = append(own, route.Prefix)
 			}

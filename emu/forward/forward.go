@@ -51,6 +51,18 @@ func New(c Config) (*Forwarder, error) {
 	return f, f.fix()
 }
 
+// Forwarding is the forwarder itself: a program that embeds one, to do more with what it forwards, has this method too
+// and takes part in the classes of all.
+func (f *Forwarder) Forwarding() *Forwarder { return f }
+
+// of is the forwarder of a program, nil for one that has none.
+func of(p emu.Program) *Forwarder {
+	if has, ok := p.(interface{ Forwarding() *Forwarder }); ok {
+		return has.Forwarding()
+	}
+	return nil
+}
+
 // Config is what the forwarder was made from.
 func (f *Forwarder) Config() Config { return f.config }
 
