@@ -17,8 +17,12 @@ import (
 // in its cgroup and listens on a Unix socket. Its files are those of the node mgmt.
 const engineName = "engine"
 
-// engineTime bounds how long the engine may take from its start until its interfaces are there.
-const engineTime = 60 * time.Second
+// engineTime bounds how long the engine may take from its start until its interfaces are there, and routeTime how much
+// longer for each pair of its routers: they all have routes to each other.
+const (
+	engineTime = 60 * time.Second
+	routeTime  = 20 * time.Microsecond
+)
 
 func (l *Lab) enginePath(ext string) string {
 	return filepath.Join(l.place.node(managementNode), engineName+ext)
@@ -66,7 +70,8 @@ func (l *Lab) startEngine(ctx context.Context) error {
 	if err := l.spawnEngine(); err != nil {
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, engineTime, fmt.Errorf("the engine was not ready in %v", engineTime))
+	limit := engineTime + time.Duration(len(cfg.Routers)*len(cfg.Routers))*routeTime
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the engine was not ready in %v", limit))
 	defer cancel()
 	client := l.Engine()
 	return poll(ctx, func() error {
