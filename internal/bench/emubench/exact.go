@@ -85,6 +85,9 @@ func (b *run) timing(ctx context.Context, c *Chain, when string, aim int) error 
 			return err
 		}
 		late := s.Links[0][0].Late
+		if !s.Links[0][0].Realtime {
+			b.note("delay error, %s: the kernel did not run the engine before ordinary programs", when)
+		}
 		p50, p99 = append(p50, micros(late.P50)), append(p99, micros(late.P99))
 		parts += late.Parts
 	}
