@@ -33,7 +33,7 @@ func labCommand(programs emud.Programs) *cobra.Command {
 		labActionCommand("unite", "", "Undo partition", ""),
 		wordy(labActionCommand("flap", "NODE PEER every TIME times N", "Break and mend a link again and again", "r7 r8 every 200ms times 5"), 6),
 		wordy(labActionCommand("upgrade", "PROGRAM SHARE% [seed N] [PARAMETER=VALUE...]", "Give a share of the emulated routers another program while they run", "forward 30% seed 7 icmp-rate=10"), 2),
-		labNodeCommand(), labPcapCommand(), labReplayCommand(), labCertificateCommand(),
+		labNodeCommand(), labPcapCommand(), labReplayCommand(), labUpdatesCommand(), labCertificateCommand(),
 		labLinkCommand(), labTopologyCommand(), labServeCommand(), labEngineCommand(programs),
 	)
 	cmd.Long = `A lab is a network of hosts, routers and a controller, each in a network namespace of its own, with

@@ -101,6 +101,11 @@ func TestARecordingIsReplayedIntoABGPDaemon(t *testing.T) {
 			t.Errorf("%v by %d", c, c.Protocol)
 		}
 	}
+	select { // the daemon holds for 3 s
+	case <-s.Done():
+		t.Fatal(s.Err())
+	case <-time.After(4 * time.Second):
+	}
 	p = &tape{t: t}
 	p.update(2*time.Second, peer, withdraw("2001:db8:2::/48"))
 	p.update(3*time.Second, peer, withdraw("203.0.113.0/24"))

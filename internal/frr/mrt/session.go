@@ -2,6 +2,7 @@ package mrt
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,13 +19,14 @@ type Session struct {
 	conn    net.Conn
 	in      *bufio.Reader
 	done    chan struct{}
+	hold    time.Duration // the shorter of the daemon's time and ours; 0: neither gives the other up
 
 	mu  sync.Mutex // of writes: updates and keepalives
 	err error      // why it ended; valid after done
 }
 
-// HoldTime is after what silence either side gives the session up (RFC 4271 §4.2 asks for at least 3 s); we
-// speak three times as often.
+// HoldTime is after what silence either side gives the session up (RFC 4271 §4.2 asks for at least 3 s), unless the
+// daemon wants less; we speak three times as often.
 const HoldTime = 9 * time.Second
 
 // openTime bounds the exchange of openings.
@@ -35,7 +37,7 @@ const asTrans = 23456
 
 // Open opens a session on a connection to the daemon's port 179, which it owns from then on.
 func Open(conn net.Conn, speaker Speaker) (*Session, error) {
-	s := &Session{speaker: speaker, conn: conn, in: bufio.NewReader(conn), done: make(chan struct{})}
+	s := &Session{speaker: speaker, conn: conn, in: bufio.NewReader(conn), done: make(chan struct{}), hold: HoldTime}
 	err := speaker.check()
 	if err == nil {
 		conn.SetDeadline(time.Now().Add(openTime))
@@ -61,7 +63,7 @@ func (s *Session) open() error {
 		return err
 	}
 	for _, want := range []uint8{bgp.BGP_MSG_OPEN, bgp.BGP_MSG_KEEPALIVE} {
-		m, err := s.receive()
+		m, err := s.receive(true)
 		if err != nil {
 			return err
 		}
@@ -105,7 +107,7 @@ func (s *Session) send(m *bgp.BGPMessage) error {
 
 // receive reads one message. A notification is an error that says what the daemon did not like. Of updates only
 // the header is looked at.
-func (s *Session) receive() (*bgp.BGPMessage, error) {
+func (s *Session) receive(opening bool) (*bgp.BGPMessage, error) {
 	raw := make([]byte, bgp.BGP_HEADER_LENGTH)
 	if _, err := io.ReadFull(s.in, raw); err != nil {
 		return nil, err
@@ -124,6 +126,9 @@ func (s *Session) receive() (*bgp.BGPMessage, error) {
 	if h.Type == bgp.BGP_MSG_NOTIFICATION && len(body) >= 2 {
 		return nil, fmt.Errorf("the daemon ends it: notification %d, %d (RFC 4271 §4.5)", body[0], body[1])
 	}
+	if opening && h.Type == bgp.BGP_MSG_OPEN && len(body) >= 5 {
+		s.hold = min(s.hold, time.Duration(binary.BigEndian.Uint16(body[3:]))*time.Second)
+	}
 	return &bgp.BGPMessage{Header: h}, nil
 }
 
@@ -131,8 +136,10 @@ func (s *Session) receive() (*bgp.BGPMessage, error) {
 func (s *Session) listen() {
 	defer close(s.done)
 	for {
-		s.conn.SetReadDeadline(time.Now().Add(HoldTime))
-		if _, err := s.receive(); err != nil {
+		if s.hold != 0 {
+			s.conn.SetReadDeadline(time.Now().Add(s.hold))
+		}
+		if _, err := s.receive(false); err != nil {
 			s.err = fmt.Errorf("BGP session with %v ended: %w", s.conn.RemoteAddr(), err)
 			s.conn.Close()
 			return
@@ -142,7 +149,10 @@ func (s *Session) listen() {
 
 // keep speaks often enough for the daemon not to give us up.
 func (s *Session) keep() {
-	tick := time.NewTicker(HoldTime / 3)
+	if s.hold == 0 {
+		return
+	}
+	tick := time.NewTicker(s.hold / 3)
 	defer tick.Stop()
 	for {
 		select {
