@@ -139,7 +139,7 @@ func TestPingSeesEachRouter(t *testing.T) {
 			if router == "" {
 				router = fmt.Sprintf(from, hop)
 			}
-			out := ping(h.a, "-W", "1", "-t", fmt.Sprint(hop), to)
+			out := ping(h.a, "-W", "10", "-t", fmt.Sprint(hop), to)
 			if !strings.Contains(out, "From "+router+" icmp_seq=1 Time") {
 				t.Errorf("hop %d to %s: want %s in\n%s", hop, to, router, out)
 			}
@@ -163,7 +163,7 @@ func TestPathsHaveAnMTU(t *testing.T) {
 		}
 	})
 	for to, want := range map[string]string{"fd0b::1": "mtu=1400", "10.0.2.1": "mtu = 1400"} {
-		if out := ping(h.a, "-W", "1", "-M", "do", "-s", "1440", to); !strings.Contains(out, want) {
+		if out := ping(h.a, "-W", "10", "-M", "do", "-s", "1440", to); !strings.Contains(out, want) {
 			t.Errorf("%s: want %s in\n%s", to, want, out)
 		}
 		if out := ping(h.a, "-M", "do", "-s", "1300", to); !strings.Contains(out, "ttl=61") {
