@@ -132,13 +132,13 @@ const askedLoss = 0.5
 
 // realLoss floods a link that loses packets, and compares with what was asked and with what the seed says.
 func (b *run) realLoss(ctx context.Context, c *Chain) error {
-	b.log("loss over %d packets", b.size.packets)
+	b.log("loss over %d packets", million)
 	before, err := c.engine.Set(both(emu.Params{Loss: askedLoss, Seed: 1}))
 	if err != nil {
 		return err
 	}
 	from, now := before.Links[0][0], before.Links[0][0]
-	for now.Counters.Packets-from.Counters.Packets < b.size.packets {
+	for now.Counters.Packets-from.Counters.Packets < million { // fewer would not tell
 		if _, err := (Load{Frame: smallFrame, Skip: time.Millisecond, Count: b.size.count}).Through(ctx, c); err != nil {
 			return err
 		}
