@@ -12,7 +12,8 @@ import (
 // A rig is one link between two namespaces with the addresses fd00::1 and fd00::2.
 type rig struct {
 	a, b *nstest.NS
-	*Engine
+	*Net
+	refused uint64 // frames that b did not take from a before it was up
 }
 
 func newRig(t testing.TB, p Params) *rig {
@@ -23,18 +24,27 @@ func newRig(t testing.TB, p Params) *rig {
 	r := &rig{a: nstest.New(t, "a"), b: nstest.New(t, "b")}
 	back := p
 	p.Seed, back.Seed = Seeds(p.Seed)[0], Seeds(p.Seed)[1]
-	path := func(n *nstest.NS) string { return fmt.Sprintf("/proc/self/fd/%d", n.Fd()) }
-	var err error
-	r.Engine, err = Start(Config{Links: []LinkConfig{{
-		Ends:   [2]End{{Netns: path(r.a), Dev: "eth0", MTU: 1500}, {Netns: path(r.b), Dev: "eth0", MTU: 1500}},
-		Params: [2]Params{p, back},
-	}}})
+	r.Net = New(Options{})
+	t.Cleanup(func() { r.Close() })
+	a, b := r.edge(t, r.a), r.edge(t, r.b)
+	if _, err := r.Link(a, b, [2]Params{p, back}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.address(t)
+	return r
+}
+
+// edge is the interface eth0 of a namespace.
+func (r *rig) edge(t testing.TB, n *nstest.NS) *Edge {
+	t.Helper()
+	e, err := r.Edge(End{Netns: fmt.Sprintf("/proc/self/fd/%d", n.Fd()), Dev: "eth0", MTU: 1500})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.Close() })
-	r.address(t)
-	return r
+	return e
 }
 
 // address gives both ends their addresses.
@@ -45,16 +55,17 @@ func (r *rig) address(t testing.TB) {
 		n.Addr(t, "eth0", fmt.Sprintf("fd00::%d/64", i+1))
 		n.Up(t, "eth0")
 	}
+	r.refused = r.line(t).Refused // the kernel of a spoke before b was up
 }
 
 // line are the present statistics from a to b.
 func (r *rig) line(t testing.TB) LineStats {
 	t.Helper()
-	all, err := r.Stats()
+	all, err := r.links[0].Stats()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all[0].Lines[0]
+	return all[0]
 }
 
 // dial connects from a to b over TCP and returns both ends.
