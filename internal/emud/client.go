@@ -99,17 +99,20 @@ func (c *Client) Ready(ctx context.Context) error {
 
 // Links are the states of all links.
 func (c *Client) Links(ctx context.Context) (all []LinkState, err error) {
-	return all, c.do(ctx, "GET", "/v1/links", nil, &all)
+	err = c.do(ctx, "GET", "/v1/links", nil, &all)
+	return all, err
 }
 
 // SetParams changes a link for the packets to come.
 func (c *Client) SetParams(ctx context.Context, link int, p [2]emu.Params) (s LinkState, err error) {
-	return s, c.do(ctx, "PUT", fmt.Sprintf("/v1/links/%d/params", link), p, &s)
+	err = c.do(ctx, "PUT", fmt.Sprintf("/v1/links/%d/params", link), p, &s)
+	return s, err
 }
 
 // Routers are the states of all routers.
 func (c *Client) Routers(ctx context.Context) (all []RouterState, err error) {
-	return all, c.do(ctx, "GET", "/v1/routers", nil, &all)
+	err = c.do(ctx, "GET", "/v1/routers", nil, &all)
+	return all, err
 }
 
 func routerPath(name string, more ...string) string {
@@ -122,17 +125,20 @@ func routerPath(name string, more ...string) string {
 
 // Router is the state of one.
 func (c *Client) Router(ctx context.Context, name string) (s RouterState, err error) {
-	return s, c.do(ctx, "GET", routerPath(name), nil, &s)
+	err = c.do(ctx, "GET", routerPath(name), nil, &s)
+	return s, err
 }
 
 // Handlers are what can be read or written of a router.
 func (c *Client) Handlers(ctx context.Context, router string) (all []HandlerState, err error) {
-	return all, c.do(ctx, "GET", routerPath(router, "handlers"), nil, &all)
+	err = c.do(ctx, "GET", routerPath(router, "handlers"), nil, &all)
+	return all, err
 }
 
 // Get reads a handler of a router.
 func (c *Client) Get(ctx context.Context, router, handler string) (value string, err error) {
-	return value, c.do(ctx, "GET", routerPath(router, "handlers", handler), nil, &value)
+	err = c.do(ctx, "GET", routerPath(router, "handlers", handler), nil, &value)
+	return value, err
 }
 
 // Set writes a handler of a router.
@@ -152,12 +158,14 @@ func (c *Client) Move(ctx context.Context, router string, shard int) error {
 
 // Change carries out faults and repairs, all at once.
 func (c *Client) Change(ctx context.Context, changes ...Fault) (r Routes, err error) {
-	return r, c.do(ctx, "POST", "/v1/faults", Faults{changes}, &r)
+	err = c.do(ctx, "POST", "/v1/faults", Faults{changes}, &r)
+	return r, err
 }
 
 // Routes say whether computed routes have followed the faults.
 func (c *Client) Routes(ctx context.Context) (r Routes, err error) {
-	return r, c.do(ctx, "GET", "/v1/routes", nil, &r)
+	err = c.do(ctx, "GET", "/v1/routes", nil, &r)
+	return r, err
 }
 
 // Shutdown ends the engine.

@@ -41,7 +41,6 @@ type Port struct {
 	Peer   *Port
 	Under  []netip.Prefix // on a link of the underlay: the addresses there, of IPv6 and IPv4
 	Addrs  []netip.Prefix // on a link that leaves the network of IP routers: the addresses of this end
-	MAC    MAC            // on a link that ends in the engine
 }
 
 // A PlanLink is a cable or a tunnel; Ports[i] belongs to Nodes[i].
@@ -73,15 +72,13 @@ func MakePlan(f *File) *Plan {
 	p := &Plan{File: f, index: map[string]*PlanNode{}}
 	p.addNodes()
 	p.giveBlocks()
-	under := 0
-	edges := 0
-	for i, l := range f.Links {
+	under, edges := 0, 0
+	for _, l := range f.Links {
 		c := p.addLink(l)
 		if f.under(l) {
 			c.addUnder(under)
 			under++
 		}
-		c.addMACs(i)
 		edges += c.addEdge(edges)
 	}
 	for i, c := range p.Cable {

@@ -2,29 +2,8 @@ package lab
 
 import (
 	"encoding/binary"
-	"fmt"
 	"net/netip"
 )
-
-// A MAC is a hardware address; the zero value leaves it to the kernel.
-type MAC [6]byte
-
-func (m MAC) String() string {
-	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
-}
-
-// MarshalText writes it as usual.
-func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
-
-// addMACs gives the ends of the n-th link addresses that are the same in each run, if one end is the engine's.
-func (c *PlanLink) addMACs(n int) {
-	if !c.Nodes[0].Kind.engine() && !c.Nodes[1].Kind.engine() {
-		return
-	}
-	for i, p := range c.Ports {
-		p.MAC = MAC{0x02, 0x5c, byte(n >> 16), byte(n >> 8), byte(n), byte(i)} // 2: given locally
-	}
-}
 
 func addr4(p netip.Prefix, low uint32) netip.Addr {
 	b := p.Addr().As4()

@@ -85,20 +85,6 @@ func TestHostsOfIPRoutersHaveSubnetsAndDefaultRoutes(t *testing.T) {
 	}
 }
 
-func TestAddressesOfTheEngineAreUnlikeEachOther(t *testing.T) {
-	p := planOf(t, ring)
-	seen := map[MAC]bool{{}: true}
-	for _, c := range p.Cable {
-		for i, port := range c.Ports {
-			inside := c.Nodes[0].Kind.engine() || c.Nodes[1].Kind.engine()
-			if inside == (port.MAC == MAC{}) || inside && seen[port.MAC] {
-				t.Errorf("%v: end %d has %v", c.Ends, i, port.MAC)
-			}
-			seen[port.MAC] = true
-		}
-	}
-}
-
 func TestAKernelRouterAmongOthersHasRoutesToAll(t *testing.T) {
 	p := planOf(t, ring)
 	var got []string
