@@ -217,8 +217,11 @@ func (w *way) part(s *shard, queue *schedule) (more bool) {
 	} else {
 		w.deliver(s, run)
 	}
+	if len(run) < few {
+		return false
+	}
 	s.now = s.clock()
-	return len(run) == few
+	return true
 }
 
 func (w *way) deliver(s *shard, run []Packet) { w.hand(s, run, s.arena.tally(run, w.port)) }
