@@ -16,7 +16,7 @@ import (
 // when an event was, since when a host is there.
 var forPeople = []string{
 	"internal/controld/services.go", "internal/controld/history.go", "internal/controld/views.go",
-	"internal/cli/events.go", "internal/cli/output.go", "internal/cli/explain_draw.go",
+	"internal/cli/events.go", "internal/cli/output.go", "internal/cli/explain_draw.go", "internal/cli/lab_certificate.go",
 	"internal/hostd/local_flows.go", "internal/hostd/story_tell.go", "internal/switchd/desk.go",
 	"internal/controld/deadlines.go",                                   // a time long past, to end a stream
 	"internal/core/session/adopt.go", "internal/core/session/trust.go", // how long certificates and cookies are valid

@@ -82,7 +82,8 @@ func (f *Feed) follow(c net.Conn, table *Table) error {
 	var messages []Message
 	var changes []Change
 	for replay := true; ; {
-		if replay && quiet(c, r) {
+		replayed := replay && quiet(c, r)
+		if replayed {
 			replay = false
 			table.Sweep()
 		} else {
@@ -97,7 +98,7 @@ func (f *Feed) follow(c net.Conn, table *Table) error {
 				table.Apply(m)
 			}
 		}
-		if changes = table.Changes(changes[:0]); len(changes) != 0 {
+		if changes = table.Changes(changes[:0]); len(changes) != 0 || replayed {
 			f.tell(changes)
 		}
 	}

@@ -66,3 +66,27 @@ func TestAConnectionThatIsNoFeedIsToldOf(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// Who waits for zebra to come back hears of it even if no route is another one.
+func TestAReplayThatChangesNothingIsTold(t *testing.T) {
+	ns := nstest.New(t, "r")
+	calls := make(chan int, 1000)
+	f, err := Listen(fmt.Sprintf("/proc/self/fd/%d", ns.Fd()), func(c []Change) { calls <- len(c) }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for range 2 {
+		conn, err := ns.Dial("tcp", FeedAddr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, frame := range frames(t, "testdata/static.hex")[:17] {
+			conn.Write(frame)
+		}
+		for n := -1; n != 0; {
+			n = nstest.Receive(t, "Feed.tell", calls)
+		}
+		conn.Close()
+	}
+}

@@ -8,5 +8,5 @@ type Source interface {
 
 // Tell receives changes in the order in which they happened, those that belong together in one call. It is
 // called by one goroutine at a time. The slice is the caller's again when Tell returns; what the changes hold
-// is not.
+// is not. There are none in a call that says that all was said again, after who computes the routes came back.
 type Tell func(changes []Change)
