@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -54,18 +59,7 @@ func sayUpdates(cmd *cobra.Command, path string, daemon netip.Addr, speaker mrt.
 		return err
 	}
 	defer f.Close()
-	conn, err := (&net.Dialer{}).DialContext(cmd.Context(), "tcp", netip.AddrPortFrom(daemon, bgpPort).String())
-	if err != nil {
-		return err
-	}
-	own := conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
-	if own.Is6() {
-		speaker.NextHop6 = own
-	}
-	if !speaker.NextHop4.IsValid() {
-		speaker.NextHop4 = own
-	}
-	s, err := mrt.Open(conn, speaker)
+	s, err := openSession(cmd.Context(), daemon, speaker)
 	if err != nil {
 		return err
 	}
@@ -85,6 +79,41 @@ func sayUpdates(cmd *cobra.Command, path string, daemon netip.Addr, speaker mrt.
 	case <-s.Done():
 		return s.Err()
 	}
+}
+
+// sessionTime bounds how long a daemon may take until it takes sessions: one that has just started hangs up.
+const sessionTime = 15 * time.Second
+
+// openSession tries again while the daemon is not ready.
+func openSession(ctx context.Context, daemon netip.Addr, speaker mrt.Speaker) (*mrt.Session, error) {
+	limit, cancel := context.WithTimeout(ctx, sessionTime)
+	defer cancel()
+	for {
+		s, err := tryOpen(limit, daemon, speaker)
+		if err == nil || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.ECONNREFUSED) {
+			return s, err
+		}
+		select {
+		case <-limit.Done():
+			return nil, err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func tryOpen(ctx context.Context, daemon netip.Addr, speaker mrt.Speaker) (*mrt.Session, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", netip.AddrPortFrom(daemon, bgpPort).String())
+	if err != nil {
+		return nil, err
+	}
+	own := conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
+	if own.Is6() {
+		speaker.NextHop6 = own
+	}
+	if !speaker.NextHop4.IsValid() {
+		speaker.NextHop4 = own
+	}
+	return mrt.Open(conn, speaker)
 }
 
 // bgpPort is where BGP daemons listen (RFC 4271).
