@@ -220,3 +220,43 @@ func BenchmarkLine(b *testing.B) {
 		b.Run(name, func(b *testing.B) { play(NewLine(p), b.N, 74, time.Microsecond, func(Part) {}) })
 	}
 }
+
+// What is decided at once is what would be decided one by one.
+func TestWholeTrainsAreSentAsTheirPackets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Params{
+			Rate: rapid.SampledFrom([]uint64{0, 1e6, 1e9, 7_777_777_777, 1e10, 1e11}).Draw(t, "rate"), Delay: time.Millisecond,
+		}
+		if p.Rate > 0 {
+			p.Queue = rapid.SampledFrom([]uint64{0, 3000, 1 << 20}).Draw(t, "queue")
+		}
+		whole, single := NewLine(p), NewLine(p)
+		single.sure = false
+		now := time.Duration(0)
+		for i := range rapid.IntRange(1, 60).Draw(t, "frames") {
+			f := Frame{Head: 66, Size: 1400, Count: rapid.SampledFrom([]uint32{1, 1, 2, 45}).Draw(t, "count")}
+			f.Bytes = f.Head + f.Size*(f.Count-1) + rapid.Uint32Range(1, 1400).Draw(t, "tail")
+			if f.Count == 1 {
+				f.Head = f.Bytes
+			}
+			d := Packet{slot: uint32(i), count: uint16(f.Count)}
+			if a, b := whole.Send(now, f, d), single.Send(now, f, d); a != b {
+				t.Fatalf("frame %d: %d parts, one by one %d", i, a, b)
+			}
+			now += time.Duration(rapid.IntRange(0, 100_000).Draw(t, "gap"))
+		}
+		if whole.Counters() != single.Counters() {
+			t.Fatalf("%+v, one by one %+v", whole.Counters(), single.Counters())
+		}
+		for {
+			a, ok := whole.Take(math.MaxInt64)
+			b, more := single.Take(math.MaxInt64)
+			if ok != more || a != b {
+				t.Fatalf("%+v, one by one %+v", a, b)
+			}
+			if !ok {
+				return
+			}
+		}
+	})
+}
