@@ -61,7 +61,7 @@ all)
 	run -timeout 20m "${as_root[@]}" ./...
 	echo "== on OpenFlow switches: promises end to end, and unmodified programs"
 	# The attackers of four tests sit beside a Linux router: there they run once, above.
-	SCAFFOLD_PLANE=openflow run -timeout 10m -skip '^TestA(ttackers|FloodOfRSYNs|TheLastInstance)' "${as_root[@]}" ./internal/e2e ./internal/programs
+	SCAFFOLD_PLANE=openflow run -timeout 10m -skip '^Test(Attackers|AFloodOfRSYNs|TheLastInstance)' "${as_root[@]}" ./internal/e2e ./internal/programs
 	echo "== on routers inside the engine: promises end to end"
 	SCAFFOLD_PLANE=emulated run -timeout 15m -skip '^TestAttackersBesideAnOpenNetwork' "${as_root[@]}" ./internal/e2e
 	outside
