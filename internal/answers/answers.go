@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
@@ -25,7 +27,7 @@ type Answers struct {
 	gone      map[sid.Locator]bool
 	naming    *namedRules // of the snapshot under way
 
-	refusals, fails bucket
+	refusals, fails *rate.Limiter
 	told            told
 	counts          map[string]uint64 // which fate how many packets met, by the names that a Linux router uses
 }
@@ -53,7 +55,8 @@ const (
 
 // New knows nothing yet, and answers nothing before the first Commit.
 func New() *Answers {
-	return &Answers{services: map[sid.ServiceID]plan.ServiceRule{}, short: map[sid.Suffix]sid.ServiceID{}, tables: map[sid.Triple]*lazyTable{},
+	return &Answers{refusals: limiter(), fails: limiter(),
+		services: map[sid.ServiceID]plan.ServiceRule{}, short: map[sid.Suffix]sid.ServiceID{}, tables: map[sid.Triple]*lazyTable{},
 		redirects: map[sid.Locator]sid.Locator{}, gone: map[sid.Locator]bool{}, counts: map[string]uint64{}}
 }
 

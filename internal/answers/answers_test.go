@@ -282,7 +282,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	a := testAnswers()
 	f.Fuzz(func(t *testing.T, class uint8, packet []byte) {
-		a.refusals, a.fails, a.told = bucket{}, bucket{}, told{}
+		a.refusals, a.fails, a.told = limiter(), limiter(), told{}
 		got := a.Answer(noon, Class(class%4), framed(packet))
 		if got.Frame == nil {
 			return

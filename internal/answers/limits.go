@@ -3,6 +3,8 @@ package answers
 import (
 	"net/netip"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -36,18 +38,5 @@ func (t *told) lately(now time.Time, sender netip.Addr) bool {
 	return false
 }
 
-// A bucket of tokens bounds how often something happens.
-type bucket struct {
-	tokens float64
-	filled time.Time
-}
-
-func (b *bucket) take(now time.Time, burst, aSecond float64) bool {
-	b.tokens = min(burst, b.tokens+now.Sub(b.filled).Seconds()*aSecond)
-	b.filled = now
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
-}
+// limiter bounds how many answers of a kind are given.
+func limiter() *rate.Limiter { return rate.NewLimiter(answersMost, answersMost) }

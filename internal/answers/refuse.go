@@ -69,7 +69,7 @@ func (a *Answers) complainWith(now time.Time, p *packet, kind, code uint8, word 
 	if !p.answerable() {
 		return a.drop("dropped_malformed")
 	}
-	if !a.refusals.take(now, answersMost, answersMost) {
+	if !a.refusals.AllowN(now, 1) {
 		return a.drop("dropped_refusal_limit")
 	}
 	a.counts[reason]++
@@ -83,7 +83,7 @@ func (a *Answers) fail(now time.Time, p *packet) Answer {
 	if !p.parseTransport() {
 		return a.drop("dropped_malformed")
 	}
-	if a.told.lately(now, p.src) || !a.fails.take(now, answersMost, answersMost) {
+	if a.told.lately(now, p.src) || !a.fails.AllowN(now, 1) {
 		return a.drop("dropped_gone_limit")
 	}
 	a.counts["answered_gone"]++
@@ -108,7 +108,7 @@ func (a *Answers) addressed(now time.Time, p *packet) Answer {
 		return a.drop("dropped_icmp")
 	case !p.answerable():
 		return a.drop("dropped_malformed")
-	case !a.refusals.take(now, answersMost, answersMost):
+	case !a.refusals.AllowN(now, 1):
 		return a.drop("dropped_refusal_limit")
 	}
 	a.counts["answered_echo"]++

@@ -9,7 +9,6 @@ import (
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/internal/agent"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/userstack"
 	"scaffold.dev/scaffold/sid"
 )
@@ -29,7 +28,7 @@ type control struct {
 	out    chan outgoing
 
 	stack      *userstack.Stack
-	relay      *userstack.Relay
+	relay      *agent.Relay
 	relayPort  uint16
 	neighbours *agent.Neighbours
 	told       *apiv1.Neighbours // reported last in this session
@@ -40,14 +39,13 @@ type control struct {
 	generation uint64
 	naming     *naming // of the snapshot under way
 	routes     map[route]int
-	probing    map[sid.Locator]string // port
-	hosts      map[sid.Locator]liveness.Change
+	hosts      *agent.Hosts
 }
 
 func newControl(x *Router, r *emu.Router) *control {
 	c := &control{cfg: &x.cfg, path: x.path, router: r, log: x.cfg.Log.With("router", x.cfg.Name), inbox: make(chan func(), 256),
 		out: make(chan outgoing, outMost), neighbours: agent.NewNeighbours(), up: map[string]bool{}, routes: map[route]int{},
-		probing: map[sid.Locator]string{}, hosts: map[sid.Locator]liveness.Change{}}
+		hosts: agent.NewHosts()}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"scaffold.dev/scaffold/internal/agent"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/userstack"
 	"scaffold.dev/scaffold/sid"
@@ -44,7 +45,7 @@ func (c *control) open() (err error) {
 		c.stack.Close()
 		return err
 	}
-	c.relay = userstack.NewRelay(listener, c.cfg.dialController, c.log)
+	c.relay = agent.NewRelay(listener.Accept, c.cfg.dialController, c.log)
 	go c.flush()
 	return nil
 }

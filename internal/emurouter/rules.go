@@ -95,7 +95,7 @@ func (c *control) applyProbe(x plan.Probe) {
 	if c.naming != nil {
 		c.naming.probes[x.Locator] = true
 	}
-	c.probing[x.Locator] = x.Port
+	c.hosts.Probe(x.Locator, x.Port)
 	c.path.probes.Add(x.Locator, x.Port, rand.Uint64())
 	if port := c.cfg.port(x.Port); port < 0 || !c.path.up[port] {
 		if changes := c.path.probes.Carrier(x.Port, false); changes != nil {
@@ -105,8 +105,7 @@ func (c *control) applyProbe(x plan.Probe) {
 }
 
 func (c *control) unprobe(l sid.Locator) {
-	delete(c.probing, l)
-	delete(c.hosts, l)
+	c.hosts.Unprobe(l)
 	c.path.probes.Remove(l)
 }
 
@@ -118,7 +117,7 @@ func (c *control) commit() error {
 	}
 	c.naming = nil
 	c.do(func() {
-		for l := range c.probing {
+		for l := range c.hosts.All() {
 			if !n.probes[l] {
 				c.unprobe(l)
 			}

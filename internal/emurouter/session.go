@@ -10,7 +10,6 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/obs"
-	"scaffold.dev/scaffold/sid"
 )
 
 func bootID() string {
@@ -40,7 +39,7 @@ func (c *control) joined(s *agent.Session, j *apiv1.RouterJoined) error {
 	c.session, c.told, c.naming = s, nil, nil
 	c.log.Info("joined", "network", j.Network, "locator", own)
 	c.tellNeighbours()
-	c.tellHosts(c.hosts)
+	c.hosts.Tell(s)
 	for port, up := range c.up {
 		if up {
 			c.greet(port) // with the locator, perhaps a new one
@@ -56,25 +55,5 @@ func (c *control) parted(s *agent.Session) {
 	}
 }
 
-// hostChanges notes and reports what probes found; hosts that were given up meanwhile are left out.
-func (c *control) hostChanges(changes []liveness.Change) {
-	fresh := map[sid.Locator]liveness.Change{}
-	for _, x := range changes {
-		if _, ok := c.probing[x.Locator]; ok {
-			c.hosts[x.Locator], fresh[x.Locator] = x, x
-			c.log.Info("host", "locator", x.Locator, "state", x.State, "missed", x.Missed, "by", x.Reason)
-		}
-	}
-	c.tellHosts(fresh)
-}
-
-func (c *control) tellHosts(hosts map[sid.Locator]liveness.Change) {
-	if c.session == nil || len(hosts) == 0 {
-		return
-	}
-	states := &apiv1.HostStates{}
-	for _, x := range hosts {
-		states.Hosts = append(states.Hosts, &apiv1.HostState{Locator: uint64(x.Locator), State: string(x.State), Missed: x.Missed, Reason: x.Reason})
-	}
-	c.session.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: states}})
-}
+// hostChanges takes what probes found.
+func (c *control) hostChanges(changes []liveness.Change) { c.hosts.Changed(c.session, changes, c.log) }

@@ -17,7 +17,6 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
 	"scaffold.dev/scaffold/internal/bpf/features"
 	"scaffold.dev/scaffold/internal/bpf/router"
-	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/sid"
 )
@@ -52,8 +51,7 @@ type daemon struct {
 	bootID     string
 	generation uint64
 	naming     *naming // of the snapshot under way
-	hosts      map[sid.Locator]liveness.Change
-	probing    map[sid.Locator]string // port
+	hosts      *agent.Hosts
 	probeRules probeRules
 }
 
@@ -66,7 +64,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d := &daemon{cfg: cfg, log: log, health: &obs.Health{}, ctx: ctx, inbox: make(chan func(), 256), failure: make(chan error, 1),
-		ports: map[int]*port{}, neighbours: configured(cfg.Links), hosts: map[sid.Locator]liveness.Change{}, probing: map[sid.Locator]string{}}
+		ports: map[int]*port{}, neighbours: configured(cfg.Links), hosts: agent.NewHosts()}
 	d.health.Set("controller", errors.New("not reached yet"))
 	alone, err := api.Alone("routerd")
 	if err != nil {
@@ -246,7 +244,7 @@ func (d *daemon) close() error {
 	}
 	if d.relay != nil {
 		d.relay.listener.Close()
-		d.relay.wg.Wait()
+		d.relay.Wait()
 	}
 	if d.routes != nil && !d.cfg.Keep {
 		errs = append(errs, d.routes.clear())

@@ -54,7 +54,7 @@ func (d *daemon) joined(s *agent.Session, j *apiv1.RouterJoined) error {
 	d.health.Set("controller", nil)
 	d.log.Info("joined", "network", j.Network, "locator", own)
 	d.tellNeighbours()
-	d.tellHosts(d.hosts)
+	d.hosts.Tell(s)
 	for _, p := range d.ports {
 		d.greet(p.name) // with the locator, perhaps a new one
 	}
@@ -102,15 +102,15 @@ func (d *daemon) restartProber() (err error) {
 	if err != nil {
 		return err
 	}
-	clear(d.hosts)
-	for l, port := range d.probing {
+	d.hosts.Anew()
+	for l, port := range d.hosts.All() {
 		d.probe(l, port)
 	}
 	return nil
 }
 
 func (d *daemon) probe(l sid.Locator, portName string) {
-	d.probing[l] = portName
+	d.hosts.Probe(l, portName)
 	if d.prober == nil {
 		return
 	}
@@ -121,35 +121,14 @@ func (d *daemon) probe(l sid.Locator, portName string) {
 }
 
 func (d *daemon) unprobe(l sid.Locator) {
-	delete(d.probing, l)
-	delete(d.hosts, l)
+	d.hosts.Unprobe(l)
 	if d.prober != nil {
 		d.prober.remove(l)
 	}
 }
 
-// hostChanges notes and reports what the prober found; hosts that were given up meanwhile are left out.
-func (d *daemon) hostChanges(changes []liveness.Change) {
-	fresh := map[sid.Locator]liveness.Change{}
-	for _, c := range changes {
-		if _, ok := d.probing[c.Locator]; ok {
-			d.hosts[c.Locator], fresh[c.Locator] = c, c
-			d.log.Info("host", "locator", c.Locator, "state", c.State, "missed", c.Missed, "by", c.Reason)
-		}
-	}
-	d.tellHosts(fresh)
-}
-
-func (d *daemon) tellHosts(hosts map[sid.Locator]liveness.Change) {
-	if d.session == nil || len(hosts) == 0 {
-		return
-	}
-	states := &apiv1.HostStates{}
-	for _, c := range hosts {
-		states.Hosts = append(states.Hosts, &apiv1.HostState{Locator: uint64(c.Locator), State: string(c.State), Missed: c.Missed, Reason: c.Reason})
-	}
-	d.session.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: states}})
-}
+// hostChanges takes what the prober found.
+func (d *daemon) hostChanges(changes []liveness.Change) { d.hosts.Changed(d.session, changes, d.log) }
 
 func (d *daemon) tellCounters() {
 	if d.session == nil || d.resolver == nil {

@@ -173,7 +173,7 @@ func (d *daemon) commit() error {
 	}
 	d.naming = nil
 	errs := n.errs
-	for l := range d.probing {
+	for l := range d.hosts.All() {
 		if !n.probes[l] {
 			d.unprobe(l)
 		}

@@ -133,8 +133,8 @@ func (d *daemon) status() *Status {
 	}
 	slices.SortFunc(s.Ports, func(a, b PortStatus) int { return cmp.Compare(a.Name, b.Name) })
 	s.Neighbours = d.neighbours.Report(func(port string) bool { p := d.portNamed(port); return p != nil && p.up }).Links
-	for l, port := range d.probing {
-		c := d.hosts[l]
+	for l, port := range d.hosts.All() {
+		c := d.hosts.Found(l)
 		s.Hosts = append(s.Hosts, HostStatus{l.String(), port, string(c.State), c.Missed})
 	}
 	slices.SortFunc(s.Hosts, func(a, b HostStatus) int { return cmp.Compare(a.Locator, b.Locator) })

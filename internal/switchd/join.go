@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/controller"
+	"scaffold.dev/scaffold/internal/agent"
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/ofp"
 	"scaffold.dev/scaffold/internal/userstack"
@@ -48,7 +49,7 @@ type join struct {
 type joined struct {
 	name       string
 	stack      *userstack.Stack
-	relay      *userstack.Relay
+	relay      *agent.Relay
 	numbers    atomic.Pointer[map[string]ofp.Port] // of the ports; the stack's goroutines read it
 	is         controller.Switch                   // as last heard of
 	delivered  bool                                // what is for us is punted; before, nobody is greeted
@@ -160,7 +161,7 @@ func (j *join) begin(is controller.Switch) (*joined, error) {
 		stack.Close()
 		return nil, err
 	}
-	s.stack, s.relay = stack, userstack.NewRelay(listener, j.dial, j.log.With("switch", is.Name))
+	s.stack, s.relay = stack, agent.NewRelay(listener.Accept, j.dial, j.log.With("switch", is.Name))
 	stack.HandleUDP(sid.Port, func(d userstack.Datagram) { j.message(s, d) })
 	for _, x := range subscriptions(is) {
 		if err := j.net.Subscribe(x, j.packet); err != nil {

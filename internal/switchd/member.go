@@ -39,9 +39,8 @@ type member struct {
 	tables   *oftables.Tables // nil until the controller gave the locator
 	answers  *answers.Answers
 	writer   writer
-	probing  map[sid.Locator]string // port
 	probes   *liveness.Probes
-	hosts    map[sid.Locator]liveness.Change
+	hosts    *agent.Hosts
 	paced    int // of the hosts that are probed, in the pace
 	counted  condition
 	joinedAs joinedAs
@@ -53,7 +52,7 @@ func newMember(d *daemon, c *ofconn.Conn, spec Switch) *member {
 	return &member{d: d, spec: spec, mac: macOf(spec.Datapath), conn: c, log: d.log.With("switch", spec.Name), ctx: ctx, end: end,
 		left: make(chan struct{}), inbox: make(chan func(), 256), ports: map[ofp.Port]controller.Port{},
 		looking: true,
-		probing: map[sid.Locator]string{}, probes: liveness.New(liveness.Limits{}), hosts: map[sid.Locator]liveness.Change{}}
+		probes:  liveness.New(liveness.Limits{}), hosts: agent.NewHosts()}
 }
 
 // macOf is the router's hardware address: the datapath id's, as one that nobody sold.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"scaffold.dev/scaffold/controller"
 )
 
@@ -31,7 +33,7 @@ type module struct {
 	hosts    []*feed[controller.Host]
 	punted   []func()
 	timers   []*timer
-	reports  bucket
+	reports  *rate.Limiter
 	wake     chan struct{}
 	quit     chan struct{} // closed when it is stopped
 }
@@ -44,7 +46,8 @@ type timer struct {
 }
 
 func newModule(host *modules, of owner, name string, code controller.Module) *module {
-	return &module{host: host, of: of, name: name, code: code, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	return &module{reports: rate.NewLimiter(reportsASec, reportBurst), host: host, of: of, name: name, code: code,
+		wake: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
 // run is the life of the module. It does not wait for a call that hangs.

@@ -167,27 +167,11 @@ func (m *module) SetLinks(at string, links []controller.Link) error {
 // Report implements controller.Network.
 func (m *module) Report(subject, text string) {
 	m.mu.Lock()
-	ok := !m.stopped && m.reports.take(time.Now(), reportBurst, reportsASec)
+	ok := !m.stopped && m.reports.Allow()
 	m.mu.Unlock()
 	if !ok {
 		m.refused.Add(1)
 		return
 	}
 	m.host.events.event("module.report", subject, m.name+": "+text[:min(len(text), maxReport)], "module", m.name)
-}
-
-// A bucket of tokens bounds how often something happens.
-type bucket struct {
-	tokens float64
-	filled time.Time
-}
-
-func (b *bucket) take(now time.Time, burst, aSecond float64) bool {
-	b.tokens = min(burst, b.tokens+now.Sub(b.filled).Seconds()*aSecond)
-	b.filled = now
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
 }

@@ -49,7 +49,7 @@ func (m *member) joined(s *agent.Session, j *apiv1.RouterJoined) error {
 	m.log.Info("joined", "network", j.Network, "locator", own)
 	m.show()
 	m.linksChanged()
-	m.tellHosts(m.hosts)
+	m.hosts.Tell(s)
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (m *member) order(o *apiv1.RouterOrder) {
 	case *apiv1.RouterOrder_Commit:
 		m.tables.Commit()
 		m.answers.Commit()
-		for l := range m.probing {
+		for l := range m.hosts.All() {
 			if !m.writer.named[l] {
 				m.unprobe(l)
 			}
@@ -138,7 +138,7 @@ func (m *member) rules(x *apiv1.Rules) {
 }
 
 func (m *member) probe(l sid.Locator, port string) {
-	m.probing[l] = port
+	m.hosts.Probe(l, port)
 	m.probes.Add(l, port, rand.Uint64())
 	if p, ok := m.portNamed(port); !ok || !p.Up {
 		m.hostChanges(m.probes.Carrier(port, false))
@@ -146,30 +146,9 @@ func (m *member) probe(l sid.Locator, port string) {
 }
 
 func (m *member) unprobe(l sid.Locator) {
-	delete(m.probing, l)
-	delete(m.hosts, l)
+	m.hosts.Unprobe(l)
 	m.probes.Remove(l)
 }
 
-// hostChanges notes and reports what the probes found.
-func (m *member) hostChanges(changes []liveness.Change) {
-	fresh := map[sid.Locator]liveness.Change{}
-	for _, c := range changes {
-		if _, ok := m.probing[c.Locator]; ok {
-			m.hosts[c.Locator], fresh[c.Locator] = c, c
-			m.log.Info("host", "locator", c.Locator, "state", c.State, "missed", c.Missed, "by", c.Reason)
-		}
-	}
-	m.tellHosts(fresh)
-}
-
-func (m *member) tellHosts(hosts map[sid.Locator]liveness.Change) {
-	if m.session == nil || len(hosts) == 0 {
-		return
-	}
-	states := &apiv1.HostStates{}
-	for _, c := range hosts {
-		states.Hosts = append(states.Hosts, &apiv1.HostState{Locator: uint64(c.Locator), State: string(c.State), Missed: c.Missed, Reason: c.Reason})
-	}
-	m.session.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: states}})
-}
+// hostChanges takes what the probes found.
+func (m *member) hostChanges(changes []liveness.Change) { m.hosts.Changed(m.session, changes, m.log) }

@@ -87,7 +87,7 @@ func (l *Listener) wake() {
 }
 
 // Accept implements net.Listener; what it returns is a *Conn.
-func (l *Listener) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (*Conn, error) {
 	for {
 		if c := l.next(); c != nil {
 			return c, nil

@@ -151,7 +151,7 @@ func serve(t *testing.T, s *Stack, port uint16) *Listener {
 			}
 			all.Go(func() {
 				defer c.Close()
-				io.WriteString(c, c.(*Conn).Port()+":")
+				io.WriteString(c, c.Port()+":")
 				io.Copy(c, c)
 			})
 		}
