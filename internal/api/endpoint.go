@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"strings"
@@ -8,28 +9,39 @@ import (
 
 // An Endpoint says where an API is, in package net's terms.
 type Endpoint struct {
-	Network string // "unix" or "tcp"
-	Address string // a path, or host:port
+	Network string      // "unix" or "tcp"
+	Address string      // a path, or host:port
+	Secure  bool        // written https://: nothing is said in the clear
+	TLS     *tls.Config // who we are and whom we take, where it is spoken by TLS; Unix sockets never are
+}
+
+// As is the endpoint by TLS, in the name of the one whose configuration it is; nil: in the clear.
+func (e Endpoint) As(who *tls.Config) Endpoint {
+	if e.Network == "tcp" {
+		e.TLS = who
+	}
+	return e
 }
 
 // maxUnixPath is what fits into sockaddr_un with its final zero.
 const maxUnixPath = 107
 
-// ParseEndpoint reads unix:/path, http://host:port, or plain host:port. A zone may be written with
+// ParseEndpoint reads unix:/path, http://host:port, https://host:port, or plain host:port. A zone may be written with
 // a plain % although URLs want %25: people copy link-local addresses from ip(8).
 func ParseEndpoint(s string) (Endpoint, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		return unixEndpoint(strings.TrimPrefix(path, "//"))
 	}
-	hostport := strings.TrimSuffix(strings.TrimPrefix(s, "http://"), "/")
+	hostport, secure := strings.CutPrefix(s, "https://")
+	hostport = strings.TrimSuffix(strings.TrimPrefix(hostport, "http://"), "/")
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil || port == "" || strings.ContainsAny(host, "/@") {
-		return Endpoint{}, fmt.Errorf("endpoint %q: want unix:/path/to/socket or http://host:port", s)
+		return Endpoint{}, fmt.Errorf("endpoint %q: want unix:/path/to/socket, http://host:port or https://host:port", s)
 	}
 	if zone := strings.Index(host, "%25"); zone >= 0 {
 		host = host[:zone] + "%" + host[zone+3:]
 	}
-	return Endpoint{Network: "tcp", Address: net.JoinHostPort(host, port)}, nil
+	return Endpoint{Network: "tcp", Address: net.JoinHostPort(host, port), Secure: secure}, nil
 }
 
 func unixEndpoint(path string) (Endpoint, error) {
@@ -45,6 +57,9 @@ func unixEndpoint(path string) (Endpoint, error) {
 func (e Endpoint) String() string {
 	if e.Network == "unix" {
 		return "unix:" + e.Address
+	}
+	if e.Secure || e.TLS != nil {
+		return "https://" + e.Address
 	}
 	return "http://" + e.Address
 }

@@ -103,6 +103,7 @@ func Serve(ctx context.Context, handler http.Handler, listeners ...net.Listener)
 func newServer(ctx context.Context, handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
 		Handler:           handler,

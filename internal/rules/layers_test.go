@@ -12,7 +12,7 @@ import (
 // own, or from its own family (the same entry).
 var layers = [][]string{
 	{"sid", "examples", "model"},
-	{"wire"},
+	{"wire", "internal/trust"},
 	{"internal/core", "internal/ofp", "internal/api", "internal/obs", "internal/ovs"},
 	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/answers", "internal/ofconn", "internal/oftables", "internal/ofctl", "internal/userstack", "controller", "internal/plot", "internal/frr", "internal/topo"},
 	{"internal/emurouter"},

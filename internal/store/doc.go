@@ -5,5 +5,5 @@
 // etcd runs inside the process, in a directory and without a listening socket, or elsewhere. What
 // hosts register and how loaded they are is not here: they tell it again, so no fsync is in its way.
 //
-// No record holds a time by which anything is decided: a clock that jumps changes nothing.
+// No record but a token's end holds a time by which anything is decided: a clock that jumps changes nothing else.
 package store

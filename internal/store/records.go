@@ -101,6 +101,9 @@ type State struct {
 	Quarantines []Quarantine
 	Redirects   []Redirect
 	SwitchFlows []SwitchFlow
+	Tokens      []Token
+	Members     []Member
+	Revoked     []Revoked
 	Key         []byte // seed of the network's Ed25519 key; nil in a network that never had one
 	Epoch       uint64 // starts of a controller on this store, this one counted
 }
@@ -185,6 +188,12 @@ func (s *State) read(key string, value []byte) error {
 		s.Redirects, err = decode(s.Redirects, value)
 	case "switchflow":
 		s.SwitchFlows, err = decode(s.SwitchFlows, value)
+	case "token":
+		s.Tokens, err = decode(s.Tokens, value)
+	case "member":
+		s.Members, err = decode(s.Members, value)
+	case "revoked":
+		s.Revoked, err = decode(s.Revoked, value)
 	case "key":
 		err = json.Unmarshal(value, &s.Key)
 	case "epoch":

@@ -36,6 +36,9 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 		Quarantines: []Quarantine{{Locator: 0xfd5d000000010102, Host: "s2"}},
 		Redirects:   []Redirect{{From: 0xfd5d000000010102, To: 0xfd5d000000010103, Host: "s2"}},
 		SwitchFlows: []SwitchFlow{{Switch: "s1", Number: 2, Match: "any", Actions: "NORMAL", Priority: 3, First: true}},
+		Tokens:      []Token{{ID: "ab", Hash: []byte{1}, Role: "host", Expires: 7, Uses: 2, Used: []Member{{Role: "host", Name: "s1", Key: []byte{3}}}}},
+		Members:     []Member{{Role: "host", Name: "s1", Key: []byte{3}, Issued: 4}},
+		Revoked:     []Revoked{{Key: []byte{4}, Role: "router", Name: "r9", At: 5}},
 		Epoch:       1,
 	}
 	s := open(t, dir)
@@ -45,11 +48,14 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 	gone := Override{Service: id, Host: "s9"}
 	err := s.Commit(t.Context(), PutService(want.Services[0]), PutHost(want.Hosts[0]), PutRouter(want.Routers[0]), PutLinks(want.Links[0]),
 		PutOverride(want.Overrides[0]), PutOverride(gone), PutQuarantine(want.Quarantines[0]), PutRedirect(want.Redirects[0]),
-		PutSwitchFlow(want.SwitchFlows[0]), PutSwitchFlow(SwitchFlow{Switch: "s1", Number: 1}))
+		PutSwitchFlow(want.SwitchFlows[0]), PutSwitchFlow(SwitchFlow{Switch: "s1", Number: 1}),
+		PutToken(want.Tokens[0]), PutToken(Token{ID: "gone"}), PutMember(want.Members[0]), PutMember(Member{Role: "host", Name: "s9"}),
+		PutRevoked(want.Revoked[0]), PutRevoked(Revoked{Key: []byte{7}}), PutHost(Host{Name: "s9"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Commit(t.Context(), DeleteOverride(gone), DeleteSwitchFlow("s1", 1)); err != nil {
+	if err := s.Commit(t.Context(), DeleteOverride(gone), DeleteSwitchFlow("s1", 1), DeleteToken("gone"),
+		DeleteMember(Member{Role: "host", Name: "s9"}), DeleteRevoked(Revoked{Key: []byte{7}}), DeleteHost("s9")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

@@ -1,0 +1,166 @@
+package trust
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A Directory holds what makes a machine, or a person, a member of a network:
+//
+//	key              seed of the member's Ed25519 key, hexadecimal
+//	certificate.pem  the network's word about it
+//	network.pem      the certificates of the network's keys
+type Directory string
+
+// The files of a Directory.
+const (
+	keyFile         = "key"
+	certificateFile = "certificate.pem"
+	networkFile     = "network.pem"
+)
+
+// Key is the member's own; it is made where there is none.
+func (d Directory) Key() (ed25519.PrivateKey, error) {
+	file := d.file(keyFile)
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		return key, d.SaveKey(key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the key: %w", err)
+	}
+	seed, err := hex.DecodeString(strings.TrimSpace(string(b)))
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("%s is no key: remove it, and this becomes a new member", file)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// SaveKey replaces the key.
+func (d Directory) SaveKey(key ed25519.PrivateKey) error {
+	return d.write(keyFile, []byte(hex.EncodeToString(key.Seed())+"\n"))
+}
+
+// A Credential is a member's certificate with the keys of its network.
+type Credential struct {
+	Certificate []byte   // DER
+	Roots       [][]byte // DER
+}
+
+// Save replaces the credential. The network's certificates come first: they may be more than before, and the
+// certificate is of no use without.
+func (d Directory) Save(c Credential) error {
+	var network []byte
+	for _, der := range c.Roots {
+		network = append(network, encode(der)...)
+	}
+	if err := d.write(networkFile, network); err != nil {
+		return err
+	}
+	return d.write(certificateFile, encode(c.Certificate))
+}
+
+func encode(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// ErrNone says that a directory holds no credential: its owner has joined no network with keys.
+var ErrNone = errors.New("no credential")
+
+// Load reads the credential and whom it names; ErrNone where there is none.
+func (d Directory) Load() (*Member, error) {
+	leaf, err := d.read(certificateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w in %s", ErrNone, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	network, err := d.read(networkFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := d.Key()
+	if err != nil {
+		return nil, err
+	}
+	m, err := NewMember(key, Credential{Certificate: leaf[0], Roots: network})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d, err)
+	}
+	return m, nil
+}
+
+// Forget removes the credential and the key: the member is none any more.
+func (d Directory) Forget() error {
+	var err error
+	for _, name := range []string{certificateFile, networkFile, keyFile} {
+		if e := os.Remove(d.file(name)); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+func (d Directory) file(name string) string { return filepath.Join(string(d), name) }
+
+func (d Directory) read(name string) (ders [][]byte, err error) {
+	b, err := os.ReadFile(d.file(name))
+	if err != nil {
+		return nil, err
+	}
+	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
+		ders = append(ders, block.Bytes)
+	}
+	if len(ders) == 0 {
+		return nil, fmt.Errorf("%s holds no certificate: join the network again", d.file(name))
+	}
+	return ders, nil
+}
+
+// write replaces a file as a whole: a crash leaves the old one or the new one.
+func (d Directory) write(name string, b []byte) error {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return fmt.Errorf("save %s: %w", name, err)
+	}
+	file := d.file(name)
+	if err := os.WriteFile(file+".new", b, 0o600); err != nil {
+		return fmt.Errorf("save %s: %w", name, err)
+	}
+	return os.Rename(file+".new", file)
+}
+
+// checkOwn says what is wrong with a credential for a key.
+func checkOwn(key ed25519.PrivateKey, c Credential) (*x509.Certificate, *Roots, Identity, error) {
+	roots, err := NewRoots(c.Roots...)
+	if err != nil {
+		return nil, nil, Identity{}, err
+	}
+	leaf, err := x509.ParseCertificate(c.Certificate)
+	if err != nil {
+		return nil, nil, Identity{}, fmt.Errorf("the certificate: %w", err)
+	}
+	who, err := roots.verifyEver(leaf, x509.ExtKeyUsageClientAuth)
+	if err == nil && !who.Key.Equal(key.Public()) {
+		err = errors.New("the certificate is for another key: was the key file replaced? join the network again")
+	}
+	return leaf, roots, who, err
+}
+
+func pair(key ed25519.PrivateKey, leaf *x509.Certificate) *tls.Certificate {
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
+}

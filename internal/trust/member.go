@@ -1,0 +1,79 @@
+package trust
+
+import (
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"sync"
+	"time"
+)
+
+// A Member is one end that has a credential. What it has may be replaced while connections are made.
+type Member struct {
+	now   func() time.Time
+	mu    sync.Mutex
+	own   *tls.Certificate
+	roots *Roots
+	who   Identity
+}
+
+// NewMember checks that the credential is for the key; not its dates, for the clock may be wrong for a while.
+func NewMember(key ed25519.PrivateKey, c Credential) (*Member, error) {
+	m := &Member{now: time.Now}
+	return m, m.Replace(key, c)
+}
+
+// Replace takes a fresh credential; connections made from now on show it.
+func (m *Member) Replace(key ed25519.PrivateKey, c Credential) error {
+	leaf, roots, who, err := checkOwn(key, c)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.own, m.roots, m.who = pair(key, leaf), roots, who
+	return nil
+}
+
+// Who says whom the credential names.
+func (m *Member) Who() Identity {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.who
+}
+
+// Network is the name of the network.
+func (m *Member) Network() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.own.Leaf.URIs[0].Host
+}
+
+// Roots are the network's keys.
+func (m *Member) Roots() *Roots {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.roots
+}
+
+// Until is when the credential ends.
+func (m *Member) Until() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.own.Leaf.NotAfter
+}
+
+// Config is TLS towards a controller of the network.
+func (m *Member) Config() *tls.Config {
+	own := func() (*tls.Certificate, error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.own, nil
+	}
+	return clientConfig(own, func(chain []*x509.Certificate) error { return checkServer(m.Roots(), chain[0], m.now()) })
+}
+
+// Stale reports whether a third of the certificate's time is over: then a fresh one is due.
+func Stale(c *x509.Certificate, now time.Time) bool {
+	return now.Sub(c.NotBefore) > c.NotAfter.Sub(c.NotBefore)/3
+}

@@ -1,0 +1,99 @@
+package trust
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors of Verify.
+var (
+	ErrNoCertificate = errors.New("no certificate was shown")
+	ErrOtherNetwork  = errors.New("its certificate is of another network")
+	ErrExpired       = errors.New("its certificate has expired")
+	ErrFuture        = errors.New("its certificate is not valid yet")
+)
+
+// Roots are the keys of one network: more than one while its key is rotated.
+type Roots struct{ list []*x509.Certificate }
+
+// NewRoots reads authorities' certificates, DER.
+func NewRoots(ders ...[]byte) (*Roots, error) {
+	r := &Roots{}
+	for _, der := range ders {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("the network's certificate: %w", err)
+		}
+		if _, ok := c.PublicKey.(ed25519.PublicKey); !ok || !c.IsCA {
+			return nil, errors.New("the network's certificate is not one of a network")
+		}
+		r.list = append(r.list, c)
+	}
+	if len(r.list) == 0 {
+		return nil, errors.New("the network's certificate is missing")
+	}
+	return r, nil
+}
+
+// DER are the authorities' certificates.
+func (r *Roots) DER() (ders [][]byte) {
+	for _, c := range r.list {
+		ders = append(ders, c.Raw)
+	}
+	return ders
+}
+
+// Pin is that of the key that certifies now: the last one.
+func (r *Roots) Pin() Pin { return pinOf(r.list[len(r.list)-1]) }
+
+func pinOf(c *x509.Certificate) Pin {
+	key, _ := c.PublicKey.(ed25519.PublicKey)
+	return PinOf(key)
+}
+
+// Verify reads whom the certificate names if one of the roots vouches for it at time now. Errors say what is
+// wrong in words for people, with the clocks where those may be the cause.
+func (r *Roots) Verify(c *x509.Certificate, usage x509.ExtKeyUsage, now time.Time) (Identity, error) {
+	who, err := r.verifyEver(c, usage)
+	if err != nil {
+		return Identity{}, err
+	}
+	return who, current(c, now)
+}
+
+// verifyEver is Verify but for the time.
+func (r *Roots) verifyEver(c *x509.Certificate, usage x509.ExtKeyUsage) (Identity, error) {
+	pool := x509.NewCertPool()
+	for _, ca := range r.list {
+		pool.AddCert(ca)
+	}
+	_, err := c.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: c.NotBefore, KeyUsages: []x509.ExtKeyUsage{usage}})
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &unknown) {
+		return Identity{}, fmt.Errorf("%w (issued by %q with the key %x, ours is %x)", ErrOtherNetwork, c.Issuer.CommonName, c.AuthorityKeyId[:min(8, len(c.AuthorityKeyId))], r.Pin().bytes(8))
+	}
+	if err != nil {
+		return Identity{}, fmt.Errorf("its certificate cannot be used: %w", err)
+	}
+	return identityOf(c)
+}
+
+func (p Pin) bytes(n int) []byte { return p[:n] }
+
+func current(c *x509.Certificate, now time.Time) error {
+	why := error(nil)
+	switch {
+	case now.After(c.NotAfter):
+		why = ErrExpired
+	case now.Before(c.NotBefore):
+		why = ErrFuture
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: it is valid from %s until %s, and this machine's clock says %s", why, stamp(c.NotBefore), stamp(c.NotAfter), stamp(now))
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
