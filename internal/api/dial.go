@@ -34,7 +34,9 @@ var ErrNeedsCredential = errors.New("it is spoken by TLS, and there is no creden
 // Dial returns an HTTP client that reaches endpoint by HTTP/2, and the base URL to give
 // to the generated clients with it. It connects on the first call, not here; an error means that
 // the endpoint is badly written, or wants TLS: DialAs has that.
-func Dial(endpoint string) (client *http.Client, baseURL string, err error) { return DialAs(endpoint, nil) }
+func Dial(endpoint string) (client *http.Client, baseURL string, err error) {
+	return DialAs(endpoint, nil)
+}
 
 // DialAs is Dial by TLS, in the name of the one whose configuration it is; nil: in the clear.
 func DialAs(endpoint string, who *tls.Config) (client *http.Client, baseURL string, err error) {
