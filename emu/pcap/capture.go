@@ -4,14 +4,9 @@ package pcap
 
 import (
 	"encoding/binary"
-	"fmt"
 	"io"
 	"sync"
 	"time"
-
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
-	"github.com/gopacket/gopacket/pcapgo"
 
 	"scaffold.dev/scaffold/emu"
 )
@@ -27,7 +22,7 @@ const bufferSize = 4 << 20
 type Capture struct {
 	began time.Time // the zero of the network's clock
 	out   io.Writer
-	file  *pcapgo.Writer
+	file  *Writer
 	stop  func() error
 	wake  chan struct{}
 	quit  chan struct{}
@@ -43,12 +38,12 @@ type Capture struct {
 // Start begins a capture in the classic format with nanoseconds. Times are those of the network's clock, counted
 // from began.
 func Start(w io.Writer, l *emu.Link, began time.Time) (*Capture, error) {
-	c := &Capture{began: began, out: w, file: pcapgo.NewWriterNanos(w), wake: make(chan struct{}, 1), quit: make(chan struct{}), gone: make(chan struct{}),
-		filling: make([]byte, 0, bufferSize), written: make([]byte, 0, bufferSize)}
-	if err := c.file.WriteFileHeader(MaxFrame, layers.LinkTypeEthernet); err != nil {
-		return nil, fmt.Errorf("capture: %w", err)
+	file, err := NewWriter(w, Ethernet)
+	if err != nil {
+		return nil, err
 	}
-	var err error
+	c := &Capture{began: began, out: w, file: file, wake: make(chan struct{}, 1), quit: make(chan struct{}), gone: make(chan struct{}),
+		filling: make([]byte, 0, bufferSize), written: make([]byte, 0, bufferSize)}
 	if c.stop, err = l.Watch(c.see); err != nil {
 		return nil, err
 	}
@@ -109,9 +104,9 @@ func (c *Capture) drain() error {
 	c.mu.Unlock()
 	for b := c.written; len(b) > 0; {
 		n := int(binary.LittleEndian.Uint32(b[8:]))
-		info := gopacket.CaptureInfo{Timestamp: c.began.Add(time.Duration(binary.LittleEndian.Uint64(b))), CaptureLength: n, Length: n}
-		if err := c.file.WritePacket(info, b[head:head+n]); err != nil {
-			return fmt.Errorf("capture: %w", err)
+		at := c.began.Add(time.Duration(binary.LittleEndian.Uint64(b)))
+		if err := c.file.Write(at, b[head:head+n], n); err != nil {
+			return err
 		}
 		b = b[head+n:]
 	}

@@ -1,8 +1,16 @@
 package controld
 
-import "scaffold.dev/scaffold/internal/obs"
+import (
+	"context"
+	"path"
+	"time"
 
-// metrics are counted by the loop; scrapes read them from other goroutines.
+	"connectrpc.com/connect"
+
+	"scaffold.dev/scaffold/internal/obs"
+)
+
+// metrics are counted where things happen; what can be read from the state is read when it is asked for (figures.go).
 type metrics struct {
 	registry      *obs.Metrics
 	events        obs.Counter
@@ -12,13 +20,12 @@ type metrics struct {
 	storeErrors   obs.Counter
 	refusedEvents obs.Counter
 	refusedDrains obs.Counter
-	hosts         obs.Gauge
-	routers       obs.Gauge
-	services      obs.Gauge
-	instances     obs.Gauge
-	generation    obs.Gauge
-	pending       obs.Gauge
+	requests      obs.Histogram
+	applying      obs.Histogram
 }
+
+// applyBuckets are bounds in seconds: a router takes milliseconds, a full table some seconds.
+var applyBuckets = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30}
 
 // newMetrics makes the daemon's metrics in a registry, nil: its own.
 func newMetrics(m *obs.Metrics) metrics {
@@ -34,29 +41,49 @@ func newMetrics(m *obs.Metrics) metrics {
 		storeErrors:   m.Counter("store_failures_total", "Times that saving began to fail."),
 		refusedEvents: m.Counter("host_events_refused_total", "Events of hosts that were too many, too long or of kinds that are not theirs."),
 		refusedDrains: m.Counter("drains_refused_total", "Drains of a service's last instance that were asked for without force."),
-		hosts:         m.Gauge("hosts", "Hosts by state.", "state"),
-		routers:       m.Gauge("routers", "Routers that are connected."),
-		services:      m.Gauge("services", "Services that exist."),
-		instances:     m.Gauge("instances", "Instances that are registered."),
-		generation:    m.Gauge("generation", "Generation of the rules."),
-		pending:       m.Gauge("state_pending", "Records that are not saved yet."),
+		requests:      m.Histogram("requests_seconds", "Calls of the API, streams left out, by method and outcome.", nil, "method", "code"),
+		applying:      m.Histogram("rules_apply_seconds", "From sending rules to a router until it says that they are in its data path.", applyBuckets),
 	}
 }
 
-func (m *metrics) update(n *network) {
-	services, instances := n.plan.Count()
-	m.services.Set(float64(services))
-	m.instances.Set(float64(instances))
-	m.generation.Set(float64(n.generation))
-	m.pending.Set(float64(n.saver.waiting()))
-	m.routers.Set(float64(n.connectedRouters()))
-	states := map[string]int{"up": 0, "joining": 0, "suspect": 0, "gone": 0}
-	for _, h := range n.hosts {
-		if h.Here {
-			states[n.stateText(h)]++
+// A sending is rules on their way to a router.
+type sending struct {
+	generation uint64
+	at         time.Time
+}
+
+// sendingMost bounds how many are timed: a router that lags further behind is shown by its generation.
+const sendingMost = 1024
+
+// sent notes that rules are on their way.
+func (r *router) sent(generation uint64) {
+	if len(r.sendings) < sendingMost {
+		r.sendings = append(r.sendings, sending{generation, time.Now()})
+	}
+}
+
+// arrived observes how long those took that are applied by now.
+func (m *metrics) arrived(r *router) {
+	now, n := time.Now(), 0
+	for n < len(r.sendings) && r.sendings[n].generation <= r.applied {
+		m.applying.Observe(now.Sub(r.sendings[n].at).Seconds())
+		n++
+	}
+	r.sendings = append(r.sendings[:0], r.sendings[n:]...)
+}
+
+// timed is the interceptor that observes calls. Streams last as long as their daemons.
+func (m *metrics) timed() connect.Interceptor {
+	return connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			began := time.Now()
+			answer, err := next(ctx, req)
+			code := "ok"
+			if err != nil {
+				code = connect.CodeOf(err).String()
+			}
+			m.requests.Observe(time.Since(began).Seconds(), path.Base(req.Spec().Procedure), code)
+			return answer, err
 		}
-	}
-	for state, count := range states {
-		m.hosts.Set(float64(count), state)
-	}
+	})
 }

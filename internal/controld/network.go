@@ -23,6 +23,7 @@ type network struct {
 	saver   *saver
 	health  *obs.Health
 	metrics metrics
+	census  census
 
 	key         ed25519.PrivateKey // the network's; nil where it is open
 	epoch       uint64
@@ -56,7 +57,7 @@ type overrideKey struct {
 }
 
 func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
-	return &network{
+	n := &network{
 		cfg: cfg, log: log, loop: newLoop(), saver: s, health: new(obs.Health), metrics: newMetrics(cfg.Metrics),
 		started:     time.Now(),
 		names:       names.NewTable(cfg.Domain),
@@ -74,6 +75,8 @@ func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
 		news:        make(map[*host][]*apiv1.ServicePolicy),
 		events:      newHistory(),
 	}
+	n.export(n.metrics.registry)
+	return n
 }
 
 // restore takes up what the store holds. It runs before the loop does.
@@ -141,7 +144,6 @@ func (n *network) flush() {
 	}
 	n.wake()
 	n.orders()
-	n.metrics.update(n)
 }
 
 // remember puts a host of before the restart back in its place; what it serves it tells itself.

@@ -18,6 +18,7 @@ func (n *network) push(steps []plan.Step) {
 		for _, name := range step.Routers {
 			if r := n.routers[name]; r.session != nil && r.synced {
 				r.told = n.generation
+				r.sent(n.generation)
 				n.order(r, order)
 			}
 		}
@@ -33,6 +34,7 @@ func (n *network) order(r *router, o *apiv1.RouterOrder) bool {
 // snapshot sends everything that the router is to know.
 func (n *network) snapshot(r *router) {
 	r.synced, r.told = true, n.generation
+	r.sent(n.generation)
 	n.metrics.snapshots.Inc()
 	ok := n.order(r, &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Begin{Begin: &apiv1.SnapshotBegin{Generation: n.generation}}})
 	for _, part := range pieces(n.plan.Snapshot(r.Name)) {

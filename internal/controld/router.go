@@ -27,6 +27,7 @@ type router struct {
 	applied  uint64                         // and of those that it has applied
 	absences uint64                         // ends of streams
 	counters *apiv1.RouterCounters
+	sendings []sending // that it has not applied
 }
 
 func (n *network) knowRouter(r store.Router) *router {
@@ -127,7 +128,7 @@ func (n *network) lostRouter(name string, s *routerSession, err error) {
 	if !ok || r.session != s {
 		return
 	}
-	r.session, r.synced, r.reported = nil, false, false
+	r.session, r.synced, r.reported, r.sendings = nil, false, false, nil
 	reason := "its stream ended"
 	if err != nil {
 		reason = err.Error()
@@ -205,6 +206,7 @@ func (n *network) routerReport(name string, s *routerSession, m *apiv1.RouterRep
 
 func (n *network) applied(r *router, a *apiv1.Applied) {
 	r.applied = a.GetGeneration()
+	n.metrics.arrived(r)
 	if a.GetError() != "" {
 		n.event("router.error", r.Name, because("router could not apply its rules", a.Error), "generation", uitoa(a.Generation))
 	}

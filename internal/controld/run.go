@@ -92,7 +92,7 @@ func closeAll(listeners []net.Listener) error {
 // handler serves both services, metrics and health.
 func (n *network) handler() http.Handler {
 	mux := http.NewServeMux()
-	limit := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom))
+	limit := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom), connect.WithInterceptors(n.metrics.timed()))
 	admin := &adminAPI{n: n}
 	mux.Handle(apiv1connect.NewAdminHandler(admin, limit))
 	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n: n, orders: admin}, limit))

@@ -216,3 +216,23 @@ func (p *Plan) Count() (services, instances int) {
 	}
 	return len(p.services), instances
 }
+
+// Unserved is how many services have instances and no target that routers send new flows to.
+func (p *Plan) Unserved() (count int) {
+	for _, s := range p.services {
+		if all := s.ports[ping]; (all == nil || len(all.targets) == 0) && s.registered() {
+			count++
+		}
+	}
+	return count
+}
+
+// registered reports whether the service has an instance.
+func (s *service) registered() bool {
+	for q, t := range s.ports {
+		if !q.virtual() && len(t.instances) > 0 {
+			return true
+		}
+	}
+	return false
+}
