@@ -38,6 +38,7 @@ and reconcile when it is back. It needs no root, only its directory and its port
 It serves gRPC and JSON, /metrics and /healthz on every --listen address and on --socket.` + linkedIn(modules),
 		Example: `  scaffold controld --listen [::]:23728 --data /var/lib/scaffold/controld --network lab
   scaffold controld --network lab --service web:ready=http:/ --service db:weight=10,ready=tcp
+  scaffold controld --config /etc/scaffold/controld.yaml
   curl --unix-socket /run/scaffold/controld.sock -H 'Content-Type: application/json' -d '{}' \
       http://scaffold/scaffold.v1.Admin/GetStatus`,
 		Args: cobra.NoArgs,
@@ -46,7 +47,7 @@ It serves gRPC and JSON, /metrics and /healthz on every --listen address and on 
 	f.network(cmd)
 	f.timing(cmd)
 	f.openflow.add(cmd)
-	return cmd
+	return withConfig(cmd)
 }
 
 // linkedIn names the modules of this binary.

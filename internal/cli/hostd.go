@@ -24,7 +24,8 @@ func hostdCommand() *cobra.Command {
 		Long:  aboutHostd,
 		Example: `  scaffold hostd --name s1 --uplink eth0
   scaffold hostd --name s1 --uplink eth0 --state /var/lib/scaffold/s1 --socket /run/scaffold/s1.sock
-  scaffold hostd --name s1 --uplink eth0 --controller http://[2001:db8::1]:23780`,
+  scaffold hostd --name s1 --uplink eth0 --controller http://[2001:db8::1]:23780
+  scaffold hostd --config /etc/scaffold/hostd.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := obs.NewLogger(cmd.ErrOrStderr(), format, level)
@@ -52,5 +53,5 @@ func hostdCommand() *cobra.Command {
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	cmd.MarkFlagRequired("name")
 	cmd.MarkFlagRequired("uplink")
-	return cmd
+	return withConfig(cmd)
 }

@@ -35,6 +35,7 @@ func routerdCommand() *cobra.Command {
 		Example: `  scaffold routerd --name r1 --controller http://[2001:db8::1]:23728 --mgmt eth0
   scaffold routerd --name s1 --service --controller http://10.0.0.1:23728 --port eth1 --port eth2
   scaffold routerd --name r2 --controller http://10.0.0.1:23728 --link peer=r3,port=eth2,via=fe80::1
+  scaffold routerd --config /etc/scaffold/routerd.yaml
   curl --unix-socket /run/scaffold/routerd.sock http://scaffold/status`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -57,7 +58,7 @@ func routerdCommand() *cobra.Command {
 	set.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
 	cmd.MarkFlagRequired("name")
 	cmd.MarkFlagRequired("controller")
-	return cmd
+	return withConfig(cmd)
 }
 
 func (f *routerdFlags) run(cmd *cobra.Command) error {

@@ -33,7 +33,7 @@ var owners = map[string][]string{
 	"github.com/prometheus":      {"internal/obs"},
 	"github.com/spf13":           {"internal/cli"},
 	"github.com/miekg/dns":       {"internal/hostd"},
-	"go.yaml.in/yaml":            {"internal/lab"},
+	"go.yaml.in/yaml":            {"internal/lab", "internal/cli"},
 	"github.com/vishvananda":     {"internal/bpf", "internal/hostd", "internal/routerd", "internal/lab", "internal/doctor", "internal/nstest"},
 	"github.com/safchain":        {"internal/lab"},
 	"gonum.org":                  {"internal/plot"},

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// blame says where the value stands that a daemon refused after all flags were read: the daemon knows
+// its flags, not the file. Other errors stay as they are.
+func (f *configFile) blame(err error) error {
+	var known *exitError
+	if f.path == "" || !errors.As(err, &known) || known.code != ExitUsage {
+		return err
+	}
+	line := f.culprit(err.Error())
+	if line == 0 {
+		return err
+	}
+	return &exitError{known.code, known.hint, &ConfigError{f.path, line, err.Error()}}
+}
+
+// culprit is the line that a message speaks of: of a key that stands there as a word with one of its
+// values, else of a key that begins the message; 0 for none.
+func (f *configFile) culprit(message string) int {
+	for _, e := range f.used {
+		for _, v := range e.values {
+			if hasWord(message, e.key) && strings.Contains(message, v.text) {
+				return v.line
+			}
+		}
+	}
+	for _, e := range f.used {
+		if strings.HasPrefix(strings.TrimPrefix(message, "--"), e.key+":") {
+			return e.line
+		}
+	}
+	return 0
+}
+
+func hasWord(text, word string) bool {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	return slices.ContainsFunc(words, func(w string) bool { return strings.TrimPrefix(w, "--") == word })
+}
