@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -19,7 +17,10 @@ import (
 )
 
 // scalePoll is how often a router is asked whether it has what is waited for.
-const scalePoll = 200 * time.Microsecond
+const (
+	scalePoll = 200 * time.Microsecond
+	fillPoll  = 20 * time.Millisecond // of what takes seconds: asking takes the router's time
+)
 
 // A ScaleSize is how large a network Scale makes.
 type ScaleSize struct{ Services, PerService, Hosts, Changes int }
@@ -46,7 +47,7 @@ func Scale(ctx context.Context, r *Rig, size ScaleSize) (rep Report, err error) 
 	if err != nil {
 		return rep, err
 	}
-	before, err := s.memory()
+	before, err := r.uses()
 	if err != nil {
 		return rep, err
 	}
@@ -54,7 +55,7 @@ func Scale(ctx context.Context, r *Rig, size ScaleSize) (rep Report, err error) 
 	if err != nil {
 		return rep, err
 	}
-	after, err := s.memory()
+	after, err := r.uses()
 	if err != nil {
 		return rep, err
 	}
@@ -70,8 +71,8 @@ func Scale(ctx context.Context, r *Rig, size ScaleSize) (rep Report, err error) 
 	rep.Rows = []Row{
 		NewRow(fmt.Sprintf("first host joins until the router has %d instances", s.instances()), "s", "", "", []float64{all.Seconds()}),
 		NewRow("service router, kernel memory per instance", "bytes", "", "", per(float64(status.TableBytes))),
-		NewRow("service router, daemon's memory per instance", "bytes", "", "", per(after["r1"]-before["r1"])),
-		NewRow("controller, memory per instance", "bytes", "", "", per(after["ctl"]-before["ctl"])),
+		NewRow("service router, daemon's memory per instance", "bytes", "", "", per(after["r1"].bytes-before["r1"].bytes)),
+		NewRow("controller, memory per instance", "bytes", "", "", per(after["ctl"].bytes-before["ctl"].bytes)),
 		NewRow("a host's change until it is in the router's kernel", "ms", "", "", large),
 		NewRow("a change in the large network / in one of one service", "ratio", "<= 2", "1 service", []float64{Quantile(large, 0.5) / Quantile(small, 0.5)}),
 	}
@@ -89,12 +90,19 @@ type scale struct {
 	services []sid.ServiceID
 }
 
+// askRouter can be asked what r1 has.
+func askRouter(r *Rig) (s *scale, err error) {
+	s = &scale{rig: r}
+	s.router, s.base, err = api.Dial("unix:" + r.Socket("r1"))
+	return s, err
+}
+
 func newScale(ctx context.Context, r *Rig, size ScaleSize) (*scale, error) {
-	s := &scale{rig: r, size: size, services: make([]sid.ServiceID, size.Services)}
-	var err error
-	if s.router, s.base, err = api.Dial("unix:" + r.Socket("r1")); err != nil {
+	s, err := askRouter(r)
+	if err != nil {
 		return nil, err
 	}
+	s.size, s.services = size, make([]sid.ServiceID, size.Services)
 	if s.crowd, err = newCrowd(ctx, r.Controller()); err != nil {
 		return nil, err
 	}
@@ -125,7 +133,7 @@ func (s *scale) small(ctx context.Context) ([]float64, error) {
 	if err := s.crowd.join(ctx, serve); err != nil {
 		return nil, err
 	}
-	if err := s.until(ctx, s.size.PerService); err != nil {
+	if err := s.until(ctx, s.size.PerService, scalePoll); err != nil {
 		return nil, err
 	}
 	took, err := s.changes(ctx, s.crowd.hosts[0], s.size.PerService)
@@ -135,7 +143,7 @@ func (s *scale) small(ctx context.Context) ([]float64, error) {
 	if err := s.crowd.leave(); err != nil {
 		return nil, err
 	}
-	return took, s.until(ctx, 0)
+	return took, s.until(ctx, 0, scalePoll)
 }
 
 // fill joins all hosts with all they serve, and returns how long it took.
@@ -151,7 +159,7 @@ func (s *scale) fill(ctx context.Context) (time.Duration, error) {
 	if err := s.crowd.join(ctx, serve); err != nil {
 		return 0, err
 	}
-	err := s.until(ctx, s.instances())
+	err := s.until(ctx, s.instances(), fillPoll)
 	return time.Since(start), err
 }
 
@@ -164,14 +172,14 @@ func (s *scale) changes(ctx context.Context, h *extra, all int) ([]float64, erro
 		if err := h.report(false, nil, one); err != nil {
 			return nil, err
 		}
-		if err := s.until(ctx, all-1); err != nil {
+		if err := s.until(ctx, all-1, scalePoll); err != nil {
 			return nil, err
 		}
 		took = append(took, float64(time.Since(start).Microseconds())/1e3)
 		if err := h.report(false, []sid.Triple{one}); err != nil {
 			return nil, err
 		}
-		if err := s.until(ctx, all); err != nil {
+		if err := s.until(ctx, all, scalePoll); err != nil {
 			return nil, err
 		}
 	}
@@ -179,14 +187,14 @@ func (s *scale) changes(ctx context.Context, h *extra, all int) ([]float64, erro
 }
 
 // until waits until the router's kernel has so many instances.
-func (s *scale) until(ctx context.Context, instances int) error {
+func (s *scale) until(ctx context.Context, instances int, poll time.Duration) error {
 	for {
 		status, err := s.status(ctx)
 		if err != nil || status.Instances == instances {
 			return err
 		}
 		select {
-		case <-time.After(scalePoll):
+		case <-time.After(poll):
 		case <-ctx.Done():
 			return fmt.Errorf("the router has %d instances, not %d: %w", status.Instances, instances, ctx.Err())
 		}
@@ -204,32 +212,4 @@ func (s *scale) status(ctx context.Context) (status routerd.Status, err error) {
 	}
 	defer answer.Body.Close()
 	return status, json.NewDecoder(answer.Body).Decode(&status)
-}
-
-// memory is what the daemon of each router and controller has in RAM, in bytes.
-func (s *scale) memory() (map[string]float64, error) {
-	status, err := s.rig.Status()
-	if err != nil {
-		return nil, err
-	}
-	bytes := make(map[string]float64)
-	for _, n := range status.Nodes {
-		for _, p := range n.Processes {
-			for _, pid := range p.PIDs {
-				bytes[n.Name] += resident(pid)
-			}
-		}
-	}
-	return bytes, nil
-}
-
-// resident is 0 for a process that has ended.
-func resident(pid int) (bytes float64) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			fmt.Sscan(rest, &bytes)
-		}
-	}
-	return bytes * 1024
 }

@@ -21,7 +21,7 @@ const (
 
 func benchCommand() *cobra.Command {
 	return group("bench", "Measure Scaffold beside a peer",
-		benchPath(), benchSwitch(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchKick(), benchLink(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchReactive(), benchEmu(), benchChaos(), benchAgentCommand())
+		benchPath(), benchSwitch(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchKick(), benchLink(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchCrowd(), benchReactive(), benchEmu(), benchChaos(), benchAgentCommand())
 }
 
 // benchFlags are what every benchmark has.
@@ -65,12 +65,19 @@ func (flags *benchFlags) onLab(cmd *cobra.Command, run func(context.Context, *be
 	if err != nil {
 		return rep, err
 	}
+	return flags.on(cmd, f, func(ctx context.Context, r *bench.Rig) (bench.Report, error) {
+		if err := r.FreePorts(ctx, "c1"); err != nil {
+			return bench.Report{}, err
+		}
+		return run(ctx, r)
+	})
+}
+
+// on brings a lab up for a benchmark.
+func (flags *benchFlags) on(cmd *cobra.Command, f *lab.File, run func(context.Context, *bench.Rig) (bench.Report, error)) (rep bench.Report, err error) {
 	err = lab.With(cmd.Context(), f, progress(cmd, true), func(ctx context.Context, l *lab.Lab) error {
 		rig, err := bench.NewRig(l)
 		if err != nil {
-			return err
-		}
-		if err := rig.FreePorts(ctx, "c1"); err != nil {
 			return err
 		}
 		rep, err = run(ctx, rig)

@@ -32,6 +32,7 @@ type host struct {
 	told     map[sid.ServiceID]uint64 // version of the policies that the session knows
 	ordered  map[sid.ServiceID]string // drain modes that the session knows
 	meter    meter                    // of its events
+	owns     []sid.Locator            // as counted in the network's owned
 }
 
 // A wish is a registration as the host sent it. Those for services that do not exist yet are kept:
@@ -94,12 +95,17 @@ func sameHost(h *host, j *apiv1.Join) bool {
 func sameDaemon(h *host, j *apiv1.Join) bool { return h.BootID == j.BootId && h.Netns == j.Netns }
 
 func (n *network) identityOwner(identity uint64) *host {
-	for _, h := range n.hosts {
-		if identity != 0 && h.Identity == identity && h.Here {
-			return h
-		}
+	if h := n.identities[identity]; h != nil && h.Identity == identity && h.Here {
+		return h
 	}
 	return nil
+}
+
+// identify notes whose an identity is. What a host had before is told by its record, which has another one now.
+func (n *network) identify(h *host) {
+	if h.Identity != 0 {
+		n.identities[h.Identity] = h
+	}
 }
 
 // admitHost puts the host where it says it is, first at its new places, then away from those that it no
@@ -116,6 +122,8 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 	was, before, moved := h.Here, h.all(), sameHost(h, j)
 	others, answers := n.othersOf(h, j, first)
 	h.Host = store.Host{Name: j.Name, Key: n.pinned(h, j), Identity: j.Identity, Here: true, BootID: j.BootId, Netns: j.Netns, Place: first, Others: others}
+	n.own(h)
+	n.identify(h)
 	h.signed.note(j)
 	h.version, h.failed, h.silence = j.Version, false, nil
 	h.session, h.reported, h.told, h.ordered = s, false, make(map[sid.ServiceID]uint64), make(map[sid.ServiceID]string)

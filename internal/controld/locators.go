@@ -21,9 +21,8 @@ func (n *network) locatorFor(h *host, name string, r *router, at store.Place, as
 		}
 	}
 	base := n.blockLocator(r.Block)
-	owners := n.owners()
 	for i := sid.Locator(1); i <= 255; i++ { // nobody has or had it
-		if _, owned := owners[base+i]; !owned && may(base+i) {
+		if n.owned[base+i] == 0 && may(base+i) {
 			return base + i, nil
 		}
 	}
@@ -67,14 +66,18 @@ func (n *network) mayHave(name string, r *router, l sid.Locator) bool {
 	return true
 }
 
-func (n *network) owners() map[sid.Locator]struct{} {
-	m := make(map[sid.Locator]struct{}, len(n.hosts))
-	for _, h := range n.hosts {
-		for _, p := range h.all() {
-			m[p.Locator] = struct{}{}
+// own counts again for which places the host is known: whoever changes them calls it.
+func (n *network) own(h *host) {
+	for _, l := range h.owns {
+		if n.owned[l]--; n.owned[l] == 0 {
+			delete(n.owned, l)
 		}
 	}
-	return m
+	h.owns = h.owns[:0]
+	for _, p := range h.all() {
+		h.owns = append(h.owns, p.Locator)
+		n.owned[p.Locator]++
+	}
 }
 
 // held is a locator in quarantine. count tells a second quarantine from the first one's timer.

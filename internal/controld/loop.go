@@ -13,6 +13,10 @@ var errStopping = errors.New("the controller is stopping")
 // sent at once: nothing waits for others to come.
 const most = 256
 
+// maxRest bounds how long requests wait for others after a large batch: what follows from thousands of hosts that
+// come at once is worth computing and sending once, not once for each of them.
+const maxRest = 50 * time.Millisecond
+
 // A loop runs functions one after the other: the only goroutine that touches the network's state.
 type loop struct {
 	inbox chan func()
@@ -21,9 +25,11 @@ type loop struct {
 
 func newLoop() *loop { return &loop{inbox: make(chan func(), most), done: make(chan struct{})} }
 
-// run works until ctx ends; after each batch it calls flush.
+// run works until ctx ends; after each batch it calls flush, which takes half of the time at most: as long as one
+// took, requests gather before the next.
 func (l *loop) run(ctx context.Context, flush func()) {
 	defer close(l.done)
+	var rested time.Time
 	for {
 		select {
 		case f := <-l.inbox:
@@ -32,7 +38,30 @@ func (l *loop) run(ctx context.Context, flush func()) {
 			return
 		}
 		l.more()
+		l.gather(ctx, time.Until(rested))
+		start := time.Now()
 		flush()
+		end := time.Now()
+		rested = end.Add(min(end.Sub(start), maxRest))
+	}
+}
+
+// gather works off what comes within d.
+func (l *loop) gather(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	over := time.NewTimer(d)
+	defer over.Stop()
+	for {
+		select {
+		case f := <-l.inbox:
+			f()
+		case <-over.C:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -36,6 +36,8 @@ type network struct {
 	redirects   map[sid.Locator]*redirect   // by the locator that was left
 	routers     map[string]*router
 	blocks      map[uint8]string     // router names
+	owned       map[sid.Locator]int  // hosts that are known for the place, here or not
+	identities  map[uint64]*host     // who had it last
 	quarantine  map[sid.Locator]held // only who had it may have it again
 	holds       uint64               // quarantines begun
 	overrides   map[overrideKey]store.Override
@@ -67,6 +69,8 @@ func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
 		redirects:   make(map[sid.Locator]*redirect),
 		routers:     make(map[string]*router),
 		blocks:      make(map[uint8]string),
+		owned:       make(map[sid.Locator]int),
+		identities:  make(map[uint64]*host),
 		quarantine:  make(map[sid.Locator]held),
 		overrides:   make(map[overrideKey]store.Override),
 		switchFlows: make(map[switchFlowKey]store.SwitchFlow),
@@ -150,9 +154,11 @@ func (n *network) flush() {
 func (n *network) remember(stored store.Host) {
 	h := &host{Host: stored}
 	n.hosts[h.Name] = h
+	n.own(h)
 	if !h.Here {
 		return
 	}
+	n.identify(h)
 	n.settleHost(h)
 	for _, at := range n.at(h) {
 		at.answered = true

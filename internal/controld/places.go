@@ -156,6 +156,7 @@ func (n *network) attach(h *host, m *apiv1.Attach) {
 	}
 	if err == nil {
 		h.keep(p)
+		n.own(h)
 		n.settle(h, p)
 		n.save(h)
 	}
@@ -199,6 +200,7 @@ func (n *network) detach(h *host, m *apiv1.Detach) {
 		n.preferOther(h, l, to)
 	}
 	h.Others = slices.DeleteFunc(h.Others, func(o store.Place) bool { return o.Locator == l })
+	n.own(h)
 	n.vacate(p)
 	n.hold(l, h.Name)
 	if to != 0 {

@@ -1,6 +1,10 @@
 package controld
 
 import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
 	"scaffold.dev/scaffold/internal/agent"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/plan"
@@ -15,6 +19,9 @@ func (n *network) push(steps []plan.Step) {
 	for _, step := range steps {
 		n.generation++
 		order := &apiv1.RouterOrder{Order: &apiv1.RouterOrder_Rules{Rules: agent.Encode(step.Rules, n.generation)}}
+		if len(step.Routers) > 1 {
+			order = encoded(order)
+		}
 		for _, name := range step.Routers {
 			if r := n.routers[name]; r.session != nil && r.synced {
 				r.told = n.generation
@@ -23,6 +30,18 @@ func (n *network) push(steps []plan.Step) {
 			}
 		}
 	}
+}
+
+// encoded is a message of the same bytes that takes no time to encode again for each router: it has them as fields
+// that it does not know.
+func encoded(o *apiv1.RouterOrder) *apiv1.RouterOrder {
+	b, err := proto.Marshal(o)
+	if err != nil {
+		panic(fmt.Sprintf("controld: rules cannot be encoded: %v", err)) // they hold names that were checked, and numbers
+	}
+	e := new(apiv1.RouterOrder)
+	e.ProtoReflect().SetUnknown(b)
+	return e
 }
 
 // order sends one message; shared between routers, so read only from here on.

@@ -17,7 +17,8 @@ import (
 	"scaffold.dev/scaffold/internal/store"
 )
 
-// compressFrom is the size from which compressing a message takes less time than it saves.
+// compressFrom is the size from which compressing an answer takes less time than it saves. Streams of hosts and routers
+// are not compressed: the same rules would be for each router, which took a quarter of the time of 10,000 joins.
 const compressFrom = 64 << 10
 
 // maxMessage bounds what one message of a host or router may take: far more than any snapshot.
@@ -95,7 +96,7 @@ func (n *network) handler() http.Handler {
 	limit := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom), connect.WithInterceptors(n.metrics.timed()))
 	admin := &adminAPI{n: n}
 	mux.Handle(apiv1connect.NewAdminHandler(admin, limit))
-	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n: n, orders: admin}, limit))
+	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n: n, orders: admin}, limit, connect.WithCompression("gzip", nil, nil)))
 	for _, m := range n.cfg.Mounts {
 		mux.Handle(m.Path, m.Handler)
 	}

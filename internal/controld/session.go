@@ -9,9 +9,13 @@ import (
 
 // A session is one stream of a host or a router, seen from the loop. Out is the type of its orders.
 type session[Out any] struct {
-	queue chan *Out
-	ctx   context.Context
-	end   context.CancelCauseFunc
+	ctx  context.Context
+	end  context.CancelCauseFunc
+	wake chan struct{} // something waits
+
+	mu      sync.Mutex
+	waiting []*Out // at most limit; of thousands of sessions nearly all are empty
+	limit   int
 }
 
 // Why the controller ends a stream. The peer comes back, if it should, and begins with a snapshot.
@@ -22,18 +26,39 @@ var (
 
 func newSession[Out any](ctx context.Context, length int) *session[Out] {
 	ctx, end := context.WithCancelCause(ctx)
-	return &session[Out]{queue: make(chan *Out, length), ctx: ctx, end: end}
+	return &session[Out]{ctx: ctx, end: end, wake: make(chan struct{}, 1), limit: length}
 }
 
 // send queues an order; a full queue ends the session. Only the loop calls it.
 func (s *session[Out]) send(o *Out) bool {
-	select {
-	case s.queue <- o:
-		return true
-	default:
+	s.mu.Lock()
+	full := len(s.waiting) >= s.limit
+	if !full {
+		s.waiting = append(s.waiting, o)
+	}
+	s.mu.Unlock()
+	if full {
 		s.end(errSlow)
 		return false
 	}
+	select {
+	case s.wake <- struct{}{}:
+	default: // it is awake
+	}
+	return true
+}
+
+// next is the order that has waited longest; nil where none waits.
+func (s *session[Out]) next() *Out {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		s.waiting = nil
+		return nil
+	}
+	o := s.waiting[0]
+	s.waiting[0], s.waiting = nil, s.waiting[1:]
+	return o
 }
 
 // serve writes orders beside read, which returns when the stream ends; it returns when both are
@@ -61,12 +86,14 @@ func (s *session[Out]) serve(write func(*Out) error, read func() error) error {
 func (s *session[Out]) write(send func(*Out) error) error {
 	for {
 		select {
-		case o := <-s.queue:
+		case <-s.wake:
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		}
+		for o := s.next(); o != nil && s.ctx.Err() == nil; o = s.next() {
 			if err := send(o); err != nil {
 				return err
 			}
-		case <-s.ctx.Done():
-			return context.Cause(s.ctx)
 		}
 	}
 }

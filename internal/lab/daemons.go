@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// controllerPort is where the controller listens on the management network.
-const controllerPort = 23728
+// ControllerPort is where the controller listens on the management network.
+const ControllerPort = 23728
 
 // daemonArgv is how a node's daemon is started.
 func (l *Lab) daemonArgv(n *PlanNode) []string {
@@ -66,7 +66,7 @@ func (l *Lab) routerArgv(n *PlanNode) []string {
 
 func (l *Lab) controllerURL() string {
 	n := l.plan.Node(l.File.of(Controller)[0].Name)
-	return "http://" + netip.AddrPortFrom(n.Management, controllerPort).String()
+	return "http://" + netip.AddrPortFrom(n.Management, ControllerPort).String()
 }
 
 // startDaemons starts the controller first: the others ask for it at once.

@@ -1,0 +1,106 @@
+package hosts
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"scaffold.dev/scaffold/internal/api"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/sid"
+)
+
+// A host is a stream, and what its daemon would know.
+type host struct {
+	number  int
+	name    string
+	router  string
+	serves  []sid.ServiceID
+	key     ed25519.PrivateKey // nil in an open network
+	client  *http.Client
+	stream  *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder]
+	refused int // times that it had to ask again
+}
+
+// again is how long a host that was told to come again waits, as hostd does at first.
+const again = 100 * time.Millisecond
+
+// join comes until it is let in, and says then what it serves. The stream ends with ctx, not with the deadline.
+func (h *host) join(ctx context.Context, dial dialer, deadline time.Time) error {
+	for {
+		retry, err := h.joinOnce(ctx, dial)
+		if err == nil || !retry || time.Now().After(deadline) {
+			return err
+		}
+		h.refused++
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(again):
+		}
+	}
+}
+
+func (h *host) joinOnce(ctx context.Context, dial dialer) (retry bool, err error) {
+	client, base, err := dial(h.name)
+	if err != nil {
+		return false, err
+	}
+	h.client, h.stream = client, apiv1connect.NewAgentClient(client, base).Host(ctx)
+	j := &apiv1.Join{
+		Name: h.name, BootId: "crowd", Netns: h.name, Version: "crowd", Identity: uint64(1)<<32 | uint64(h.number),
+		Attachment: &apiv1.Attachment{
+			Router: h.router, Port: h.name, LinkLocal: "fe80::1", Mac: []byte{2, 0, 0, byte(h.number >> 16), byte(h.number >> 8), byte(h.number)}, Mtu: 1500,
+		},
+	}
+	if h.key != nil {
+		api.SignJoin(j, h.key, time.Now())
+	}
+	if err := h.stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Join{Join: j}}); err != nil {
+		return true, fmt.Errorf("join %s: %w", h.name, err)
+	}
+	first, err := h.stream.Receive()
+	if err != nil {
+		return true, fmt.Errorf("join %s: %w", h.name, err)
+	}
+	if first.GetJoined() == nil {
+		return first.GetRefused().GetRetry(), fmt.Errorf("join %s: %s", h.name, first.GetRefused().GetReason())
+	}
+	return false, h.report(true, h.serves, false)
+}
+
+// listen reads orders until the stream ends.
+func (h *host) listen() error {
+	for {
+		if _, err := h.stream.Receive(); err != nil {
+			return err
+		}
+	}
+}
+
+// report says what the host serves, all of it or a change.
+func (h *host) report(all bool, services []sid.ServiceID, gone bool) error {
+	m := &apiv1.Registrations{}
+	for _, s := range services {
+		m.Entries = append(m.Entries, &apiv1.Registration{Ss: s.SS, Suffix: uint64(s.Suffix), Proto: uint32(sid.TCP), Port: 80, Ready: !gone, Gone: gone})
+	}
+	if all {
+		return h.stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Snapshot{Snapshot: m}})
+	}
+	return h.stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Delta{Delta: m}})
+}
+
+// load is what a host's daemon says each second.
+func (h *host) load() error {
+	l := &apiv1.Load{Flows: 10, Cpu: 0.1}
+	for _, s := range h.serves {
+		l.Triples = append(l.Triples, &apiv1.TripleLoad{Ss: s.SS, Suffix: uint64(s.Suffix), Proto: uint32(sid.TCP), Port: 80, Flows: 1, Backlog: 128})
+	}
+	return h.stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Load{Load: l}})
+}
