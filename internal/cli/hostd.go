@@ -43,6 +43,7 @@ func hostdCommand() *cobra.Command {
 	f.StringSliceVar(&cfg.Uplinks, "uplink", nil, "interface that leads to a router; repeat for more, the preferred one first")
 	f.StringVar(&cfg.Controller, "controller", "", "endpoint of the controller, http://host:port or unix:/path (default: through the first-hop router)")
 	f.StringVar(&cfg.Socket, "socket", hostd.DefaultSocket, "Unix socket of the host's API")
+	f.StringVar(&cfg.Metrics, "metrics", "", "address to serve /metrics and /healthz at besides the socket, host:port")
 	f.StringVar(&cfg.StateDir, "state", hostd.DefaultStateDir, "directory for the host's key, its last place and the names it knows")
 	f.StringVar(&cfg.BPFFS, "bpffs", "", "BPF file system for pins (default /run/scaffold/bpf, mounted if need be)")
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the data path in place when stopped, for the next hostd to adopt")

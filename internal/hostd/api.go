@@ -3,7 +3,9 @@ package hostd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httputil"
 
@@ -25,13 +27,33 @@ func (d *daemon) serveAPI(ctx context.Context) error {
 	for _, of := range []string{apiv1connect.AdminName, apiv1connect.SwitchesName} {
 		mux.Handle("/"+of+"/", d.adminProxy())
 	}
-	mux.Handle("/", obs.Handler(d.metrics(), d.health(), true))
+	d.export()
+	mux.Handle("/", d.watch(true))
+	d.serveAt(l, mux)
+	if d.cfg.Metrics == "" {
+		return nil
+	}
+	if l, err = api.Listen(d.cfg.Metrics); err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	d.serveAt(l, d.watch(false))
+	return nil
+}
+
+// watch serves metrics and health.
+func (d *daemon) watch(profiles bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", d.health)
+	mux.Handle("/", obs.Handler(d.metrics.registry, new(obs.Health), profiles))
+	return mux
+}
+
+func (d *daemon) serveAt(l net.Listener, h http.Handler) {
 	go func() {
-		if err := api.Serve(d.ctx, mux, l); err != nil && d.ctx.Err() == nil {
-			d.log.Error("the host's API ended", "error", err)
+		if err := api.Serve(d.ctx, h, l); err != nil && d.ctx.Err() == nil {
+			d.log.Error("the host's API ended", "at", l.Addr(), "error", err)
 		}
 	}()
-	return nil
 }
 
 // adminProxy hands what operators ask of the network to the controller, over the same way that this host joined by.
@@ -69,21 +91,6 @@ func (d *daemon) toController(r *http.Request) (*http.Response, error) {
 	return client.Transport.RoundTrip(r)
 }
 
-// metrics are read when they are asked for.
-func (d *daemon) metrics() *obs.Metrics {
-	m := obs.NewMetrics("hostd")
-	m.CounterMap("edge_packets_total", "Packets that the edge dropped, answered or handed on, by reason.", "reason", d.counters)
-	m.GaugeFunc("flows", "Flows of this host at the last report.", func() (n float64) {
-		d.call(d.ctx, func() { n = float64(d.load.flows) })
-		return n
-	})
-	m.GaugeFunc("registrations", "Triples that this host serves.", func() (n float64) {
-		d.call(d.ctx, func() { n = float64(len(d.serving.instances)) })
-		return n
-	})
-	return m
-}
-
 func (d *daemon) counters() (c map[string]uint64, err error) {
 	d.call(d.ctx, func() {
 		if d.edge != nil {
@@ -102,5 +109,3 @@ func (d *daemon) countAll() (map[string]uint64, error) {
 	maps.Copy(c, d.sessions.counts())
 	return c, nil
 }
-
-func (d *daemon) health() *obs.Health { return &obs.Health{} }

@@ -16,6 +16,7 @@ type Config struct {
 	Uplinks    []string // interfaces, the preferred one first
 	Controller string   // endpoint; empty: through the first-hop router
 	Socket     string   // path of the API's Unix socket
+	Metrics    string   // host:port that serves metrics and health besides; "": none
 	StateDir   string   // key, names and the last attachment
 	BPFFS      string   // where pins are
 	Keep       bool     // leave the data path in place at the end, for an upgrade

@@ -237,6 +237,7 @@ func (c *control) converse(ctx context.Context, cancel context.CancelFunc, strea
 	c.mu.Lock()
 	c.reached, c.session, c.trouble, c.said, c.ended = true, true, "", "", ended
 	c.mu.Unlock()
+	c.d.metrics.joins.Inc()
 	defer func() {
 		c.mu.Lock()
 		c.session = false

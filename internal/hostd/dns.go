@@ -72,6 +72,7 @@ func (n *names) ServeDNS(w dns.ResponseWriter, req *dns.Msg) {
 		}
 		resp.Truncate(size)
 	}
+	n.d.metrics.answered(resp)
 	w.WriteMsg(resp)
 }
 

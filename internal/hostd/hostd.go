@@ -35,6 +35,7 @@ type daemon struct {
 	netns    uint64
 	features []*apiv1.Feature
 	inbox    chan func() // what other goroutines want done
+	metrics  metrics     // for every goroutine
 
 	ctx      context.Context // of everything but the farewell
 	uplinks  []*uplink       // in the order of preference
@@ -69,7 +70,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := cfg.Check(); err != nil {
 		return err
 	}
-	d := &daemon{cfg: cfg, log: log, inbox: make(chan func(), 1024), refusals: host.NewRefusals(), kernel: kernel{log: log}}
+	d := &daemon{cfg: cfg, log: log, inbox: make(chan func(), 1024), metrics: newMetrics(), refusals: host.NewRefusals(), kernel: kernel{log: log}}
 	inner, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	d.ctx = inner

@@ -25,7 +25,7 @@ func newDNS(t *testing.T, dir string, controller bool) *dnsDaemon {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	d := &daemon{cfg: Config{DNS: []string{"127.0.0.1:0"}}, log: slog.New(slog.DiscardHandler), ctx: ctx}
+	d := &daemon{cfg: Config{DNS: []string{"127.0.0.1:0"}}, log: slog.New(slog.DiscardHandler), ctx: ctx, metrics: newMetrics()}
 	var err error
 	if d.store, err = openStore(dir); err != nil {
 		t.Fatal(err)

@@ -45,9 +45,13 @@ func (s *sessions) kicked(now time.Time, list []kick.Socket) {
 
 // stalled notes a stall where nothing moved; while it lasts, its chapter grows.
 func (s *sessions) stalled(now time.Time, k session.Key, c *kick.Socket) {
-	if c.Stalled() >= stallLimit {
-		s.stories.lengthen(k, chapter{at: now, kind: "stall", stall: c.Stalled(),
-			text: fmt.Sprintf("no acknowledgement for %d bytes; timer doubled %d times", c.InFlight(), c.Backoff)})
+	if c.Stalled() < stallLimit {
+		return
+	}
+	another := s.stories.lengthen(k, chapter{at: now, kind: "stall", stall: c.Stalled(),
+		text: fmt.Sprintf("no acknowledgement for %d bytes; timer doubled %d times", c.InFlight(), c.Backoff)})
+	if another {
+		s.d.metrics.count("stalled", 1)
 	}
 }
 

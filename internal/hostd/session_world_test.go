@@ -135,7 +135,7 @@ func (n *fakeNet) host(at sid.Locator) *fakeHost {
 
 // start begins a daemon on the edge, as after a kill.
 func (h *fakeHost) start() {
-	h.d = &daemon{log: slog.New(slog.NewTextHandler(io.Discard, nil)), inbox: make(chan func(), 1024), ctx: context.Background()}
+	h.d = &daemon{log: slog.New(slog.NewTextHandler(io.Discard, nil)), inbox: make(chan func(), 1024), ctx: context.Background(), metrics: newMetrics()}
 	h.d.control, h.d.names = newControl(h.d), &names{d: h.d, known: map[string]name{}}
 	h.d.serving = newRegistry(h.d)
 	h.d.places = []place{{Locator: h.at}}

@@ -95,16 +95,17 @@ func (s *stories) add(k session.Key, c chapter) {
 	t.chapters = append(t.chapters, c)
 }
 
-// lengthen tells a chapter that may be the last one gone on.
-func (s *stories) lengthen(k session.Key, c chapter) {
+// lengthen tells a chapter that may be the last one gone on, and says whether it is another one.
+func (s *stories) lengthen(k session.Key, c chapter) bool {
 	if e := s.byKey[k]; e != nil {
 		t := e.Value.(*story)
 		if last := &t.chapters[len(t.chapters)-1]; last.kind == c.kind && last.stall < c.stall && c.at.Sub(last.at) < c.stall {
 			last.stall, last.text = c.stall, c.text
-			return
+			return false
 		}
 	}
 	s.add(k, c)
+	return true
 }
 
 // call notes what the flow's end is called now.

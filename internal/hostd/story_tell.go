@@ -38,6 +38,7 @@ func (s *sessions) tellMoves(now time.Time, before []session.View) {
 		switch {
 		case !ok:
 		case a.Seen > b.Seen:
+			s.d.metrics.count("peer_moved", 1)
 			s.tell(now, b.Key, "peer-move", fmt.Sprintf("the peer went from %v to %v", b.Peer.Locator, a.Peer.Locator))
 		case b.State == session.Confirming && a.State != session.Confirming:
 			s.tell(now, b.Key, "failover", fmt.Sprintf("goes on at %v", a.Peer.Locator))
@@ -57,8 +58,12 @@ type summary struct {
 	kind, reason string
 }
 
+// countedAs are the kinds of summaries as metrics name them.
+var countedAs = map[string]string{"flow.failover": "failed_over", "flow.reset": "reset"}
+
 // summarize counts a flow for the next event to the controller.
 func (s *sessions) summarize(kind string, c session.Change) {
+	s.d.metrics.count(countedAs[kind], 1)
 	if s.sums == nil {
 		s.sums = map[summary]int{}
 		time.AfterFunc(summaryEvery, func() { s.d.post(s.reportSums) })
@@ -91,6 +96,8 @@ func (s *sessions) reportMove(now time.Time, j *journey) {
 		"flows": strconv.Itoa(j.flows), "unanswered": strconv.Itoa(lost), "took_us": strconv.FormatInt(took.Microseconds(), 10),
 		"from": j.from.String(), "to": j.to.String(),
 	}
+	s.d.metrics.count("moved", j.flows)
+	s.d.metrics.moves.Observe(took.Seconds())
 	s.d.log.Info("flows have moved", "flows", j.flows, "unanswered", lost, "from", j.from, "to", j.to, "took", took)
 	s.report("flow.move", fmt.Sprintf("%d flows moved to %v in %v", j.flows-lost, j.to, took.Round(time.Millisecond)), attrs)
 }
