@@ -21,6 +21,7 @@ func commands(linked Linked) []*cobra.Command {
 		explainCommand(),
 		eventsCommand(),
 		statusCommand(),
+		monitoringCommand(),
 		doctorCommand(),
 		benchCommand(),
 	}
