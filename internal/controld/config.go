@@ -30,6 +30,7 @@ type Config struct {
 	Quarantine    time.Duration // how long a locator is given to nobody else
 	RedirectFor   time.Duration // how long what comes for a locator that its host left is sent after it
 	Trust         string        // TrustOpen, TrustKeys
+	Serve         string        // who may serve what names nobody: ServeAny, ServeNamed
 	CertifyFor    time.Duration // how long a host's certificate is valid
 	QueueLength   int           // orders that a stream may lag behind
 	Profiles      bool          // serve /debug/pprof on the socket
@@ -76,6 +77,7 @@ func (c *Config) Check() error {
 	orElse(&c.Quarantine, DefaultQuarantine)
 	orElse(&c.RedirectFor, DefaultRedirectFor)
 	orElse(&c.Trust, TrustOpen)
+	orElse(&c.Serve, ServeAny)
 	orElse(&c.CertifyFor, DefaultCertifyFor)
 	orElse(&c.QueueLength, DefaultQueueLength)
 	c.Domain = strings.Trim(strings.ToLower(c.Domain), ".")
@@ -90,6 +92,9 @@ func (c *Config) Check() error {
 	}
 	if c.Trust != TrustOpen && c.Trust != TrustKeys {
 		return fmt.Errorf("trust %q: want %s or %s", c.Trust, TrustOpen, TrustKeys)
+	}
+	if c.Serve != ServeAny && c.Serve != ServeNamed {
+		return fmt.Errorf("serve %q: want %s or %s", c.Serve, ServeAny, ServeNamed)
 	}
 	for _, endpoint := range c.Listen {
 		if _, err := api.ParseEndpoint(endpoint); err != nil {

@@ -29,17 +29,29 @@ type host struct {
 	joined   time.Time
 	load     *apiv1.Load
 	wanted   map[sid.Triple]wish      // all that it registered, also what was refused
-	told     map[sid.ServiceID]uint64 // version of the policies that the session knows
+	told     map[sid.ServiceID]uint64 // edition of the policies that the session knows
 	ordered  map[sid.ServiceID]string // drain modes that the session knows
 	meter    meter                    // of its events
 	owns     []sid.Locator            // as counted in the network's owned
+
+	shown     []byte // the public key of the session's Join, proven only in a network with keys
+	challenge []byte // that the session's signatures quote
 }
 
-// A wish is a registration as the host sent it. Those for services that do not exist yet are kept:
-// they count as soon as it does.
+// A wish is a registration as the host sent it. Those for services that do not exist yet, or that it may
+// not serve, are kept: they count as soon as it may.
 type wish struct {
-	ready plan.Readiness
-	since time.Time
+	ready   plan.Readiness
+	since   time.Time
+	up      bool   // it is an instance
+	told    bool   // of an instance: that it is ready is known
+	refused string // why it is none
+
+	permit    []byte // as it was shown
+	signature []byte
+	proved    bool  // both were looked at
+	until     int64 // when the permit ends that is watched
+	warned    bool  // that it ends soon
 }
 
 // joinHost admits a host or says why not.
@@ -125,6 +137,7 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 	n.own(h)
 	n.identify(h)
 	h.signed.note(j)
+	n.showKey(h, j.Key)
 	h.version, h.failed, h.silence = j.Version, false, nil
 	h.session, h.reported, h.told, h.ordered = s, false, make(map[sid.ServiceID]uint64), make(map[sid.ServiceID]string)
 	delete(n.news, h)
@@ -133,6 +146,8 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 	}
 	n.settleHost(h)
 	n.certifyLater(h, s)
+	n.moveGuards() // who serves hears where it is before the host does
+	n.tellNews()
 	s.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Joined{Joined: n.hostJoined(h, answers)}})
 	for _, p := range before {
 		if p.Locator != 0 && !h.has(p.Locator) {
@@ -163,7 +178,9 @@ func (n *network) settleHost(h *host) {
 	}
 	n.plan.Prefer(h.Locator)
 	for t, w := range h.wanted { // of before: until the snapshot replaces them
-		_ = n.plan.Register(h.Name, t, w.ready) // fails for services that do not exist
+		if w.up {
+			_ = n.plan.Register(h.Name, t, w.ready) // fails for services that do not exist any more
+		}
 	}
 }
 
@@ -171,7 +188,7 @@ func (n *network) hostJoined(h *host, others []*apiv1.Attached) *apiv1.Joined {
 	j := &apiv1.Joined{
 		Network: n.cfg.Network, Locator: h.Locator.String(), Space: n.space(), Domain: n.cfg.Domain, Epoch: n.epoch,
 		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()), Trust: n.cfg.Trust, Others: others,
-		Certificate: n.certificate(h.Key, h.Locator),
+		Certificate: n.certificate(h.Key, h.Locator), Challenge: h.challenge,
 	}
 	if n.key != nil {
 		j.NetworkKey = n.key.Public().(ed25519.PublicKey)

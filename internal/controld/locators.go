@@ -92,6 +92,7 @@ func (n *network) hold(l sid.Locator, name string) {
 	n.holds++
 	h := held{name, n.holds}
 	n.quarantine[l] = h
+	n.touchHost(name)
 	n.saver.later(store.PutQuarantine(store.Quarantine{Locator: l, Host: name}))
 	n.loop.after(n.cfg.Quarantine, func() { n.release(l, h) })
 }
@@ -101,6 +102,7 @@ func (n *network) release(l sid.Locator, h held) {
 		return
 	}
 	delete(n.quarantine, l)
+	n.touchHost(h.host)
 	n.plan.SetLeft(l, false)
 	n.saver.later(store.DeleteQuarantine(l))
 }

@@ -12,16 +12,17 @@ import (
 
 // metrics are counted where things happen; what can be read from the state is read when it is asked for (figures.go).
 type metrics struct {
-	registry      *obs.Metrics
-	events        obs.Counter
-	orders        obs.Counter
-	dropped       obs.Counter
-	snapshots     obs.Counter
-	storeErrors   obs.Counter
-	refusedEvents obs.Counter
-	refusedDrains obs.Counter
-	requests      obs.Histogram
-	applying      obs.Histogram
+	registry       *obs.Metrics
+	events         obs.Counter
+	orders         obs.Counter
+	dropped        obs.Counter
+	snapshots      obs.Counter
+	storeErrors    obs.Counter
+	refusedEvents  obs.Counter
+	refusedDrains  obs.Counter
+	refusedServing obs.Counter
+	requests       obs.Histogram
+	applying       obs.Histogram
 }
 
 // applyBuckets are bounds in seconds: a router takes milliseconds, a full table some seconds.
@@ -33,16 +34,17 @@ func newMetrics(m *obs.Metrics) metrics {
 		m = obs.NewMetrics("controld")
 	}
 	return metrics{
-		registry:      m,
-		events:        m.Counter("events_total", "Events by kind.", "kind"),
-		orders:        m.Counter("router_orders_total", "Rules sent to routers, in messages."),
-		dropped:       m.Counter("streams_dropped_total", "Streams ended because the peer did not read."),
-		snapshots:     m.Counter("router_snapshots_total", "Full sets of rules sent to routers."),
-		storeErrors:   m.Counter("store_failures_total", "Times that saving began to fail."),
-		refusedEvents: m.Counter("host_events_refused_total", "Events of hosts that were too many, too long or of kinds that are not theirs."),
-		refusedDrains: m.Counter("drains_refused_total", "Drains of a service's last instance that were asked for without force."),
-		requests:      m.Histogram("requests_seconds", "Calls of the API, streams left out, by method and outcome.", nil, "method", "code"),
-		applying:      m.Histogram("rules_apply_seconds", "From sending rules to a router until it says that they are in its data path.", applyBuckets),
+		registry:       m,
+		events:         m.Counter("events_total", "Events by kind.", "kind"),
+		orders:         m.Counter("router_orders_total", "Rules sent to routers, in messages."),
+		dropped:        m.Counter("streams_dropped_total", "Streams ended because the peer did not read."),
+		snapshots:      m.Counter("router_snapshots_total", "Full sets of rules sent to routers."),
+		storeErrors:    m.Counter("store_failures_total", "Times that saving began to fail."),
+		refusedEvents:  m.Counter("host_events_refused_total", "Events of hosts that were too many, too long or of kinds that are not theirs."),
+		refusedDrains:  m.Counter("drains_refused_total", "Drains of a service's last instance that were asked for without force."),
+		refusedServing: m.Counter("registrations_refused_total", "Registrations of hosts that may not serve, by what speaks against it.", "why"),
+		requests:       m.Histogram("requests_seconds", "Calls of the API, streams left out, by method and outcome.", nil, "method", "code"),
+		applying:       m.Histogram("rules_apply_seconds", "From sending rules to a router until it says that they are in its data path.", applyBuckets),
 	}
 }
 

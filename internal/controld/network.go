@@ -41,6 +41,7 @@ type network struct {
 	quarantine  map[sid.Locator]held // only who had it may have it again
 	holds       uint64               // quarantines begun
 	overrides   map[overrideKey]store.Override
+	guards      guards
 	switchFlows map[switchFlowKey]store.SwitchFlow // that operators want switches to have
 	notes       meter
 	news        map[*host][]*apiv1.ServicePolicy // for hosts, since the last flush
@@ -73,6 +74,7 @@ func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
 		identities:  make(map[uint64]*host),
 		quarantine:  make(map[sid.Locator]held),
 		overrides:   make(map[overrideKey]store.Override),
+		guards:      newGuards(),
 		switchFlows: make(map[switchFlowKey]store.SwitchFlow),
 		waits:       make(map[*wait]struct{}),
 		ordering:    make(map[overrideKey]*orderWait),
@@ -94,7 +96,8 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 		if err := n.names.Add(r); err != nil {
 			return err
 		}
-		n.plan.SetService(r.ID, planPolicy(r.Policy))
+		n.plan.SetService(r.ID, planPolicy(r))
+		n.watchGuard(r)
 		if n.holdable(r.Policy) != nil {
 			n.event("service.policy", r.Name, "its failover=continue cannot hold in an open network: flows are reset")
 		}
@@ -129,6 +132,7 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 
 // flush sends what follows from the changes since the last time. The loop calls it after each batch.
 func (n *network) flush() {
+	n.moveGuards()
 	n.tellNews()
 	if n.grace != nil && !n.grace.over(n) {
 		return
@@ -164,8 +168,6 @@ func (n *network) remember(stored store.Host) {
 		at.answered = true
 	}
 }
-
-func planPolicy(p names.Policy) plan.Policy { return plan.Policy{Weight: p.Weight} }
 
 func (n *network) setOverride(o store.Override) {
 	key := overrideKey{o.Service, o.Host}

@@ -105,6 +105,7 @@ func (n *network) settle(h *host, p store.Place) {
 		at.answered = at.answered || s == plan.HostUp
 	}
 	n.reclaim(p.Locator)
+	n.touchHost(h.Name)
 	ll, _ := netip.ParseAddr(p.LinkLocal)
 	n.plan.SetHost(plan.Host{
 		Name: h.Name, Locator: p.Locator, Router: p.Router, Port: p.Port, LinkLocal: ll.WithZone(""), MAC: mac(p.MAC), State: at.state,

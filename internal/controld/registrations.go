@@ -3,11 +3,9 @@ package controld
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/names"
-	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -79,52 +77,15 @@ func (n *network) change(h *host, r *apiv1.Registration) {
 	}
 }
 
-func (n *network) register(h *host, t sid.Triple, r *apiv1.Registration) {
-	before, again := h.wanted[t]
-	if !again && len(h.wanted) >= maxRegistrations {
-		n.refuse(h, r, fmt.Sprintf("a host serves at most %d instances", maxRegistrations))
-		return
-	}
-	w := wish{ready: plan.Readiness{Ready: r.Ready, Queue: r.Queue && !r.Ready, Resume: r.CanResume, Reason: shortened(r.Reason)}, since: before.since}
-	if !again || before.ready.Ready != r.Ready {
-		w.since = time.Now()
-	}
-	h.wanted[t] = w
-	if err := n.plan.Register(h.Name, t, w.ready); err != nil {
-		n.refuse(h, r, err.Error()+": create it with scaffold service create; the registration counts from then on")
-		return
-	}
-	n.tellPolicy(h, t.Service)
-	if h.ordered[t.Service] != n.drainMode(h, t.Service) {
-		n.tellDrain(h, t.Service)
-	}
-	if w.ready.Ready && !before.ready.Ready {
-		n.changedHands = true
-	}
-	switch {
-	case !again:
-		n.instanceEvent("instance.up", h, t, upText(w.ready))
-	case before.ready.Ready && !r.Ready:
-		n.instanceEvent("instance.unready", h, t, because("instance is not ready", r.Reason))
-	case !before.ready.Ready && r.Ready:
-		n.instanceEvent("instance.ready", h, t, "instance is ready")
-	}
-}
-
-func upText(r plan.Readiness) string {
-	if r.Ready {
-		return "instance is up"
-	}
-	return because("instance is up and not ready", r.Reason)
-}
-
 func (n *network) withdraw(h *host, t sid.Triple) {
-	if _, ok := h.wanted[t]; !ok {
+	w, ok := h.wanted[t]
+	if !ok {
 		return
 	}
 	delete(h.wanted, t)
 	n.plan.Withdraw(h.Name, t)
-	if _, ok := n.names.ByID(t.Service); ok {
+	if _, ok := n.names.ByID(t.Service); ok && w.up {
+		n.touchGuards(t.Service)
 		n.instanceEvent("instance.down", h, t, "instance is down: its host unregistered it")
 	}
 }
@@ -147,16 +108,16 @@ func (n *network) instanceEvent(kind string, h *host, t sid.Triple, text string)
 // tellPolicy lets the host know the policy of a service that it registered, once per version.
 func (n *network) tellPolicy(h *host, id sid.ServiceID) {
 	r, ok := n.names.ByID(id)
-	if told, knows := h.told[id]; h.session == nil || !ok || knows && told == r.Version {
+	if told, knows := h.told[id]; h.session == nil || !ok || knows && told == n.edition(r) {
 		return
 	}
-	h.told[id] = r.Version
-	n.news[h] = append(n.news[h], servicePolicy(r, false))
+	h.told[id] = n.edition(r)
+	n.news[h] = append(n.news[h], n.servicePolicy(r, false))
 }
 
-func servicePolicy(r names.Record, gone bool) *apiv1.ServicePolicy {
+func (n *network) servicePolicy(r names.Record, gone bool) *apiv1.ServicePolicy {
 	return &apiv1.ServicePolicy{
-		Name: r.Name, Ss: r.ID.SS, Suffix: uint64(r.ID.Suffix), Policy: apiPolicy(r.Policy), Gone: gone,
+		Name: r.Name, Ss: r.ID.SS, Suffix: uint64(r.ID.Suffix), Policy: apiPolicy(r.Policy), Gone: gone, Guard: n.apiGuard(r.ID),
 	}
 }
 
@@ -168,21 +129,6 @@ func (n *network) tellNews() {
 		}
 	}
 	clear(n.news)
-}
-
-// adopt registers what hosts asked for before the service existed, or before it came back.
-func (n *network) adopt(r names.Record) {
-	for _, h := range n.hosts {
-		if !h.Here {
-			continue
-		}
-		for t, w := range h.wanted {
-			if t.Service == r.ID && n.plan.Register(h.Name, t, w.ready) == nil {
-				n.tellPolicy(h, r.ID)
-				n.instanceEvent("instance.up", h, t, upText(w.ready))
-			}
-		}
-	}
 }
 
 func apiPolicy(p names.Policy) *apiv1.Policy {

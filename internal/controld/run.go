@@ -13,6 +13,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/internal/store"
 )
@@ -110,7 +111,7 @@ func (n *network) createAtStart(ctx context.Context) error {
 		if _, err := n.names.Named(spec.Name); err == nil {
 			continue
 		}
-		r, err := n.newRecord(spec.Name, 0, "", spec.Policy)
+		r, err := n.newRecord(spec.Name, 0, "", spec.Policy, names.Access{})
 		if err != nil {
 			return err
 		}

@@ -24,22 +24,29 @@ const ownSS = 1
 func (a *adminAPI) CreateService(ctx context.Context, req *connect.Request[apiv1.CreateServiceRequest]) (*connect.Response[apiv1.Service], error) {
 	m := req.Msg
 	return a.changed(ctx, func() (names.Record, change, error) {
-		r, err := a.n.newRecord(m.Name, m.Ss, m.Sid, policyFrom(m.Policy))
+		access, err := accessFrom(m.Access)
+		if err != nil {
+			return names.Record{}, change{}, err
+		}
+		r, err := a.n.newRecord(m.Name, m.Ss, m.Sid, policyFrom(m.Policy), access)
 		return r, change{[]store.Change{store.PutService(r)}, func() { a.n.addService(r) }}, err
 	})
 }
 
 // newRecord checks what is asked for and fills in what is not said.
-func (n *network) newRecord(name string, ss uint32, id string, policy names.Policy) (names.Record, error) {
-	r := names.Record{Name: name, Policy: policy, Version: 1, Created: time.Now().UnixMilli()}
-	if id != "" {
+func (n *network) newRecord(name string, ss uint32, id string, policy names.Policy, access names.Access) (names.Record, error) {
+	r := names.Record{Name: name, Policy: policy, Access: access, Version: 1, Created: time.Now().UnixMilli()}
+	orElse(&ss, ownSS)
+	switch {
+	case id != "":
 		parsed, err := sid.ParseServiceID(id)
 		if err != nil {
 			return r, fmt.Errorf("%w: %w", names.ErrInvalid, err)
 		}
 		r.ID = parsed
-	} else {
-		orElse(&ss, ownSS)
+	case len(access.Key) > 0:
+		r.ID = sid.ServiceID{SS: ss, Suffix: sid.Certified(access.Key)}
+	default:
 		r.ID = n.names.Allocate(ss, randomBits)
 	}
 	if err := n.holdable(policy); err != nil {
@@ -58,9 +65,12 @@ func (n *network) addService(r names.Record) {
 	if err := n.names.Add(r); err != nil {
 		panic(fmt.Sprintf("controld: service %s passed its check and is refused: %v", r.Name, err))
 	}
-	n.plan.SetService(r.ID, planPolicy(r.Policy))
+	n.plan.SetService(r.ID, planPolicy(r))
+	n.watchGuard(r)
+	n.moveGuards()
 	n.event("service.create", r.Name, "service created", "sid", r.ID.String(), "address", n.cfg.Space.ServiceAddr(r.ID).String())
-	n.adopt(r)
+	n.rejudge(r.ID)
+	n.touchGuards(r.ID)
 }
 
 // UpdatePolicy replaces the policy of a service and tells the hosts that serve it.
@@ -73,22 +83,8 @@ func (a *adminAPI) UpdatePolicy(ctx context.Context, req *connect.Request[apiv1.
 		if err == nil {
 			err = a.n.holdable(r.Policy)
 		}
-		return r, change{[]store.Change{store.PutService(r)}, func() { a.n.setPolicy(r) }}, err
+		return r, change{[]store.Change{store.PutService(r)}, func() { a.n.setRecord(r, "service.policy", "policy changed") }}, err
 	})
-}
-
-func (n *network) setPolicy(r names.Record) {
-	if err := n.names.Replace(r); err != nil {
-		panic(fmt.Sprintf("controld: service %s passed its check and is refused: %v", r.Name, err))
-	}
-	n.plan.SetService(r.ID, planPolicy(r.Policy))
-	n.event("service.policy", r.Name, "policy changed", "version", uitoa(r.Version))
-	for _, h := range n.hosts {
-		if h.Here && h.told[r.ID] != 0 {
-			n.tellPolicy(h, r.ID)
-			n.tellDrain(h, r.ID) // a drain whose mode is the policy's
-		}
-	}
 }
 
 // RemoveService removes a service; one that still has instances only with force.
@@ -101,13 +97,7 @@ func (a *adminAPI) RemoveService(ctx context.Context, req *connect.Request[apiv1
 		if live := len(a.n.plan.Instances(r.ID)); live > 0 && !req.Msg.Force {
 			return change{}, fmt.Errorf("%w: service %s has %d instances: stop or drain them first, or use force", errConflict, r.Name, live)
 		}
-		records := []store.Change{store.DeleteService(r.ID)}
-		for key, o := range a.n.overrides {
-			if key.service == r.ID {
-				records = append(records, store.DeleteOverride(o))
-			}
-		}
-		return change{records, func() { a.n.removeService(r) }}, nil
+		return change{a.n.removal(r), func() { a.n.removeService(r) }}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -116,17 +106,25 @@ func (a *adminAPI) RemoveService(ctx context.Context, req *connect.Request[apiv1
 }
 
 func (n *network) removeService(r names.Record) {
+	n.touchGuards(r.ID)
 	n.names.Remove(r.Name)
 	n.plan.RemoveService(r.ID)
+	n.watchGuard(names.Record{ID: r.ID})
 	for key := range n.overrides {
 		if key.service == r.ID {
 			delete(n.overrides, key)
 		}
 	}
 	for _, h := range n.hosts {
+		for t, w := range h.wanted {
+			if t.Service == r.ID {
+				w.up, w.told = false, false
+				h.wanted[t] = w
+			}
+		}
 		if _, told := h.told[r.ID]; told && h.session != nil {
 			delete(h.told, r.ID)
-			n.news[h] = append(n.news[h], servicePolicy(r, true))
+			n.news[h] = append(n.news[h], n.servicePolicy(r, true))
 		}
 	}
 	n.event("service.remove", r.Name, "service removed", "sid", r.ID.String())

@@ -70,6 +70,7 @@ func (n *network) service(r names.Record) *apiv1.Service {
 	return &apiv1.Service{
 		Name: r.Name, Sid: r.ID.String(), Address: n.cfg.Space.ServiceAddr(r.ID).String(),
 		Policy: apiPolicy(r.Policy), CreatedUnixMs: r.Created, Instances: n.instances(n.plan.Instances(r.ID)),
+		Access: apiAccess(r.Access), Owner: r.Owner(),
 	}
 }
 
@@ -135,7 +136,7 @@ func (n *network) host(h *host) *apiv1.Host {
 	m := &apiv1.Host{
 		Name: h.Name, Locator: h.Locator.String(), Identity: n.cfg.Space.Identity(h.Identity).String(),
 		Router: h.Router, Port: h.Port, State: n.stateText(h), Version: h.version,
-		Flows: h.load.GetFlows(), Cpu: h.load.GetCpu(),
+		Flows: h.load.GetFlows(), Cpu: h.load.GetCpu(), Key: h.publicKey(),
 	}
 	for _, p := range h.all() {
 		if h.Here {

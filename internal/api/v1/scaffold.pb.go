@@ -264,8 +264,9 @@ type CreateServiceRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // a DNS label path, at most 63 octets a label
 	Ss            uint32                 `protobuf:"varint,2,opt,name=ss,proto3" json:"ss,omitempty"`    // 0: the network's own service system
-	Sid           string                 `protobuf:"bytes,3,opt,name=sid,proto3" json:"sid,omitempty"`   // empty: the controller assigns one
+	Sid           string                 `protobuf:"bytes,3,opt,name=sid,proto3" json:"sid,omitempty"`   // empty: the controller assigns one, or it follows from the key
 	Policy        *Policy                `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
+	Access        *Access                `protobuf:"bytes,50,opt,name=access,proto3" json:"access,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -324,6 +325,13 @@ func (x *CreateServiceRequest) GetSid() string {
 func (x *CreateServiceRequest) GetPolicy() *Policy {
 	if x != nil {
 		return x.Policy
+	}
+	return nil
+}
+
+func (x *CreateServiceRequest) GetAccess() *Access {
+	if x != nil {
+		return x.Access
 	}
 	return nil
 }
@@ -1141,6 +1149,8 @@ type Service struct {
 	Instances     []*Instance            `protobuf:"bytes,5,rep,name=instances,proto3" json:"instances,omitempty"`
 	CreatedUnixMs int64                  `protobuf:"varint,6,opt,name=created_unix_ms,json=createdUnixMs,proto3" json:"created_unix_ms,omitempty"`
 	Pending       []string               `protobuf:"bytes,7,rep,name=pending,proto3" json:"pending,omitempty"` // in the answer to a change: service routers that have not applied it yet
+	Access        *Access                `protobuf:"bytes,50,opt,name=access,proto3" json:"access,omitempty"`
+	Owner         string                 `protobuf:"bytes,51,opt,name=owner,proto3" json:"owner,omitempty"` // whose files name it; empty: nobody's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1222,6 +1232,20 @@ func (x *Service) GetPending() []string {
 		return x.Pending
 	}
 	return nil
+}
+
+func (x *Service) GetAccess() *Access {
+	if x != nil {
+		return x.Access
+	}
+	return nil
+}
+
+func (x *Service) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 // One (service, protocol, port) on one host.
@@ -1487,6 +1511,7 @@ type Host struct {
 	JoinedUnixMs  int64                  `protobuf:"varint,10,opt,name=joined_unix_ms,json=joinedUnixMs,proto3" json:"joined_unix_ms,omitempty"`
 	Version       string                 `protobuf:"bytes,11,opt,name=version,proto3" json:"version,omitempty"`
 	Places        []*HostPlace           `protobuf:"bytes,12,rep,name=places,proto3" json:"places,omitempty"` // all of them, the preferred one first
+	Key           []byte                 `protobuf:"bytes,50,opt,name=key,proto3" json:"key,omitempty"`       // its Ed25519 public key, for permits
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1601,6 +1626,13 @@ func (x *Host) GetVersion() string {
 func (x *Host) GetPlaces() []*HostPlace {
 	if x != nil {
 		return x.Places
+	}
+	return nil
+}
+
+func (x *Host) GetKey() []byte {
+	if x != nil {
+		return x.Key
 	}
 	return nil
 }
@@ -3387,7 +3419,9 @@ type Registration struct {
 	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // why not ready
 	CanResume     bool                   `protobuf:"varint,7,opt,name=can_resume,json=canResume,proto3" json:"can_resume,omitempty"`
 	Gone          bool                   `protobuf:"varint,8,opt,name=gone,proto3" json:"gone,omitempty"`
-	Queue         bool                   `protobuf:"varint,9,opt,name=queue,proto3" json:"queue,omitempty"` // not ready only because its program does not accept
+	Queue         bool                   `protobuf:"varint,9,opt,name=queue,proto3" json:"queue,omitempty"`         // not ready only because its program does not accept
+	Permit        []byte                 `protobuf:"bytes,50,opt,name=permit,proto3" json:"permit,omitempty"`       // wire.Permit, of services with a key
+	Signature     []byte                 `protobuf:"bytes,51,opt,name=signature,proto3" json:"signature,omitempty"` // the host's, of wire.Stand
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3483,6 +3517,20 @@ func (x *Registration) GetQueue() bool {
 		return x.Queue
 	}
 	return false
+}
+
+func (x *Registration) GetPermit() []byte {
+	if x != nil {
+		return x.Permit
+	}
+	return nil
+}
+
+func (x *Registration) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
 }
 
 type Load struct {
@@ -3856,6 +3904,7 @@ type Joined struct {
 	NetworkKey      []byte                 `protobuf:"bytes,9,opt,name=network_key,json=networkKey,proto3" json:"network_key,omitempty"` // Ed25519, of the certificates; empty in an open network
 	Certificate     []byte                 `protobuf:"bytes,10,opt,name=certificate,proto3" json:"certificate,omitempty"`                // wire.Certificate for the locator
 	Others          []*Attached            `protobuf:"bytes,11,rep,name=others,proto3" json:"others,omitempty"`                          // of Join.others
+	Challenge       []byte                 `protobuf:"bytes,50,opt,name=challenge,proto3" json:"challenge,omitempty"`                    // random; what the host signs in this session quotes it
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3963,6 +4012,13 @@ func (x *Joined) GetCertificate() []byte {
 func (x *Joined) GetOthers() []*Attached {
 	if x != nil {
 		return x.Others
+	}
+	return nil
+}
+
+func (x *Joined) GetChallenge() []byte {
+	if x != nil {
+		return x.Challenge
 	}
 	return nil
 }
@@ -4208,6 +4264,7 @@ type ServicePolicy struct {
 	Suffix        uint64                 `protobuf:"fixed64,3,opt,name=suffix,proto3" json:"suffix,omitempty"`
 	Policy        *Policy                `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
 	Gone          bool                   `protobuf:"varint,5,opt,name=gone,proto3" json:"gone,omitempty"`
+	Guard         *Guard                 `protobuf:"bytes,50,opt,name=guard,proto3" json:"guard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4275,6 +4332,13 @@ func (x *ServicePolicy) GetGone() bool {
 		return x.Gone
 	}
 	return false
+}
+
+func (x *ServicePolicy) GetGuard() *Guard {
+	if x != nil {
+		return x.Guard
+	}
+	return nil
 }
 
 // Hosts at these locators do not answer; who has flows to them asks by PROBE before it gives them up. services:
@@ -5926,6 +5990,8 @@ type HostStatus struct {
 	Flows         uint32                 `protobuf:"varint,9,opt,name=flows,proto3" json:"flows,omitempty"`
 	Counters      map[string]uint64      `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // drops by reason and more
 	Features      []*Feature             `protobuf:"bytes,11,rep,name=features,proto3" json:"features,omitempty"`
+	Permits       []*HeldPermit          `protobuf:"bytes,50,rep,name=permits,proto3" json:"permits,omitempty"`
+	Refused       []*LocalRegistration   `protobuf:"bytes,51,rep,name=refused,proto3" json:"refused,omitempty"` // what it would serve and may not
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6033,6 +6099,20 @@ func (x *HostStatus) GetCounters() map[string]uint64 {
 func (x *HostStatus) GetFeatures() []*Feature {
 	if x != nil {
 		return x.Features
+	}
+	return nil
+}
+
+func (x *HostStatus) GetPermits() []*HeldPermit {
+	if x != nil {
+		return x.Permits
+	}
+	return nil
+}
+
+func (x *HostStatus) GetRefused() []*LocalRegistration {
+	if x != nil {
+		return x.Refused
 	}
 	return nil
 }
@@ -6575,6 +6655,7 @@ type LocalRegistration struct {
 	Pids          []uint32               `protobuf:"varint,6,rep,packed,name=pids,proto3" json:"pids,omitempty"`
 	Sockets       uint32                 `protobuf:"varint,7,opt,name=sockets,proto3" json:"sockets,omitempty"`
 	AcceptQueue   uint32                 `protobuf:"varint,8,opt,name=accept_queue,json=acceptQueue,proto3" json:"accept_queue,omitempty"`
+	Refused       bool                   `protobuf:"varint,50,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6663,6 +6744,13 @@ func (x *LocalRegistration) GetAcceptQueue() uint32 {
 		return x.AcceptQueue
 	}
 	return 0
+}
+
+func (x *LocalRegistration) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
 }
 
 // Which flows: of the one with the identifier (a socketID or a stable identifier), of the service, of the
@@ -8436,6 +8524,965 @@ func (*RemoveSwitchFlowResponse) Descriptor() ([]byte, []int) {
 	return file_scaffold_proto_rawDescGZIP(), []int{120}
 }
 
+type Access struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`         // of the service, "ed25519:" and base64: instances show a permit of it
+	Servers       []string               `protobuf:"bytes,2,rep,name=servers,proto3" json:"servers,omitempty"` // hosts that may serve; none: any
+	Allow         []string               `protobuf:"bytes,3,rep,name=allow,proto3" json:"allow,omitempty"`     // who may connect: hosts, "service:NAME", locator prefixes; "none" alone: nobody; none: everybody
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Access) Reset() {
+	*x = Access{}
+	mi := &file_scaffold_proto_msgTypes[121]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Access) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Access) ProtoMessage() {}
+
+func (x *Access) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[121]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Access.ProtoReflect.Descriptor instead.
+func (*Access) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{121}
+}
+
+func (x *Access) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Access) GetServers() []string {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *Access) GetAllow() []string {
+	if x != nil {
+		return x.Allow
+	}
+	return nil
+}
+
+type UpdateAccessRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Access        *Access                `protobuf:"bytes,2,opt,name=access,proto3" json:"access,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateAccessRequest) Reset() {
+	*x = UpdateAccessRequest{}
+	mi := &file_scaffold_proto_msgTypes[122]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateAccessRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateAccessRequest) ProtoMessage() {}
+
+func (x *UpdateAccessRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[122]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateAccessRequest.ProtoReflect.Descriptor instead.
+func (*UpdateAccessRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{122}
+}
+
+func (x *UpdateAccessRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UpdateAccessRequest) GetAccess() *Access {
+	if x != nil {
+		return x.Access
+	}
+	return nil
+}
+
+// From where a host takes first packets of a service, as of now. Absent: from everywhere.
+type Guard struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Allow         []*LocatorPrefix       `protobuf:"bytes,1,rep,name=allow,proto3" json:"allow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Guard) Reset() {
+	*x = Guard{}
+	mi := &file_scaffold_proto_msgTypes[123]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Guard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Guard) ProtoMessage() {}
+
+func (x *Guard) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[123]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Guard.ProtoReflect.Descriptor instead.
+func (*Guard) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{123}
+}
+
+func (x *Guard) GetAllow() []*LocatorPrefix {
+	if x != nil {
+		return x.Allow
+	}
+	return nil
+}
+
+type LocatorPrefix struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Locator       uint64                 `protobuf:"fixed64,1,opt,name=locator,proto3" json:"locator,omitempty"`
+	Bits          uint32                 `protobuf:"varint,2,opt,name=bits,proto3" json:"bits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocatorPrefix) Reset() {
+	*x = LocatorPrefix{}
+	mi := &file_scaffold_proto_msgTypes[124]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocatorPrefix) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocatorPrefix) ProtoMessage() {}
+
+func (x *LocatorPrefix) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[124]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocatorPrefix.ProtoReflect.Descriptor instead.
+func (*LocatorPrefix) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{124}
+}
+
+func (x *LocatorPrefix) GetLocator() uint64 {
+	if x != nil {
+		return x.Locator
+	}
+	return 0
+}
+
+func (x *LocatorPrefix) GetBits() uint32 {
+	if x != nil {
+		return x.Bits
+	}
+	return 0
+}
+
+type PresentPermitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Permit        []byte                 `protobuf:"bytes,1,opt,name=permit,proto3" json:"permit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PresentPermitRequest) Reset() {
+	*x = PresentPermitRequest{}
+	mi := &file_scaffold_proto_msgTypes[125]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PresentPermitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PresentPermitRequest) ProtoMessage() {}
+
+func (x *PresentPermitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[125]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PresentPermitRequest.ProtoReflect.Descriptor instead.
+func (*PresentPermitRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{125}
+}
+
+func (x *PresentPermitRequest) GetPermit() []byte {
+	if x != nil {
+		return x.Permit
+	}
+	return nil
+}
+
+// A permit that a host has.
+type HeldPermit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"` // name as far as the host knows it, or serviceID
+	NotAfterUnix  int64                  `protobuf:"varint,2,opt,name=not_after_unix,json=notAfterUnix,proto3" json:"not_after_unix,omitempty"`
+	From          string                 `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`       // file
+	Trouble       string                 `protobuf:"bytes,4,opt,name=trouble,proto3" json:"trouble,omitempty"` // why it is of no use
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldPermit) Reset() {
+	*x = HeldPermit{}
+	mi := &file_scaffold_proto_msgTypes[126]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldPermit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldPermit) ProtoMessage() {}
+
+func (x *HeldPermit) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[126]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldPermit.ProtoReflect.Descriptor instead.
+func (*HeldPermit) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{126}
+}
+
+func (x *HeldPermit) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *HeldPermit) GetNotAfterUnix() int64 {
+	if x != nil {
+		return x.NotAfterUnix
+	}
+	return 0
+}
+
+func (x *HeldPermit) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *HeldPermit) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+// A service as files have it. What is absent is not said: whoever set it keeps it so.
+type ServiceSpec struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Sid           *string                `protobuf:"bytes,2,opt,name=sid,proto3,oneof" json:"sid,omitempty"`
+	Key           *string                `protobuf:"bytes,3,opt,name=key,proto3,oneof" json:"key,omitempty"`
+	Failover      *string                `protobuf:"bytes,4,opt,name=failover,proto3,oneof" json:"failover,omitempty"`
+	Drain         *string                `protobuf:"bytes,5,opt,name=drain,proto3,oneof" json:"drain,omitempty"`
+	Ready         *string                `protobuf:"bytes,6,opt,name=ready,proto3,oneof" json:"ready,omitempty"`
+	Weight        *uint32                `protobuf:"varint,7,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
+	Datagrams     *string                `protobuf:"bytes,8,opt,name=datagrams,proto3,oneof" json:"datagrams,omitempty"`
+	Dscp          *uint32                `protobuf:"varint,9,opt,name=dscp,proto3,oneof" json:"dscp,omitempty"`
+	PatienceMs    *uint32                `protobuf:"varint,10,opt,name=patience_ms,json=patienceMs,proto3,oneof" json:"patience_ms,omitempty"`
+	Weights       map[string]uint32      `protobuf:"bytes,11,rep,name=weights,proto3" json:"weights,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // by host
+	Servers       *StringList            `protobuf:"bytes,12,opt,name=servers,proto3" json:"servers,omitempty"`
+	Allow         *StringList            `protobuf:"bytes,13,opt,name=allow,proto3" json:"allow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceSpec) Reset() {
+	*x = ServiceSpec{}
+	mi := &file_scaffold_proto_msgTypes[127]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceSpec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceSpec) ProtoMessage() {}
+
+func (x *ServiceSpec) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[127]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceSpec.ProtoReflect.Descriptor instead.
+func (*ServiceSpec) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{127}
+}
+
+func (x *ServiceSpec) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ServiceSpec) GetSid() string {
+	if x != nil && x.Sid != nil {
+		return *x.Sid
+	}
+	return ""
+}
+
+func (x *ServiceSpec) GetKey() string {
+	if x != nil && x.Key != nil {
+		return *x.Key
+	}
+	return ""
+}
+
+func (x *ServiceSpec) GetFailover() string {
+	if x != nil && x.Failover != nil {
+		return *x.Failover
+	}
+	return ""
+}
+
+func (x *ServiceSpec) GetDrain() string {
+	if x != nil && x.Drain != nil {
+		return *x.Drain
+	}
+	return ""
+}
+
+func (x *ServiceSpec) GetReady() string {
+	if x != nil && x.Ready != nil {
+		return *x.Ready
+	}
+	return ""
+}
+
+func (x *ServiceSpec) GetWeight() uint32 {
+	if x != nil && x.Weight != nil {
+		return *x.Weight
+	}
+	return 0
+}
+
+func (x *ServiceSpec) GetDatagrams() string {
+	if x != nil && x.Datagrams != nil {
+		return *x.Datagrams
+	}
+	return ""
+}
+
+func (x *ServiceSpec) GetDscp() uint32 {
+	if x != nil && x.Dscp != nil {
+		return *x.Dscp
+	}
+	return 0
+}
+
+func (x *ServiceSpec) GetPatienceMs() uint32 {
+	if x != nil && x.PatienceMs != nil {
+		return *x.PatienceMs
+	}
+	return 0
+}
+
+func (x *ServiceSpec) GetWeights() map[string]uint32 {
+	if x != nil {
+		return x.Weights
+	}
+	return nil
+}
+
+func (x *ServiceSpec) GetServers() *StringList {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *ServiceSpec) GetAllow() *StringList {
+	if x != nil {
+		return x.Allow
+	}
+	return nil
+}
+
+type StringList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Items         []string               `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StringList) Reset() {
+	*x = StringList{}
+	mi := &file_scaffold_proto_msgTypes[128]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StringList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StringList) ProtoMessage() {}
+
+func (x *StringList) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[128]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StringList.ProtoReflect.Descriptor instead.
+func (*StringList) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{128}
+}
+
+func (x *StringList) GetItems() []string {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+type ApplyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Services      []*ServiceSpec         `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
+	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"` // of the files; empty: "apply"
+	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Prune         bool                   `protobuf:"varint,4,opt,name=prune,proto3" json:"prune,omitempty"` // remove what the owner's files made and no longer name
+	Force         bool                   `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"` // also services of other owners, and remove such as have instances
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyRequest) Reset() {
+	*x = ApplyRequest{}
+	mi := &file_scaffold_proto_msgTypes[129]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyRequest) ProtoMessage() {}
+
+func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[129]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
+func (*ApplyRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{129}
+}
+
+func (x *ApplyRequest) GetServices() []*ServiceSpec {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
+func (x *ApplyRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *ApplyRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ApplyRequest) GetPrune() bool {
+	if x != nil {
+		return x.Prune
+	}
+	return false
+}
+
+func (x *ApplyRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+type ApplyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changes       []*ServiceChange       `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`   // of each service that is named or removed, by name
+	Problems      []*SpecProblem         `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty"` // if there are any, nothing was changed
+	Warnings      []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Pending       []string               `protobuf:"bytes,4,rep,name=pending,proto3" json:"pending,omitempty"` // service routers that have not applied it yet
+	Done          uint32                 `protobuf:"varint,5,opt,name=done,proto3" json:"done,omitempty"`      // changes that were made
+	Failed        string                 `protobuf:"bytes,6,opt,name=failed,proto3" json:"failed,omitempty"`   // why the rest was not
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplyResponse) Reset() {
+	*x = ApplyResponse{}
+	mi := &file_scaffold_proto_msgTypes[130]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplyResponse) ProtoMessage() {}
+
+func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[130]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
+func (*ApplyResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{130}
+}
+
+func (x *ApplyResponse) GetChanges() []*ServiceChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *ApplyResponse) GetProblems() []*SpecProblem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *ApplyResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *ApplyResponse) GetPending() []string {
+	if x != nil {
+		return x.Pending
+	}
+	return nil
+}
+
+func (x *ApplyResponse) GetDone() uint32 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *ApplyResponse) GetFailed() string {
+	if x != nil {
+		return x.Failed
+	}
+	return ""
+}
+
+type ServiceChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // "create", "update", "remove", "adopt" (now of these files), "none"
+	Fields        []*FieldChange         `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty"`
+	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceChange) Reset() {
+	*x = ServiceChange{}
+	mi := &file_scaffold_proto_msgTypes[131]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceChange) ProtoMessage() {}
+
+func (x *ServiceChange) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[131]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceChange.ProtoReflect.Descriptor instead.
+func (*ServiceChange) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{131}
+}
+
+func (x *ServiceChange) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ServiceChange) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *ServiceChange) GetFields() []*FieldChange {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *ServiceChange) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+type FieldChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	To            string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FieldChange) Reset() {
+	*x = FieldChange{}
+	mi := &file_scaffold_proto_msgTypes[132]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FieldChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FieldChange) ProtoMessage() {}
+
+func (x *FieldChange) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[132]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
+func (*FieldChange) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{132}
+}
+
+func (x *FieldChange) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *FieldChange) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *FieldChange) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *FieldChange) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+type SpecProblem struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Field         string                 `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"` // empty: the service itself
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Refused       bool                   `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"` // by state: the request itself is well formed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpecProblem) Reset() {
+	*x = SpecProblem{}
+	mi := &file_scaffold_proto_msgTypes[133]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpecProblem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpecProblem) ProtoMessage() {}
+
+func (x *SpecProblem) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[133]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpecProblem.ProtoReflect.Descriptor instead.
+func (*SpecProblem) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{133}
+}
+
+func (x *SpecProblem) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *SpecProblem) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *SpecProblem) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *SpecProblem) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
+}
+
+type ExportRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRequest) Reset() {
+	*x = ExportRequest{}
+	mi := &file_scaffold_proto_msgTypes[134]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRequest) ProtoMessage() {}
+
+func (x *ExportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[134]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
+func (*ExportRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{134}
+}
+
+func (x *ExportRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+type ExportResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Services      []*ServiceSpec         `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportResponse) Reset() {
+	*x = ExportResponse{}
+	mi := &file_scaffold_proto_msgTypes[135]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportResponse) ProtoMessage() {}
+
+func (x *ExportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[135]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
+func (*ExportResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{135}
+}
+
+func (x *ExportResponse) GetServices() []*ServiceSpec {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
 var File_scaffold_proto protoreflect.FileDescriptor
 
 const file_scaffold_proto_rawDesc = "" +
@@ -8464,12 +9511,13 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x02as\x18\x02 \x01(\tR\x02as\x12\x1e\n" +
 	"\n" +
 	"identities\x18\x03 \x01(\tR\n" +
-	"identities\"y\n" +
+	"identities\"\xa6\x01\n" +
 	"\x14CreateServiceRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02ss\x18\x02 \x01(\rR\x02ss\x12\x10\n" +
 	"\x03sid\x18\x03 \x01(\tR\x03sid\x12+\n" +
-	"\x06policy\x18\x04 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\"\x15\n" +
+	"\x06policy\x18\x04 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\x12+\n" +
+	"\x06access\x182 \x01(\v2\x13.scaffold.v1.AccessR\x06access\"\x15\n" +
 	"\x13ListServicesRequest\"H\n" +
 	"\x14ListServicesResponse\x120\n" +
 	"\bservices\x18\x01 \x03(\v2\x14.scaffold.v1.ServiceR\bservices\"'\n" +
@@ -8521,7 +9569,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\tdatagrams\x18\x05 \x01(\tR\tdatagrams\x12\x12\n" +
 	"\x04dscp\x18\x06 \x01(\rR\x04dscp\x12\x1f\n" +
 	"\vpatience_ms\x18\a \x01(\rR\n" +
-	"patienceMs\"\xed\x01\n" +
+	"patienceMs\"\xb0\x02\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03sid\x18\x02 \x01(\tR\x03sid\x12\x18\n" +
@@ -8529,7 +9577,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06policy\x18\x04 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\x123\n" +
 	"\tinstances\x18\x05 \x03(\v2\x15.scaffold.v1.InstanceR\tinstances\x12&\n" +
 	"\x0fcreated_unix_ms\x18\x06 \x01(\x03R\rcreatedUnixMs\x12\x18\n" +
-	"\apending\x18\a \x03(\tR\apending\"\xa3\x02\n" +
+	"\apending\x18\a \x03(\tR\apending\x12+\n" +
+	"\x06access\x182 \x01(\v2\x13.scaffold.v1.AccessR\x06access\x12\x14\n" +
+	"\x05owner\x183 \x01(\tR\x05owner\"\xa3\x02\n" +
 	"\bInstance\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x14\n" +
@@ -8547,7 +9597,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x11ListHostsResponse\x12'\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x11.scaffold.v1.HostR\x05hosts\"$\n" +
 	"\x0eGetHostRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xdf\x02\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xf1\x02\n" +
 	"\x04Host\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x1a\n" +
@@ -8561,7 +9611,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x0ejoined_unix_ms\x18\n" +
 	" \x01(\x03R\fjoinedUnixMs\x12\x18\n" +
 	"\aversion\x18\v \x01(\tR\aversion\x12.\n" +
-	"\x06places\x18\f \x03(\v2\x16.scaffold.v1.HostPlaceR\x06places\"Q\n" +
+	"\x06places\x18\f \x03(\v2\x16.scaffold.v1.HostPlaceR\x06places\x12\x10\n" +
+	"\x03key\x182 \x01(\fR\x03key\"Q\n" +
 	"\tHostPlace\x12\x18\n" +
 	"\alocator\x18\x01 \x01(\tR\alocator\x12\x16\n" +
 	"\x06router\x18\x02 \x01(\tR\x06router\x12\x12\n" +
@@ -8699,7 +9750,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\alocator\x18\x01 \x01(\x06R\alocator\"V\n" +
 	"\rRegistrations\x123\n" +
 	"\aentries\x18\x01 \x03(\v2\x19.scaffold.v1.RegistrationR\aentries\x12\x10\n" +
-	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xd7\x01\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\x8d\x02\n" +
 	"\fRegistration\x12\x0e\n" +
 	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
 	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\x12\x14\n" +
@@ -8710,7 +9761,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"can_resume\x18\a \x01(\bR\tcanResume\x12\x12\n" +
 	"\x04gone\x18\b \x01(\bR\x04gone\x12\x14\n" +
-	"\x05queue\x18\t \x01(\bR\x05queue\"a\n" +
+	"\x05queue\x18\t \x01(\bR\x05queue\x12\x16\n" +
+	"\x06permit\x182 \x01(\fR\x06permit\x12\x1c\n" +
+	"\tsignature\x183 \x01(\fR\tsignature\"a\n" +
 	"\x04Load\x12\x14\n" +
 	"\x05flows\x18\x01 \x01(\rR\x05flows\x12\x10\n" +
 	"\x03cpu\x18\x02 \x01(\x01R\x03cpu\x121\n" +
@@ -8734,7 +9787,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x14registration_refused\x18\x05 \x01(\v2 .scaffold.v1.RegistrationRefusedH\x00R\x13registrationRefused\x123\n" +
 	"\battached\x18\x06 \x01(\v2\x15.scaffold.v1.AttachedH\x00R\battached\x12/\n" +
 	"\x05drain\x18\a \x01(\v2\x17.scaffold.v1.DrainOrderH\x00R\x05drainB\a\n" +
-	"\x05order\"\xe2\x02\n" +
+	"\x05order\"\x80\x03\n" +
 	"\x06Joined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
@@ -8748,7 +9801,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"networkKey\x12 \n" +
 	"\vcertificate\x18\n" +
 	" \x01(\fR\vcertificate\x12-\n" +
-	"\x06others\x18\v \x03(\v2\x15.scaffold.v1.AttachedR\x06others\"\x8e\x01\n" +
+	"\x06others\x18\v \x03(\v2\x15.scaffold.v1.AttachedR\x06others\x12\x1c\n" +
+	"\tchallenge\x182 \x01(\fR\tchallenge\"\x8e\x01\n" +
 	"\bAttached\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\rR\x06serial\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12 \n" +
@@ -8764,13 +9818,14 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05retry\x18\x02 \x01(\bR\x05retry\"G\n" +
 	"\x0fServicePolicies\x124\n" +
-	"\aentries\x18\x01 \x03(\v2\x1a.scaffold.v1.ServicePolicyR\aentries\"\x8c\x01\n" +
+	"\aentries\x18\x01 \x03(\v2\x1a.scaffold.v1.ServicePolicyR\aentries\"\xb6\x01\n" +
 	"\rServicePolicy\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02ss\x18\x02 \x01(\rR\x02ss\x12\x16\n" +
 	"\x06suffix\x18\x03 \x01(\x06R\x06suffix\x12+\n" +
 	"\x06policy\x18\x04 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\x12\x12\n" +
-	"\x04gone\x18\x05 \x01(\bR\x04gone\"_\n" +
+	"\x04gone\x18\x05 \x01(\bR\x04gone\x12(\n" +
+	"\x05guard\x182 \x01(\v2\x12.scaffold.v1.GuardR\x05guard\"_\n" +
 	"\fLocatorsGone\x12\x1a\n" +
 	"\blocators\x18\x01 \x03(\x06R\blocators\x123\n" +
 	"\bservices\x18\x02 \x03(\v2\x17.scaffold.v1.ServiceRefR\bservices\"4\n" +
@@ -8899,7 +9954,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x12\n" +
 	"\x04gone\x18\x03 \x01(\bR\x04gone\"\x16\n" +
-	"\x14GetHostStatusRequest\"\xb3\x03\n" +
+	"\x14GetHostStatusRequest\"\xa0\x04\n" +
 	"\n" +
 	"HostStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -8915,7 +9970,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05flows\x18\t \x01(\rR\x05flows\x12A\n" +
 	"\bcounters\x18\n" +
 	" \x03(\v2%.scaffold.v1.HostStatus.CountersEntryR\bcounters\x120\n" +
-	"\bfeatures\x18\v \x03(\v2\x14.scaffold.v1.FeatureR\bfeatures\x1a;\n" +
+	"\bfeatures\x18\v \x03(\v2\x14.scaffold.v1.FeatureR\bfeatures\x121\n" +
+	"\apermits\x182 \x03(\v2\x17.scaffold.v1.HeldPermitR\apermits\x128\n" +
+	"\arefused\x183 \x03(\v2\x1e.scaffold.v1.LocalRegistrationR\arefused\x1a;\n" +
 	"\rCountersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"A\n" +
@@ -8959,7 +10016,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\"\x1a\n" +
 	"\x18ListRegistrationsRequest\"a\n" +
 	"\x19ListRegistrationsResponse\x12D\n" +
-	"\rregistrations\x18\x01 \x03(\v2\x1e.scaffold.v1.LocalRegistrationR\rregistrations\"\xd6\x01\n" +
+	"\rregistrations\x18\x01 \x03(\v2\x1e.scaffold.v1.LocalRegistrationR\rregistrations\"\xf0\x01\n" +
 	"\x11LocalRegistration\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x14\n" +
 	"\x05proto\x18\x02 \x01(\tR\x05proto\x12\x12\n" +
@@ -8968,7 +10025,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04pids\x18\x06 \x03(\rR\x04pids\x12\x18\n" +
 	"\asockets\x18\a \x01(\rR\asockets\x12!\n" +
-	"\faccept_queue\x18\b \x01(\rR\vacceptQueue\"d\n" +
+	"\faccept_queue\x18\b \x01(\rR\vacceptQueue\x12\x18\n" +
+	"\arefused\x182 \x01(\bR\arefused\"d\n" +
 	"\x10MoveFlowsRequest\x12\x12\n" +
 	"\x04flow\x18\x01 \x01(\tR\x04flow\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x12\n" +
@@ -9115,7 +10173,91 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x17RemoveSwitchFlowRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\"\x1a\n" +
-	"\x18RemoveSwitchFlowResponse2\xb0\b\n" +
+	"\x18RemoveSwitchFlowResponse\"J\n" +
+	"\x06Access\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
+	"\aservers\x18\x02 \x03(\tR\aservers\x12\x14\n" +
+	"\x05allow\x18\x03 \x03(\tR\x05allow\"V\n" +
+	"\x13UpdateAccessRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
+	"\x06access\x18\x02 \x01(\v2\x13.scaffold.v1.AccessR\x06access\"9\n" +
+	"\x05Guard\x120\n" +
+	"\x05allow\x18\x01 \x03(\v2\x1a.scaffold.v1.LocatorPrefixR\x05allow\"=\n" +
+	"\rLocatorPrefix\x12\x18\n" +
+	"\alocator\x18\x01 \x01(\x06R\alocator\x12\x12\n" +
+	"\x04bits\x18\x02 \x01(\rR\x04bits\".\n" +
+	"\x14PresentPermitRequest\x12\x16\n" +
+	"\x06permit\x18\x01 \x01(\fR\x06permit\"z\n" +
+	"\n" +
+	"HeldPermit\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12$\n" +
+	"\x0enot_after_unix\x18\x02 \x01(\x03R\fnotAfterUnix\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\tR\x04from\x12\x18\n" +
+	"\atrouble\x18\x04 \x01(\tR\atrouble\"\xe7\x04\n" +
+	"\vServiceSpec\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
+	"\x03sid\x18\x02 \x01(\tH\x00R\x03sid\x88\x01\x01\x12\x15\n" +
+	"\x03key\x18\x03 \x01(\tH\x01R\x03key\x88\x01\x01\x12\x1f\n" +
+	"\bfailover\x18\x04 \x01(\tH\x02R\bfailover\x88\x01\x01\x12\x19\n" +
+	"\x05drain\x18\x05 \x01(\tH\x03R\x05drain\x88\x01\x01\x12\x19\n" +
+	"\x05ready\x18\x06 \x01(\tH\x04R\x05ready\x88\x01\x01\x12\x1b\n" +
+	"\x06weight\x18\a \x01(\rH\x05R\x06weight\x88\x01\x01\x12!\n" +
+	"\tdatagrams\x18\b \x01(\tH\x06R\tdatagrams\x88\x01\x01\x12\x17\n" +
+	"\x04dscp\x18\t \x01(\rH\aR\x04dscp\x88\x01\x01\x12$\n" +
+	"\vpatience_ms\x18\n" +
+	" \x01(\rH\bR\n" +
+	"patienceMs\x88\x01\x01\x12?\n" +
+	"\aweights\x18\v \x03(\v2%.scaffold.v1.ServiceSpec.WeightsEntryR\aweights\x121\n" +
+	"\aservers\x18\f \x01(\v2\x17.scaffold.v1.StringListR\aservers\x12-\n" +
+	"\x05allow\x18\r \x01(\v2\x17.scaffold.v1.StringListR\x05allow\x1a:\n" +
+	"\fWeightsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01B\x06\n" +
+	"\x04_sidB\x06\n" +
+	"\x04_keyB\v\n" +
+	"\t_failoverB\b\n" +
+	"\x06_drainB\b\n" +
+	"\x06_readyB\t\n" +
+	"\a_weightB\f\n" +
+	"\n" +
+	"_datagramsB\a\n" +
+	"\x05_dscpB\x0e\n" +
+	"\f_patience_ms\"\"\n" +
+	"\n" +
+	"StringList\x12\x14\n" +
+	"\x05items\x18\x01 \x03(\tR\x05items\"\x9f\x01\n" +
+	"\fApplyRequest\x124\n" +
+	"\bservices\x18\x01 \x03(\v2\x18.scaffold.v1.ServiceSpecR\bservices\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x14\n" +
+	"\x05prune\x18\x04 \x01(\bR\x05prune\x12\x14\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\"\xdd\x01\n" +
+	"\rApplyResponse\x124\n" +
+	"\achanges\x18\x01 \x03(\v2\x1a.scaffold.v1.ServiceChangeR\achanges\x124\n" +
+	"\bproblems\x18\x02 \x03(\v2\x18.scaffold.v1.SpecProblemR\bproblems\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x18\n" +
+	"\apending\x18\x04 \x03(\tR\apending\x12\x12\n" +
+	"\x04done\x18\x05 \x01(\rR\x04done\x12\x16\n" +
+	"\x06failed\x18\x06 \x01(\tR\x06failed\"\x81\x01\n" +
+	"\rServiceChange\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x120\n" +
+	"\x06fields\x18\x03 \x03(\v2\x18.scaffold.v1.FieldChangeR\x06fields\x12\x12\n" +
+	"\x04done\x18\x04 \x01(\bR\x04done\"Y\n" +
+	"\vFieldChange\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"k\n" +
+	"\vSpecProblem\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x14\n" +
+	"\x05field\x18\x02 \x01(\tR\x05field\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x18\n" +
+	"\arefused\x18\x04 \x01(\bR\arefused\"%\n" +
+	"\rExportRequest\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\"F\n" +
+	"\x0eExportResponse\x124\n" +
+	"\bservices\x18\x01 \x03(\v2\x18.scaffold.v1.ServiceSpecR\bservices2\xfb\t\n" +
 	"\x05Admin\x12?\n" +
 	"\tGetStatus\x12\x1d.scaffold.v1.GetStatusRequest\x1a\x13.scaffold.v1.Status\x12H\n" +
 	"\rCreateService\x12!.scaffold.v1.CreateServiceRequest\x1a\x14.scaffold.v1.Service\x12S\n" +
@@ -9132,7 +10274,10 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aGetHost\x12\x1b.scaffold.v1.GetHostRequest\x1a\x11.scaffold.v1.Host\x12P\n" +
 	"\vListRouters\x12\x1f.scaffold.v1.ListRoutersRequest\x1a .scaffold.v1.ListRoutersResponse\x12D\n" +
 	"\vWatchEvents\x12\x1f.scaffold.v1.WatchEventsRequest\x1a\x12.scaffold.v1.Event0\x01\x129\n" +
-	"\aGetPath\x12\x1b.scaffold.v1.GetPathRequest\x1a\x11.scaffold.v1.Path2\xd5\x03\n" +
+	"\aGetPath\x12\x1b.scaffold.v1.GetPathRequest\x1a\x11.scaffold.v1.Path\x12F\n" +
+	"\fUpdateAccess\x12 .scaffold.v1.UpdateAccessRequest\x1a\x14.scaffold.v1.Service\x12>\n" +
+	"\x05Apply\x12\x19.scaffold.v1.ApplyRequest\x1a\x1a.scaffold.v1.ApplyResponse\x12A\n" +
+	"\x06Export\x12\x1a.scaffold.v1.ExportRequest\x1a\x1b.scaffold.v1.ExportResponse2\xd5\x03\n" +
 	"\x05Agent\x12;\n" +
 	"\x04Host\x12\x17.scaffold.v1.HostReport\x1a\x16.scaffold.v1.HostOrder(\x010\x01\x12A\n" +
 	"\x06Router\x12\x19.scaffold.v1.RouterReport\x1a\x18.scaffold.v1.RouterOrder(\x010\x01\x12D\n" +
@@ -9140,7 +10285,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06Others\x12\x1a.scaffold.v1.OthersRequest\x1a\x1b.scaffold.v1.OthersResponse\x125\n" +
 	"\x04Note\x12\x12.scaffold.v1.Event\x1a\x19.scaffold.v1.NoteResponse\x12@\n" +
 	"\bKeepFlow\x12\x15.scaffold.v1.KeptFlow\x1a\x1d.scaffold.v1.KeepFlowResponse\x12J\n" +
-	"\tKeptFlows\x12\x1d.scaffold.v1.KeptFlowsRequest\x1a\x1e.scaffold.v1.KeptFlowsResponse2\xe4\x05\n" +
+	"\tKeptFlows\x12\x1d.scaffold.v1.KeptFlowsRequest\x1a\x1e.scaffold.v1.KeptFlowsResponse2\xb1\x06\n" +
 	"\x05Local\x12K\n" +
 	"\rGetHostStatus\x12!.scaffold.v1.GetHostStatusRequest\x1a\x17.scaffold.v1.HostStatus\x12J\n" +
 	"\tListFlows\x12\x1d.scaffold.v1.ListFlowsRequest\x1a\x1e.scaffold.v1.ListFlowsResponse\x121\n" +
@@ -9152,7 +10297,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\bIdentify\x12\x1c.scaffold.v1.IdentifyRequest\x1a\x19.scaffold.v1.FlowIdentity\x12J\n" +
 	"\tFailFlows\x12\x1d.scaffold.v1.FailFlowsRequest\x1a\x1e.scaffold.v1.FailFlowsResponse\x12J\n" +
 	"\n" +
-	"DrainLocal\x12\x1e.scaffold.v1.DrainLocalRequest\x1a\x1a.scaffold.v1.DrainProgress0\x012\xac\x03\n" +
+	"DrainLocal\x12\x1e.scaffold.v1.DrainLocalRequest\x1a\x1a.scaffold.v1.DrainProgress0\x01\x12K\n" +
+	"\rPresentPermit\x12!.scaffold.v1.PresentPermitRequest\x1a\x17.scaffold.v1.HeldPermit2\xac\x03\n" +
 	"\bSwitches\x12S\n" +
 	"\fListSwitches\x12 .scaffold.v1.ListSwitchesRequest\x1a!.scaffold.v1.ListSwitchesResponse\x12?\n" +
 	"\tGetSwitch\x12\x1d.scaffold.v1.GetSwitchRequest\x1a\x13.scaffold.v1.Switch\x12\\\n" +
@@ -9172,7 +10318,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 125)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 141)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -9295,170 +10441,209 @@ var file_scaffold_proto_goTypes = []any{
 	(*AddSwitchFlowRequest)(nil),      // 118: scaffold.v1.AddSwitchFlowRequest
 	(*RemoveSwitchFlowRequest)(nil),   // 119: scaffold.v1.RemoveSwitchFlowRequest
 	(*RemoveSwitchFlowResponse)(nil),  // 120: scaffold.v1.RemoveSwitchFlowResponse
-	nil,                               // 121: scaffold.v1.Event.AttrsEntry
-	nil,                               // 122: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 123: scaffold.v1.HostStatus.CountersEntry
-	nil,                               // 124: scaffold.v1.Switch.PacketInsEntry
+	(*Access)(nil),                    // 121: scaffold.v1.Access
+	(*UpdateAccessRequest)(nil),       // 122: scaffold.v1.UpdateAccessRequest
+	(*Guard)(nil),                     // 123: scaffold.v1.Guard
+	(*LocatorPrefix)(nil),             // 124: scaffold.v1.LocatorPrefix
+	(*PresentPermitRequest)(nil),      // 125: scaffold.v1.PresentPermitRequest
+	(*HeldPermit)(nil),                // 126: scaffold.v1.HeldPermit
+	(*ServiceSpec)(nil),               // 127: scaffold.v1.ServiceSpec
+	(*StringList)(nil),                // 128: scaffold.v1.StringList
+	(*ApplyRequest)(nil),              // 129: scaffold.v1.ApplyRequest
+	(*ApplyResponse)(nil),             // 130: scaffold.v1.ApplyResponse
+	(*ServiceChange)(nil),             // 131: scaffold.v1.ServiceChange
+	(*FieldChange)(nil),               // 132: scaffold.v1.FieldChange
+	(*SpecProblem)(nil),               // 133: scaffold.v1.SpecProblem
+	(*ExportRequest)(nil),             // 134: scaffold.v1.ExportRequest
+	(*ExportResponse)(nil),            // 135: scaffold.v1.ExportResponse
+	nil,                               // 136: scaffold.v1.Event.AttrsEntry
+	nil,                               // 137: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 138: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 139: scaffold.v1.Switch.PacketInsEntry
+	nil,                               // 140: scaffold.v1.ServiceSpec.WeightsEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
 	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
 	17,  // 1: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
-	18,  // 2: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
-	17,  // 3: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
-	14,  // 4: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
-	18,  // 5: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
-	33,  // 6: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
-	17,  // 7: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
-	19,  // 8: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
-	23,  // 9: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
-	19,  // 10: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
-	24,  // 11: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
-	27,  // 12: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
-	28,  // 13: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
-	31,  // 14: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
-	121, // 15: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
-	35,  // 16: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
-	17,  // 17: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
-	44,  // 18: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
-	49,  // 19: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
-	49,  // 20: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
-	51,  // 21: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
-	53,  // 22: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
-	46,  // 23: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
-	47,  // 24: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
-	48,  // 25: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
-	33,  // 26: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
-	45,  // 27: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
-	46,  // 28: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
-	45,  // 29: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
-	50,  // 30: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
-	52,  // 31: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
-	55,  // 32: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
-	58,  // 33: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
-	59,  // 34: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
-	61,  // 35: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
-	63,  // 36: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
-	56,  // 37: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
-	57,  // 38: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
-	2,   // 39: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
-	56,  // 40: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
-	60,  // 41: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
-	17,  // 42: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
-	62,  // 43: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
-	50,  // 44: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
-	65,  // 45: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
-	66,  // 46: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
-	68,  // 47: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
-	70,  // 48: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
-	71,  // 49: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	67,  // 50: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
-	69,  // 51: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	122, // 52: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
-	73,  // 53: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
-	58,  // 54: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
-	74,  // 55: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
-	76,  // 56: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
-	75,  // 57: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
-	2,   // 58: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
-	77,  // 59: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
-	78,  // 60: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
-	79,  // 61: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
-	81,  // 62: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
-	83,  // 63: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
-	82,  // 64: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
-	80,  // 65: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
-	87,  // 66: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	123, // 67: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
-	86,  // 68: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	90,  // 69: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	94,  // 70: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	90,  // 71: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
-	99,  // 72: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
-	111, // 73: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
-	124, // 74: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
-	112, // 75: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
-	113, // 76: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
-	114, // 77: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
-	117, // 78: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
-	0,   // 79: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 80: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,   // 81: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,   // 82: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,   // 83: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,   // 84: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10,  // 85: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11,  // 86: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12,  // 87: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15,  // 88: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20,  // 89: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22,  // 90: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	25,  // 91: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	32,  // 92: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	29,  // 93: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
-	43,  // 94: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	64,  // 95: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	41,  // 96: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	39,  // 97: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	33,  // 98: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
-	35,  // 99: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
-	37,  // 100: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
-	84,  // 101: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	88,  // 102: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	91,  // 103: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	92,  // 104: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	95,  // 105: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	97,  // 106: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	100, // 107: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	102, // 108: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	104, // 109: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	106, // 110: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	108, // 111: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
-	110, // 112: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
-	115, // 113: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
-	118, // 114: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
-	119, // 115: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
-	1,   // 116: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18,  // 117: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,   // 118: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18,  // 119: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18,  // 120: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,   // 121: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18,  // 122: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18,  // 123: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13,  // 124: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16,  // 125: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21,  // 126: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23,  // 127: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	26,  // 128: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	33,  // 129: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	30,  // 130: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
-	54,  // 131: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	72,  // 132: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	42,  // 133: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	40,  // 134: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	34,  // 135: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
-	36,  // 136: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
-	38,  // 137: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
-	85,  // 138: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	89,  // 139: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	90,  // 140: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	93,  // 141: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	96,  // 142: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	98,  // 143: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	101, // 144: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	103, // 145: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	105, // 146: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	107, // 147: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	109, // 148: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
-	111, // 149: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
-	116, // 150: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
-	117, // 151: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
-	120, // 152: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
-	116, // [116:153] is the sub-list for method output_type
-	79,  // [79:116] is the sub-list for method input_type
-	79,  // [79:79] is the sub-list for extension type_name
-	79,  // [79:79] is the sub-list for extension extendee
-	0,   // [0:79] is the sub-list for field type_name
+	121, // 2: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
+	18,  // 3: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
+	17,  // 4: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
+	14,  // 5: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
+	18,  // 6: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
+	33,  // 7: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
+	17,  // 8: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
+	19,  // 9: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
+	121, // 10: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
+	23,  // 11: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
+	19,  // 12: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
+	24,  // 13: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
+	27,  // 14: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
+	28,  // 15: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
+	31,  // 16: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
+	136, // 17: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	35,  // 18: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
+	17,  // 19: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
+	44,  // 20: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
+	49,  // 21: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
+	49,  // 22: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
+	51,  // 23: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
+	53,  // 24: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
+	46,  // 25: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
+	47,  // 26: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
+	48,  // 27: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
+	33,  // 28: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
+	45,  // 29: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
+	46,  // 30: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
+	45,  // 31: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
+	50,  // 32: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
+	52,  // 33: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
+	55,  // 34: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
+	58,  // 35: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
+	59,  // 36: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
+	61,  // 37: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
+	63,  // 38: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
+	56,  // 39: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
+	57,  // 40: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
+	2,   // 41: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
+	56,  // 42: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
+	60,  // 43: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
+	17,  // 44: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
+	123, // 45: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
+	62,  // 46: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
+	50,  // 47: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
+	65,  // 48: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
+	66,  // 49: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
+	68,  // 50: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
+	70,  // 51: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
+	71,  // 52: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
+	67,  // 53: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
+	69,  // 54: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
+	137, // 55: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	73,  // 56: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
+	58,  // 57: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
+	74,  // 58: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
+	76,  // 59: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
+	75,  // 60: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
+	2,   // 61: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
+	77,  // 62: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
+	78,  // 63: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
+	79,  // 64: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
+	81,  // 65: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
+	83,  // 66: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
+	82,  // 67: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
+	80,  // 68: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
+	87,  // 69: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
+	138, // 70: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	86,  // 71: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
+	126, // 72: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
+	94,  // 73: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
+	90,  // 74: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
+	94,  // 75: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	90,  // 76: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
+	99,  // 77: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
+	111, // 78: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
+	139, // 79: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	112, // 80: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
+	113, // 81: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
+	114, // 82: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
+	117, // 83: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
+	121, // 84: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
+	124, // 85: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
+	140, // 86: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
+	128, // 87: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
+	128, // 88: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
+	127, // 89: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
+	131, // 90: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
+	133, // 91: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
+	132, // 92: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
+	127, // 93: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
+	0,   // 94: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 95: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,   // 96: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,   // 97: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,   // 98: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,   // 99: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10,  // 100: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11,  // 101: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12,  // 102: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15,  // 103: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20,  // 104: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22,  // 105: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	25,  // 106: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	32,  // 107: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	29,  // 108: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	122, // 109: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
+	129, // 110: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
+	134, // 111: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
+	43,  // 112: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	64,  // 113: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	41,  // 114: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	39,  // 115: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	33,  // 116: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	35,  // 117: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	37,  // 118: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	84,  // 119: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	88,  // 120: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	91,  // 121: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	92,  // 122: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	95,  // 123: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	97,  // 124: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	100, // 125: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	102, // 126: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	104, // 127: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	106, // 128: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	125, // 129: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
+	108, // 130: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	110, // 131: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	115, // 132: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	118, // 133: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	119, // 134: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	1,   // 135: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18,  // 136: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,   // 137: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18,  // 138: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18,  // 139: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,   // 140: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18,  // 141: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18,  // 142: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13,  // 143: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16,  // 144: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21,  // 145: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23,  // 146: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	26,  // 147: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	33,  // 148: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	30,  // 149: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	18,  // 150: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
+	130, // 151: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
+	135, // 152: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
+	54,  // 153: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	72,  // 154: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	42,  // 155: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	40,  // 156: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	34,  // 157: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	36,  // 158: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	38,  // 159: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	85,  // 160: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	89,  // 161: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	90,  // 162: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	93,  // 163: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	96,  // 164: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	98,  // 165: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	101, // 166: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	103, // 167: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	105, // 168: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	107, // 169: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	126, // 170: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
+	109, // 171: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	111, // 172: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	116, // 173: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	117, // 174: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	120, // 175: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	135, // [135:176] is the sub-list for method output_type
+	94,  // [94:135] is the sub-list for method input_type
+	94,  // [94:94] is the sub-list for extension type_name
+	94,  // [94:94] is the sub-list for extension extendee
+	0,   // [0:94] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -9500,13 +10685,14 @@ func file_scaffold_proto_init() {
 		(*RouterOrder_Rules)(nil),
 		(*RouterOrder_Commit)(nil),
 	}
+	file_scaffold_proto_msgTypes[127].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   125,
+			NumMessages:   141,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -2,6 +2,7 @@ package names
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -149,7 +150,7 @@ func TestEveryRecordIsFoundByNameAndByID(t *testing.T) {
 		for name, id := range want {
 			byName, err := table.Named(name)
 			byID, ok := table.ByID(id)
-			if err != nil || !ok || byName != byID || byName.ID != id {
+			if err != nil || !ok || !reflect.DeepEqual(byName, byID) || byName.ID != id {
 				t.Fatalf("%s: by name %v (%v), by serviceID %v (%v)", name, byName, err, byID, ok)
 			}
 		}

@@ -16,6 +16,8 @@ type Record struct {
 	Policy  Policy        `json:"policy"`
 	Version uint64        `json:"version"`         // grows with each change of the record
 	Created int64         `json:"created_unix_ms"` // for people; nothing is decided by it
+	Access  Access        `json:"access,omitzero"`
+	Applied *Applied      `json:"applied,omitempty"` // nil: not by apply
 }
 
 // What callers tell apart.
@@ -43,7 +45,7 @@ func NewTable(domain string) *Table {
 func (t *Table) Check(r Record) (Record, error) {
 	name, err := Clean(r.Name, t.domain)
 	if err == nil {
-		err = r.Policy.Check()
+		err = r.check()
 	}
 	if err != nil {
 		return r, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -59,6 +61,20 @@ func (t *Table) Check(r Record) (Record, error) {
 		return r, fmt.Errorf("service %s: suffix collision: %v %w in service %s (%v), and hosts tell services apart by the suffix alone: choose another serviceID", name, r.ID.Suffix, ErrExists, other, t.byName[other].ID)
 	}
 	return r, nil
+}
+
+// check says what is wrong with a record for itself.
+func (r Record) check() error {
+	if err := r.Policy.Check(); err != nil {
+		return err
+	}
+	if err := r.Access.Check(); err != nil {
+		return err
+	}
+	if want := sid.Certified(r.Access.Key); len(r.Access.Key) > 0 && r.ID.Suffix != want {
+		return fmt.Errorf("serviceID %v is not that of its key, whose suffix is %v: a service has its key from the beginning", r.ID, want)
+	}
+	return nil
 }
 
 // Add adds a record that Check accepted.
@@ -86,6 +102,20 @@ func (t *Table) WithPolicy(name string, p Policy) (Record, error) {
 		return r, fmt.Errorf("%w: service %s: %w", ErrInvalid, r.Name, err)
 	}
 	r.Policy = p
+	r.Version++
+	return r, nil
+}
+
+// With returns the record as it is after a change of anything but its name and serviceID; Replace makes it so.
+func (t *Table) With(name string, p Policy, a Access, mark *Applied) (Record, error) {
+	r, err := t.Named(name)
+	if err != nil {
+		return r, err
+	}
+	r.Policy, r.Access, r.Applied = p, a, mark
+	if err := r.check(); err != nil {
+		return r, fmt.Errorf("%w: service %s: %w", ErrInvalid, r.Name, err)
+	}
 	r.Version++
 	return r, nil
 }

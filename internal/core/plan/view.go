@@ -69,6 +69,19 @@ func (p *Plan) Instances(id sid.ServiceID) []Instance {
 	return list
 }
 
+// EachHost calls do with the host of each instance of the service.
+func (p *Plan) EachHost(id sid.ServiceID, do func(hostName string)) {
+	s, ok := p.services[id]
+	if !ok {
+		return
+	}
+	for _, t := range s.ports {
+		for h := range t.instances {
+			do(h.name)
+		}
+	}
+}
+
 // InstancesAt lists the instances on a host.
 func (p *Plan) InstancesAt(hostName string) []Instance {
 	h, ok := p.hosts[hostName]

@@ -72,6 +72,12 @@ const (
 	AdminWatchEventsProcedure = "/scaffold.v1.Admin/WatchEvents"
 	// AdminGetPathProcedure is the fully-qualified name of the Admin's GetPath RPC.
 	AdminGetPathProcedure = "/scaffold.v1.Admin/GetPath"
+	// AdminUpdateAccessProcedure is the fully-qualified name of the Admin's UpdateAccess RPC.
+	AdminUpdateAccessProcedure = "/scaffold.v1.Admin/UpdateAccess"
+	// AdminApplyProcedure is the fully-qualified name of the Admin's Apply RPC.
+	AdminApplyProcedure = "/scaffold.v1.Admin/Apply"
+	// AdminExportProcedure is the fully-qualified name of the Admin's Export RPC.
+	AdminExportProcedure = "/scaffold.v1.Admin/Export"
 	// AgentHostProcedure is the fully-qualified name of the Agent's Host RPC.
 	AgentHostProcedure = "/scaffold.v1.Agent/Host"
 	// AgentRouterProcedure is the fully-qualified name of the Agent's Router RPC.
@@ -106,6 +112,8 @@ const (
 	LocalFailFlowsProcedure = "/scaffold.v1.Local/FailFlows"
 	// LocalDrainLocalProcedure is the fully-qualified name of the Local's DrainLocal RPC.
 	LocalDrainLocalProcedure = "/scaffold.v1.Local/DrainLocal"
+	// LocalPresentPermitProcedure is the fully-qualified name of the Local's PresentPermit RPC.
+	LocalPresentPermitProcedure = "/scaffold.v1.Local/PresentPermit"
 	// SwitchesListSwitchesProcedure is the fully-qualified name of the Switches's ListSwitches RPC.
 	SwitchesListSwitchesProcedure = "/scaffold.v1.Switches/ListSwitches"
 	// SwitchesGetSwitchProcedure is the fully-qualified name of the Switches's GetSwitch RPC.
@@ -141,6 +149,12 @@ type AdminClient interface {
 	WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest]) (*connect.ServerStreamForClient[v1.Event], error)
 	// GetPath tells the way that packets take from one host or router to another.
 	GetPath(context.Context, *connect.Request[v1.GetPathRequest]) (*connect.Response[v1.Path], error)
+	// Who may serve and connect, and services as files have them: their messages are at the end of this file.
+	UpdateAccess(context.Context, *connect.Request[v1.UpdateAccessRequest]) (*connect.Response[v1.Service], error)
+	// Apply makes services what the request says, or says all that is wrong with it and changes nothing.
+	Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.ApplyResponse], error)
+	// Export is what an Apply of which would change nothing.
+	Export(context.Context, *connect.Request[v1.ExportRequest]) (*connect.Response[v1.ExportResponse], error)
 }
 
 // NewAdminClient constructs a client for the scaffold.v1.Admin service. By default, it uses the
@@ -244,6 +258,24 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(adminMethods.ByName("GetPath")),
 			connect.WithClientOptions(opts...),
 		),
+		updateAccess: connect.NewClient[v1.UpdateAccessRequest, v1.Service](
+			httpClient,
+			baseURL+AdminUpdateAccessProcedure,
+			connect.WithSchema(adminMethods.ByName("UpdateAccess")),
+			connect.WithClientOptions(opts...),
+		),
+		apply: connect.NewClient[v1.ApplyRequest, v1.ApplyResponse](
+			httpClient,
+			baseURL+AdminApplyProcedure,
+			connect.WithSchema(adminMethods.ByName("Apply")),
+			connect.WithClientOptions(opts...),
+		),
+		export: connect.NewClient[v1.ExportRequest, v1.ExportResponse](
+			httpClient,
+			baseURL+AdminExportProcedure,
+			connect.WithSchema(adminMethods.ByName("Export")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -264,6 +296,9 @@ type adminClient struct {
 	listRouters   *connect.Client[v1.ListRoutersRequest, v1.ListRoutersResponse]
 	watchEvents   *connect.Client[v1.WatchEventsRequest, v1.Event]
 	getPath       *connect.Client[v1.GetPathRequest, v1.Path]
+	updateAccess  *connect.Client[v1.UpdateAccessRequest, v1.Service]
+	apply         *connect.Client[v1.ApplyRequest, v1.ApplyResponse]
+	export        *connect.Client[v1.ExportRequest, v1.ExportResponse]
 }
 
 // GetStatus calls scaffold.v1.Admin.GetStatus.
@@ -341,6 +376,21 @@ func (c *adminClient) GetPath(ctx context.Context, req *connect.Request[v1.GetPa
 	return c.getPath.CallUnary(ctx, req)
 }
 
+// UpdateAccess calls scaffold.v1.Admin.UpdateAccess.
+func (c *adminClient) UpdateAccess(ctx context.Context, req *connect.Request[v1.UpdateAccessRequest]) (*connect.Response[v1.Service], error) {
+	return c.updateAccess.CallUnary(ctx, req)
+}
+
+// Apply calls scaffold.v1.Admin.Apply.
+func (c *adminClient) Apply(ctx context.Context, req *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.ApplyResponse], error) {
+	return c.apply.CallUnary(ctx, req)
+}
+
+// Export calls scaffold.v1.Admin.Export.
+func (c *adminClient) Export(ctx context.Context, req *connect.Request[v1.ExportRequest]) (*connect.Response[v1.ExportResponse], error) {
+	return c.export.CallUnary(ctx, req)
+}
+
 // AdminHandler is an implementation of the scaffold.v1.Admin service.
 type AdminHandler interface {
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.Status], error)
@@ -362,6 +412,12 @@ type AdminHandler interface {
 	WatchEvents(context.Context, *connect.Request[v1.WatchEventsRequest], *connect.ServerStream[v1.Event]) error
 	// GetPath tells the way that packets take from one host or router to another.
 	GetPath(context.Context, *connect.Request[v1.GetPathRequest]) (*connect.Response[v1.Path], error)
+	// Who may serve and connect, and services as files have them: their messages are at the end of this file.
+	UpdateAccess(context.Context, *connect.Request[v1.UpdateAccessRequest]) (*connect.Response[v1.Service], error)
+	// Apply makes services what the request says, or says all that is wrong with it and changes nothing.
+	Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.ApplyResponse], error)
+	// Export is what an Apply of which would change nothing.
+	Export(context.Context, *connect.Request[v1.ExportRequest]) (*connect.Response[v1.ExportResponse], error)
 }
 
 // NewAdminHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -461,6 +517,24 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(adminMethods.ByName("GetPath")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminUpdateAccessHandler := connect.NewUnaryHandler(
+		AdminUpdateAccessProcedure,
+		svc.UpdateAccess,
+		connect.WithSchema(adminMethods.ByName("UpdateAccess")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminApplyHandler := connect.NewUnaryHandler(
+		AdminApplyProcedure,
+		svc.Apply,
+		connect.WithSchema(adminMethods.ByName("Apply")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminExportHandler := connect.NewUnaryHandler(
+		AdminExportProcedure,
+		svc.Export,
+		connect.WithSchema(adminMethods.ByName("Export")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Admin/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AdminGetStatusProcedure:
@@ -493,6 +567,12 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 			adminWatchEventsHandler.ServeHTTP(w, r)
 		case AdminGetPathProcedure:
 			adminGetPathHandler.ServeHTTP(w, r)
+		case AdminUpdateAccessProcedure:
+			adminUpdateAccessHandler.ServeHTTP(w, r)
+		case AdminApplyProcedure:
+			adminApplyHandler.ServeHTTP(w, r)
+		case AdminExportProcedure:
+			adminExportHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -560,6 +640,18 @@ func (UnimplementedAdminHandler) WatchEvents(context.Context, *connect.Request[v
 
 func (UnimplementedAdminHandler) GetPath(context.Context, *connect.Request[v1.GetPathRequest]) (*connect.Response[v1.Path], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.GetPath is not implemented"))
+}
+
+func (UnimplementedAdminHandler) UpdateAccess(context.Context, *connect.Request[v1.UpdateAccessRequest]) (*connect.Response[v1.Service], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.UpdateAccess is not implemented"))
+}
+
+func (UnimplementedAdminHandler) Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.ApplyResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.Apply is not implemented"))
+}
+
+func (UnimplementedAdminHandler) Export(context.Context, *connect.Request[v1.ExportRequest]) (*connect.Response[v1.ExportResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.Export is not implemented"))
 }
 
 // AgentClient is a client for the scaffold.v1.Agent service.
@@ -815,6 +907,8 @@ type LocalClient interface {
 	// DrainLocal takes this host's instance of a service out of service, and tells how many flows are left
 	// until none is.
 	DrainLocal(context.Context, *connect.Request[v1.DrainLocalRequest]) (*connect.ServerStreamForClient[v1.DrainProgress], error)
+	// PresentPermit gives the host a permit to serve, which it keeps until it expires.
+	PresentPermit(context.Context, *connect.Request[v1.PresentPermitRequest]) (*connect.Response[v1.HeldPermit], error)
 }
 
 // NewLocalClient constructs a client for the scaffold.v1.Local service. By default, it uses the
@@ -888,6 +982,12 @@ func NewLocalClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(localMethods.ByName("DrainLocal")),
 			connect.WithClientOptions(opts...),
 		),
+		presentPermit: connect.NewClient[v1.PresentPermitRequest, v1.HeldPermit](
+			httpClient,
+			baseURL+LocalPresentPermitProcedure,
+			connect.WithSchema(localMethods.ByName("PresentPermit")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -903,6 +1003,7 @@ type localClient struct {
 	identify          *connect.Client[v1.IdentifyRequest, v1.FlowIdentity]
 	failFlows         *connect.Client[v1.FailFlowsRequest, v1.FailFlowsResponse]
 	drainLocal        *connect.Client[v1.DrainLocalRequest, v1.DrainProgress]
+	presentPermit     *connect.Client[v1.PresentPermitRequest, v1.HeldPermit]
 }
 
 // GetHostStatus calls scaffold.v1.Local.GetHostStatus.
@@ -955,6 +1056,11 @@ func (c *localClient) DrainLocal(ctx context.Context, req *connect.Request[v1.Dr
 	return c.drainLocal.CallServerStream(ctx, req)
 }
 
+// PresentPermit calls scaffold.v1.Local.PresentPermit.
+func (c *localClient) PresentPermit(ctx context.Context, req *connect.Request[v1.PresentPermitRequest]) (*connect.Response[v1.HeldPermit], error) {
+	return c.presentPermit.CallUnary(ctx, req)
+}
+
 // LocalHandler is an implementation of the scaffold.v1.Local service.
 type LocalHandler interface {
 	GetHostStatus(context.Context, *connect.Request[v1.GetHostStatusRequest]) (*connect.Response[v1.HostStatus], error)
@@ -974,6 +1080,8 @@ type LocalHandler interface {
 	// DrainLocal takes this host's instance of a service out of service, and tells how many flows are left
 	// until none is.
 	DrainLocal(context.Context, *connect.Request[v1.DrainLocalRequest], *connect.ServerStream[v1.DrainProgress]) error
+	// PresentPermit gives the host a permit to serve, which it keeps until it expires.
+	PresentPermit(context.Context, *connect.Request[v1.PresentPermitRequest]) (*connect.Response[v1.HeldPermit], error)
 }
 
 // NewLocalHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -1043,6 +1151,12 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(localMethods.ByName("DrainLocal")),
 		connect.WithHandlerOptions(opts...),
 	)
+	localPresentPermitHandler := connect.NewUnaryHandler(
+		LocalPresentPermitProcedure,
+		svc.PresentPermit,
+		connect.WithSchema(localMethods.ByName("PresentPermit")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Local/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case LocalGetHostStatusProcedure:
@@ -1065,6 +1179,8 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 			localFailFlowsHandler.ServeHTTP(w, r)
 		case LocalDrainLocalProcedure:
 			localDrainLocalHandler.ServeHTTP(w, r)
+		case LocalPresentPermitProcedure:
+			localPresentPermitHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1112,6 +1228,10 @@ func (UnimplementedLocalHandler) FailFlows(context.Context, *connect.Request[v1.
 
 func (UnimplementedLocalHandler) DrainLocal(context.Context, *connect.Request[v1.DrainLocalRequest], *connect.ServerStream[v1.DrainProgress]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.DrainLocal is not implemented"))
+}
+
+func (UnimplementedLocalHandler) PresentPermit(context.Context, *connect.Request[v1.PresentPermitRequest]) (*connect.Response[v1.HeldPermit], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.PresentPermit is not implemented"))
 }
 
 // SwitchesClient is a client for the scaffold.v1.Switches service.
