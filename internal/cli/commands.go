@@ -22,6 +22,7 @@ func commands(linked Linked) []*cobra.Command {
 		eventsCommand(),
 		statusCommand(),
 		monitoringCommand(),
+		supportCommand(),
 		doctorCommand(),
 		benchCommand(),
 	}

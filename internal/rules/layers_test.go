@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"internal/emurouter"},
 	{"internal/emud"},
 	{"internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/doctor", "."},
-	{"internal/bench", "internal/dash", "internal/labapi", "internal/programs", "internal/e2e", "examples/resume"},
+	{"internal/support", "internal/bench", "internal/dash", "internal/labapi", "internal/programs", "internal/e2e", "examples/resume"},
 	{"internal/demo"},
 	{"internal/cli"},
 	{"cmd", "controller/run", "emu/run", "internal/badinput"},
