@@ -18,6 +18,10 @@ func (h *Host) Lookup(ctx context.Context, service string) (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	defer d.Close()
+	// The daemon knows names while the controller is away, and learns what the service's flows are to be like.
+	if res, err := d.local.LookUp(ctx, connect.NewRequest(&apiv1.LookUpRequest{Name: service})); err == nil {
+		return netip.ParseAddr(res.Msg.Address)
+	}
 	res, err := d.admin.GetService(ctx, connect.NewRequest(&apiv1.GetServiceRequest{Name: service}))
 	if connect.CodeOf(err) == connect.CodeNotFound {
 		return netip.Addr{}, fmt.Errorf("%q: %w", service, ErrUnknownService)

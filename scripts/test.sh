@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 # What has goroutines of its own and is quick enough to run again under the race detector.
-RACE='/(sid|wire|emu|emu/pcap)$|/internal/(api|cli|obs|ofconn|controld|switchd|emud|store|core/[a-z]+)$'
+RACE='/(sid|wire|emu|emu/pcap)$|/internal/(api|cli|gateway|obs|ofconn|controld|switchd|emud|store|core/[a-z]+)$'
 
 run() {
 	local in=()

@@ -11,6 +11,7 @@ func commands(linked Linked) []*cobra.Command {
 		routerdCommand(),
 		controldCommand(linked.Modules),
 		runCommand(),
+		gatewayCommand(),
 		demoCommand(),
 		labCommand(linked.Programs),
 		serviceCommand(),

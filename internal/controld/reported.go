@@ -1,6 +1,7 @@
 package controld
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -10,11 +11,13 @@ import (
 // How many events a host may have in the history at once, and how many more each second; and how much one
 // may say.
 const (
-	eventBurst     = 50
-	eventsASecond  = 10
-	maxAttrs       = 16
-	reportedEvents = "flow."
+	eventBurst    = 50
+	eventsASecond = 10
+	maxAttrs      = 16
 )
+
+// reportedEvents are what hosts tell: of their flows, and of gateways that run on them.
+var reportedEvents = []string{"flow.", "gateway."}
 
 // A meter lets somebody tell so much and no more.
 type meter struct {
@@ -34,9 +37,10 @@ func (m *meter) take(now time.Time, burst, aSecond float64) bool {
 	return true
 }
 
-// reported takes what a host tells of its flows into the history.
+// reported takes what a host tells into the history.
 func (n *network) reported(h *host, e *apiv1.Event) {
-	if !strings.HasPrefix(e.GetKind(), reportedEvents) || len(e.Kind) > maxText || len(e.Attrs) > maxAttrs {
+	known := slices.ContainsFunc(reportedEvents, func(p string) bool { return strings.HasPrefix(e.GetKind(), p) })
+	if !known || printable(e.Kind) != e.Kind || len(e.Kind) > maxText || len(e.Attrs) > maxAttrs {
 		n.metrics.refusedEvents.Inc()
 		return
 	}

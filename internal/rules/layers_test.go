@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"internal/emurouter"},
 	{"internal/emud"},
 	{"internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/doctor", "."},
-	{"internal/support", "internal/bench", "internal/dash", "internal/labapi", "internal/programs", "internal/e2e", "examples/resume"},
+	{"internal/gateway", "internal/support", "internal/bench", "internal/dash", "internal/labapi", "internal/programs", "internal/e2e", "examples/resume"},
 	{"internal/demo"},
 	{"internal/cli"},
 	{"cmd", "controller/run", "emu/run", "internal/badinput"},
@@ -40,12 +40,13 @@ var owners = map[string][]string{
 	"gvisor.dev":                 {"internal/userstack"},
 	"github.com/osrg/gobgp":      {"internal/frr/mrt"},
 	"github.com/quic-go":         {"internal/programs/quic"},
+	"github.com/pires":           {"internal/gateway"},
 	"github.com/gopacket":        {"emu/pcap"},
 	"pgregory.net/rapid":         {}, // tests only
 	"github.com/rogpeppe":        {},
 	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
 	"github.com/stretchr":        {},
-	"connectrpc.com/connect":     {".", "internal/api", "internal/agent", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli"},
+	"connectrpc.com/connect":     {".", "internal/api", "internal/agent", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/gateway", "internal/cli"},
 	"google.golang.org/protobuf": {"internal/api", "internal/agent", "internal/emurouter", "internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/demo", "internal/bench", "internal/cli", "internal/store"},
 }
 

@@ -9483,6 +9483,478 @@ func (x *ExportResponse) GetServices() []*ServiceSpec {
 	return nil
 }
 
+type GetGatewayRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetGatewayRequest) Reset() {
+	*x = GetGatewayRequest{}
+	mi := &file_scaffold_proto_msgTypes[136]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetGatewayRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetGatewayRequest) ProtoMessage() {}
+
+func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[136]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetGatewayRequest.ProtoReflect.Descriptor instead.
+func (*GetGatewayRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{136}
+}
+
+type DrainGatewayRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Undrain       bool                   `protobuf:"varint,1,opt,name=undrain,proto3" json:"undrain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainGatewayRequest) Reset() {
+	*x = DrainGatewayRequest{}
+	mi := &file_scaffold_proto_msgTypes[137]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainGatewayRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainGatewayRequest) ProtoMessage() {}
+
+func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[137]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainGatewayRequest.ProtoReflect.Descriptor instead.
+func (*DrainGatewayRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{137}
+}
+
+func (x *DrainGatewayRequest) GetUndrain() bool {
+	if x != nil {
+		return x.Undrain
+	}
+	return false
+}
+
+type ReloadGatewayRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReloadGatewayRequest) Reset() {
+	*x = ReloadGatewayRequest{}
+	mi := &file_scaffold_proto_msgTypes[138]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReloadGatewayRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReloadGatewayRequest) ProtoMessage() {}
+
+func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[138]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReloadGatewayRequest.ProtoReflect.Descriptor instead.
+func (*ReloadGatewayRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{138}
+}
+
+type GatewayStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         string                 `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"` // "serving", "leaving" (still takes flows), "drained" (takes none), "ending"
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Pid           uint32                 `protobuf:"varint,3,opt,name=pid,proto3" json:"pid,omitempty"`
+	StartedUnixMs int64                  `protobuf:"varint,4,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
+	Flows         uint32                 `protobuf:"varint,5,opt,name=flows,proto3" json:"flows,omitempty"` // connections and UDP sessions
+	Room          uint32                 `protobuf:"varint,6,opt,name=room,proto3" json:"room,omitempty"`   // how many there may be
+	Listeners     []*GatewayListener     `protobuf:"bytes,7,rep,name=listeners,proto3" json:"listeners,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GatewayStatus) Reset() {
+	*x = GatewayStatus{}
+	mi := &file_scaffold_proto_msgTypes[139]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GatewayStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GatewayStatus) ProtoMessage() {}
+
+func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[139]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GatewayStatus.ProtoReflect.Descriptor instead.
+func (*GatewayStatus) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{139}
+}
+
+func (x *GatewayStatus) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *GatewayStatus) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *GatewayStatus) GetPid() uint32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *GatewayStatus) GetStartedUnixMs() int64 {
+	if x != nil {
+		return x.StartedUnixMs
+	}
+	return 0
+}
+
+func (x *GatewayStatus) GetFlows() uint32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *GatewayStatus) GetRoom() uint32 {
+	if x != nil {
+		return x.Room
+	}
+	return 0
+}
+
+func (x *GatewayStatus) GetListeners() []*GatewayListener {
+	if x != nil {
+		return x.Listeners
+	}
+	return nil
+}
+
+type GatewayListener struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            string                 `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`        // "0.0.0.0:80", "[::]:53/udp", "unix:/run/web.sock"
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`        // service and port
+	Proxy         uint32                 `protobuf:"varint,3,opt,name=proxy,proto3" json:"proxy,omitempty"` // version of the PROXY protocol, 0: none
+	Open          bool                   `protobuf:"varint,4,opt,name=open,proto3" json:"open,omitempty"`   // false: only its last flows are left
+	Flows         uint32                 `protobuf:"varint,5,opt,name=flows,proto3" json:"flows,omitempty"`
+	Accepted      uint64                 `protobuf:"varint,6,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	Refused       uint64                 `protobuf:"varint,7,opt,name=refused,proto3" json:"refused,omitempty"`                 // of limits
+	Failed        uint64                 `protobuf:"varint,8,opt,name=failed,proto3" json:"failed,omitempty"`                   // nobody served
+	Retried       uint64                 `protobuf:"varint,9,opt,name=retried,proto3" json:"retried,omitempty"`                 // tries after the first to reach an instance
+	Broken        uint64                 `protobuf:"varint,10,opt,name=broken,proto3" json:"broken,omitempty"`                  // ended by a reset or an error
+	BytesUp       uint64                 `protobuf:"varint,11,opt,name=bytes_up,json=bytesUp,proto3" json:"bytes_up,omitempty"` // to services
+	BytesDown     uint64                 `protobuf:"varint,12,opt,name=bytes_down,json=bytesDown,proto3" json:"bytes_down,omitempty"`
+	Trouble       string                 `protobuf:"bytes,13,opt,name=trouble,proto3" json:"trouble,omitempty"` // what is wrong with the name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GatewayListener) Reset() {
+	*x = GatewayListener{}
+	mi := &file_scaffold_proto_msgTypes[140]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GatewayListener) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GatewayListener) ProtoMessage() {}
+
+func (x *GatewayListener) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[140]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GatewayListener.ProtoReflect.Descriptor instead.
+func (*GatewayListener) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{140}
+}
+
+func (x *GatewayListener) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
+func (x *GatewayListener) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *GatewayListener) GetProxy() uint32 {
+	if x != nil {
+		return x.Proxy
+	}
+	return 0
+}
+
+func (x *GatewayListener) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
+}
+
+func (x *GatewayListener) GetFlows() uint32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *GatewayListener) GetAccepted() uint64 {
+	if x != nil {
+		return x.Accepted
+	}
+	return 0
+}
+
+func (x *GatewayListener) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *GatewayListener) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *GatewayListener) GetRetried() uint64 {
+	if x != nil {
+		return x.Retried
+	}
+	return 0
+}
+
+func (x *GatewayListener) GetBroken() uint64 {
+	if x != nil {
+		return x.Broken
+	}
+	return 0
+}
+
+func (x *GatewayListener) GetBytesUp() uint64 {
+	if x != nil {
+		return x.BytesUp
+	}
+	return 0
+}
+
+func (x *GatewayListener) GetBytesDown() uint64 {
+	if x != nil {
+		return x.BytesDown
+	}
+	return 0
+}
+
+func (x *GatewayListener) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+type LookUpRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LookUpRequest) Reset() {
+	*x = LookUpRequest{}
+	mi := &file_scaffold_proto_msgTypes[141]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LookUpRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LookUpRequest) ProtoMessage() {}
+
+func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[141]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LookUpRequest.ProtoReflect.Descriptor instead.
+func (*LookUpRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{141}
+}
+
+func (x *LookUpRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ReportRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Event         *Event                 `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportRequest) Reset() {
+	*x = ReportRequest{}
+	mi := &file_scaffold_proto_msgTypes[142]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportRequest) ProtoMessage() {}
+
+func (x *ReportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[142]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
+func (*ReportRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{142}
+}
+
+func (x *ReportRequest) GetEvent() *Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+type ReportResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportResponse) Reset() {
+	*x = ReportResponse{}
+	mi := &file_scaffold_proto_msgTypes[143]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportResponse) ProtoMessage() {}
+
+func (x *ReportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[143]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
+func (*ReportResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{143}
+}
+
 var File_scaffold_proto protoreflect.FileDescriptor
 
 const file_scaffold_proto_rawDesc = "" +
@@ -10257,7 +10729,40 @@ const file_scaffold_proto_rawDesc = "" +
 	"\rExportRequest\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\"F\n" +
 	"\x0eExportResponse\x124\n" +
-	"\bservices\x18\x01 \x03(\v2\x18.scaffold.v1.ServiceSpecR\bservices2\xfb\t\n" +
+	"\bservices\x18\x01 \x03(\v2\x18.scaffold.v1.ServiceSpecR\bservices\"\x13\n" +
+	"\x11GetGatewayRequest\"/\n" +
+	"\x13DrainGatewayRequest\x12\x18\n" +
+	"\aundrain\x18\x01 \x01(\bR\aundrain\"\x16\n" +
+	"\x14ReloadGatewayRequest\"\xdf\x01\n" +
+	"\rGatewayStatus\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x10\n" +
+	"\x03pid\x18\x03 \x01(\rR\x03pid\x12&\n" +
+	"\x0fstarted_unix_ms\x18\x04 \x01(\x03R\rstartedUnixMs\x12\x14\n" +
+	"\x05flows\x18\x05 \x01(\rR\x05flows\x12\x12\n" +
+	"\x04room\x18\x06 \x01(\rR\x04room\x12:\n" +
+	"\tlisteners\x18\a \x03(\v2\x1c.scaffold.v1.GatewayListenerR\tlisteners\"\xc5\x02\n" +
+	"\x0fGatewayListener\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\tR\x02at\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x14\n" +
+	"\x05proxy\x18\x03 \x01(\rR\x05proxy\x12\x12\n" +
+	"\x04open\x18\x04 \x01(\bR\x04open\x12\x14\n" +
+	"\x05flows\x18\x05 \x01(\rR\x05flows\x12\x1a\n" +
+	"\baccepted\x18\x06 \x01(\x04R\baccepted\x12\x18\n" +
+	"\arefused\x18\a \x01(\x04R\arefused\x12\x16\n" +
+	"\x06failed\x18\b \x01(\x04R\x06failed\x12\x18\n" +
+	"\aretried\x18\t \x01(\x04R\aretried\x12\x16\n" +
+	"\x06broken\x18\n" +
+	" \x01(\x04R\x06broken\x12\x19\n" +
+	"\bbytes_up\x18\v \x01(\x04R\abytesUp\x12\x1d\n" +
+	"\n" +
+	"bytes_down\x18\f \x01(\x04R\tbytesDown\x12\x18\n" +
+	"\atrouble\x18\r \x01(\tR\atrouble\"#\n" +
+	"\rLookUpRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"9\n" +
+	"\rReportRequest\x12(\n" +
+	"\x05event\x18\x01 \x01(\v2\x12.scaffold.v1.EventR\x05event\"\x10\n" +
+	"\x0eReportResponse2\xfb\t\n" +
 	"\x05Admin\x12?\n" +
 	"\tGetStatus\x12\x1d.scaffold.v1.GetStatusRequest\x1a\x13.scaffold.v1.Status\x12H\n" +
 	"\rCreateService\x12!.scaffold.v1.CreateServiceRequest\x1a\x14.scaffold.v1.Service\x12S\n" +
@@ -10285,7 +10790,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06Others\x12\x1a.scaffold.v1.OthersRequest\x1a\x1b.scaffold.v1.OthersResponse\x125\n" +
 	"\x04Note\x12\x12.scaffold.v1.Event\x1a\x19.scaffold.v1.NoteResponse\x12@\n" +
 	"\bKeepFlow\x12\x15.scaffold.v1.KeptFlow\x1a\x1d.scaffold.v1.KeepFlowResponse\x12J\n" +
-	"\tKeptFlows\x12\x1d.scaffold.v1.KeptFlowsRequest\x1a\x1e.scaffold.v1.KeptFlowsResponse2\xb1\x06\n" +
+	"\tKeptFlows\x12\x1d.scaffold.v1.KeptFlowsRequest\x1a\x1e.scaffold.v1.KeptFlowsResponse2\xb8\a\n" +
 	"\x05Local\x12K\n" +
 	"\rGetHostStatus\x12!.scaffold.v1.GetHostStatusRequest\x1a\x17.scaffold.v1.HostStatus\x12J\n" +
 	"\tListFlows\x12\x1d.scaffold.v1.ListFlowsRequest\x1a\x1e.scaffold.v1.ListFlowsResponse\x121\n" +
@@ -10298,13 +10803,20 @@ const file_scaffold_proto_rawDesc = "" +
 	"\tFailFlows\x12\x1d.scaffold.v1.FailFlowsRequest\x1a\x1e.scaffold.v1.FailFlowsResponse\x12J\n" +
 	"\n" +
 	"DrainLocal\x12\x1e.scaffold.v1.DrainLocalRequest\x1a\x1a.scaffold.v1.DrainProgress0\x01\x12K\n" +
-	"\rPresentPermit\x12!.scaffold.v1.PresentPermitRequest\x1a\x17.scaffold.v1.HeldPermit2\xac\x03\n" +
+	"\rPresentPermit\x12!.scaffold.v1.PresentPermitRequest\x1a\x17.scaffold.v1.HeldPermit\x12B\n" +
+	"\x06LookUp\x12\x1a.scaffold.v1.LookUpRequest\x1a\x1c.scaffold.v1.ResolveResponse\x12A\n" +
+	"\x06Report\x12\x1a.scaffold.v1.ReportRequest\x1a\x1b.scaffold.v1.ReportResponse2\xac\x03\n" +
 	"\bSwitches\x12S\n" +
 	"\fListSwitches\x12 .scaffold.v1.ListSwitchesRequest\x1a!.scaffold.v1.ListSwitchesResponse\x12?\n" +
 	"\tGetSwitch\x12\x1d.scaffold.v1.GetSwitchRequest\x1a\x13.scaffold.v1.Switch\x12\\\n" +
 	"\x0fListSwitchFlows\x12#.scaffold.v1.ListSwitchFlowsRequest\x1a$.scaffold.v1.ListSwitchFlowsResponse\x12K\n" +
 	"\rAddSwitchFlow\x12!.scaffold.v1.AddSwitchFlowRequest\x1a\x17.scaffold.v1.SwitchFlow\x12_\n" +
-	"\x10RemoveSwitchFlow\x12$.scaffold.v1.RemoveSwitchFlowRequest\x1a%.scaffold.v1.RemoveSwitchFlowResponseB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
+	"\x10RemoveSwitchFlow\x12$.scaffold.v1.RemoveSwitchFlowRequest\x1a%.scaffold.v1.RemoveSwitchFlowResponse2\xf1\x01\n" +
+	"\aGateway\x12H\n" +
+	"\n" +
+	"GetGateway\x12\x1e.scaffold.v1.GetGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatus\x12L\n" +
+	"\fDrainGateway\x12 .scaffold.v1.DrainGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatus\x12N\n" +
+	"\rReloadGateway\x12!.scaffold.v1.ReloadGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatusB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_scaffold_proto_rawDescOnce sync.Once
@@ -10318,7 +10830,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 141)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 149)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -10456,11 +10968,19 @@ var file_scaffold_proto_goTypes = []any{
 	(*SpecProblem)(nil),               // 133: scaffold.v1.SpecProblem
 	(*ExportRequest)(nil),             // 134: scaffold.v1.ExportRequest
 	(*ExportResponse)(nil),            // 135: scaffold.v1.ExportResponse
-	nil,                               // 136: scaffold.v1.Event.AttrsEntry
-	nil,                               // 137: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 138: scaffold.v1.HostStatus.CountersEntry
-	nil,                               // 139: scaffold.v1.Switch.PacketInsEntry
-	nil,                               // 140: scaffold.v1.ServiceSpec.WeightsEntry
+	(*GetGatewayRequest)(nil),         // 136: scaffold.v1.GetGatewayRequest
+	(*DrainGatewayRequest)(nil),       // 137: scaffold.v1.DrainGatewayRequest
+	(*ReloadGatewayRequest)(nil),      // 138: scaffold.v1.ReloadGatewayRequest
+	(*GatewayStatus)(nil),             // 139: scaffold.v1.GatewayStatus
+	(*GatewayListener)(nil),           // 140: scaffold.v1.GatewayListener
+	(*LookUpRequest)(nil),             // 141: scaffold.v1.LookUpRequest
+	(*ReportRequest)(nil),             // 142: scaffold.v1.ReportRequest
+	(*ReportResponse)(nil),            // 143: scaffold.v1.ReportResponse
+	nil,                               // 144: scaffold.v1.Event.AttrsEntry
+	nil,                               // 145: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 146: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 147: scaffold.v1.Switch.PacketInsEntry
+	nil,                               // 148: scaffold.v1.ServiceSpec.WeightsEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
 	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
@@ -10480,7 +11000,7 @@ var file_scaffold_proto_depIdxs = []int32{
 	27,  // 14: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
 	28,  // 15: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
 	31,  // 16: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
-	136, // 17: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	144, // 17: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
 	35,  // 18: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
 	17,  // 19: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
 	44,  // 20: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
@@ -10518,7 +11038,7 @@ var file_scaffold_proto_depIdxs = []int32{
 	71,  // 52: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
 	67,  // 53: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
 	69,  // 54: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	137, // 55: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	145, // 55: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
 	73,  // 56: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
 	58,  // 57: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
 	74,  // 58: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
@@ -10533,7 +11053,7 @@ var file_scaffold_proto_depIdxs = []int32{
 	82,  // 67: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
 	80,  // 68: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
 	87,  // 69: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	138, // 70: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	146, // 70: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
 	86,  // 71: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
 	126, // 72: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
 	94,  // 73: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
@@ -10542,14 +11062,14 @@ var file_scaffold_proto_depIdxs = []int32{
 	90,  // 76: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
 	99,  // 77: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
 	111, // 78: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
-	139, // 79: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	147, // 79: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
 	112, // 80: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
 	113, // 81: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
 	114, // 82: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
 	117, // 83: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
 	121, // 84: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
 	124, // 85: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
-	140, // 86: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
+	148, // 86: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
 	128, // 87: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
 	128, // 88: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
 	127, // 89: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
@@ -10557,93 +11077,105 @@ var file_scaffold_proto_depIdxs = []int32{
 	133, // 91: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
 	132, // 92: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
 	127, // 93: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
-	0,   // 94: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 95: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,   // 96: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,   // 97: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,   // 98: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,   // 99: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10,  // 100: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11,  // 101: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12,  // 102: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15,  // 103: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20,  // 104: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22,  // 105: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	25,  // 106: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	32,  // 107: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	29,  // 108: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
-	122, // 109: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
-	129, // 110: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
-	134, // 111: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
-	43,  // 112: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	64,  // 113: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	41,  // 114: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	39,  // 115: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	33,  // 116: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
-	35,  // 117: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
-	37,  // 118: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
-	84,  // 119: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	88,  // 120: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	91,  // 121: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	92,  // 122: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	95,  // 123: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	97,  // 124: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	100, // 125: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	102, // 126: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	104, // 127: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	106, // 128: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	125, // 129: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
-	108, // 130: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
-	110, // 131: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
-	115, // 132: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
-	118, // 133: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
-	119, // 134: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
-	1,   // 135: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18,  // 136: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,   // 137: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18,  // 138: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18,  // 139: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,   // 140: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18,  // 141: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18,  // 142: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13,  // 143: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16,  // 144: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21,  // 145: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23,  // 146: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	26,  // 147: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	33,  // 148: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	30,  // 149: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
-	18,  // 150: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
-	130, // 151: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
-	135, // 152: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
-	54,  // 153: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	72,  // 154: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	42,  // 155: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	40,  // 156: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	34,  // 157: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
-	36,  // 158: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
-	38,  // 159: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
-	85,  // 160: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	89,  // 161: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	90,  // 162: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	93,  // 163: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	96,  // 164: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	98,  // 165: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	101, // 166: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	103, // 167: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	105, // 168: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	107, // 169: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	126, // 170: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
-	109, // 171: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
-	111, // 172: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
-	116, // 173: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
-	117, // 174: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
-	120, // 175: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
-	135, // [135:176] is the sub-list for method output_type
-	94,  // [94:135] is the sub-list for method input_type
-	94,  // [94:94] is the sub-list for extension type_name
-	94,  // [94:94] is the sub-list for extension extendee
-	0,   // [0:94] is the sub-list for field type_name
+	140, // 94: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
+	33,  // 95: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
+	0,   // 96: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 97: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,   // 98: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,   // 99: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,   // 100: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,   // 101: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10,  // 102: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11,  // 103: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12,  // 104: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15,  // 105: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20,  // 106: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22,  // 107: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	25,  // 108: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	32,  // 109: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	29,  // 110: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	122, // 111: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
+	129, // 112: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
+	134, // 113: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
+	43,  // 114: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	64,  // 115: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	41,  // 116: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	39,  // 117: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	33,  // 118: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	35,  // 119: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	37,  // 120: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	84,  // 121: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	88,  // 122: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	91,  // 123: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	92,  // 124: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	95,  // 125: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	97,  // 126: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	100, // 127: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	102, // 128: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	104, // 129: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	106, // 130: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	125, // 131: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
+	141, // 132: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
+	142, // 133: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
+	108, // 134: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	110, // 135: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	115, // 136: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	118, // 137: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	119, // 138: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	136, // 139: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
+	137, // 140: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
+	138, // 141: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
+	1,   // 142: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18,  // 143: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,   // 144: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18,  // 145: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18,  // 146: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,   // 147: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18,  // 148: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18,  // 149: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13,  // 150: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16,  // 151: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21,  // 152: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23,  // 153: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	26,  // 154: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	33,  // 155: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	30,  // 156: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	18,  // 157: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
+	130, // 158: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
+	135, // 159: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
+	54,  // 160: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	72,  // 161: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	42,  // 162: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	40,  // 163: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	34,  // 164: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	36,  // 165: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	38,  // 166: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	85,  // 167: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	89,  // 168: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	90,  // 169: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	93,  // 170: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	96,  // 171: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	98,  // 172: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	101, // 173: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	103, // 174: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	105, // 175: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	107, // 176: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	126, // 177: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
+	42,  // 178: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
+	143, // 179: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
+	109, // 180: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	111, // 181: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	116, // 182: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	117, // 183: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	120, // 184: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	139, // 185: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
+	139, // 186: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
+	139, // 187: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
+	142, // [142:188] is the sub-list for method output_type
+	96,  // [96:142] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	96,  // [96:96] is the sub-list for extension extendee
+	0,   // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -10692,9 +11224,9 @@ func file_scaffold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   141,
+			NumMessages:   149,
 			NumExtensions: 0,
-			NumServices:   4,
+			NumServices:   5,
 		},
 		GoTypes:           file_scaffold_proto_goTypes,
 		DependencyIndexes: file_scaffold_proto_depIdxs,

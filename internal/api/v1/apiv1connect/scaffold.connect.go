@@ -32,6 +32,8 @@ const (
 	LocalName = "scaffold.v1.Local"
 	// SwitchesName is the fully-qualified name of the Switches service.
 	SwitchesName = "scaffold.v1.Switches"
+	// GatewayName is the fully-qualified name of the Gateway service.
+	GatewayName = "scaffold.v1.Gateway"
 )
 
 // These constants are the fully-qualified names of the RPCs defined in this package. They're
@@ -114,6 +116,10 @@ const (
 	LocalDrainLocalProcedure = "/scaffold.v1.Local/DrainLocal"
 	// LocalPresentPermitProcedure is the fully-qualified name of the Local's PresentPermit RPC.
 	LocalPresentPermitProcedure = "/scaffold.v1.Local/PresentPermit"
+	// LocalLookUpProcedure is the fully-qualified name of the Local's LookUp RPC.
+	LocalLookUpProcedure = "/scaffold.v1.Local/LookUp"
+	// LocalReportProcedure is the fully-qualified name of the Local's Report RPC.
+	LocalReportProcedure = "/scaffold.v1.Local/Report"
 	// SwitchesListSwitchesProcedure is the fully-qualified name of the Switches's ListSwitches RPC.
 	SwitchesListSwitchesProcedure = "/scaffold.v1.Switches/ListSwitches"
 	// SwitchesGetSwitchProcedure is the fully-qualified name of the Switches's GetSwitch RPC.
@@ -126,6 +132,12 @@ const (
 	// SwitchesRemoveSwitchFlowProcedure is the fully-qualified name of the Switches's RemoveSwitchFlow
 	// RPC.
 	SwitchesRemoveSwitchFlowProcedure = "/scaffold.v1.Switches/RemoveSwitchFlow"
+	// GatewayGetGatewayProcedure is the fully-qualified name of the Gateway's GetGateway RPC.
+	GatewayGetGatewayProcedure = "/scaffold.v1.Gateway/GetGateway"
+	// GatewayDrainGatewayProcedure is the fully-qualified name of the Gateway's DrainGateway RPC.
+	GatewayDrainGatewayProcedure = "/scaffold.v1.Gateway/DrainGateway"
+	// GatewayReloadGatewayProcedure is the fully-qualified name of the Gateway's ReloadGateway RPC.
+	GatewayReloadGatewayProcedure = "/scaffold.v1.Gateway/ReloadGateway"
 )
 
 // AdminClient is a client for the scaffold.v1.Admin service.
@@ -909,6 +921,11 @@ type LocalClient interface {
 	DrainLocal(context.Context, *connect.Request[v1.DrainLocalRequest]) (*connect.ServerStreamForClient[v1.DrainProgress], error)
 	// PresentPermit gives the host a permit to serve, which it keeps until it expires.
 	PresentPermit(context.Context, *connect.Request[v1.PresentPermitRequest]) (*connect.Response[v1.HeldPermit], error)
+	// LookUp finds a service for a program of this host: from memory while the controller is away. The host's edge learns
+	// the service's policy, as when the program asks by DNS.
+	LookUp(context.Context, *connect.Request[v1.LookUpRequest]) (*connect.Response[v1.ResolveResponse], error)
+	// Report puts what a program of this host has to tell ("gateway.*") into the network's history.
+	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
 }
 
 // NewLocalClient constructs a client for the scaffold.v1.Local service. By default, it uses the
@@ -988,6 +1005,18 @@ func NewLocalClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(localMethods.ByName("PresentPermit")),
 			connect.WithClientOptions(opts...),
 		),
+		lookUp: connect.NewClient[v1.LookUpRequest, v1.ResolveResponse](
+			httpClient,
+			baseURL+LocalLookUpProcedure,
+			connect.WithSchema(localMethods.ByName("LookUp")),
+			connect.WithClientOptions(opts...),
+		),
+		report: connect.NewClient[v1.ReportRequest, v1.ReportResponse](
+			httpClient,
+			baseURL+LocalReportProcedure,
+			connect.WithSchema(localMethods.ByName("Report")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -1004,6 +1033,8 @@ type localClient struct {
 	failFlows         *connect.Client[v1.FailFlowsRequest, v1.FailFlowsResponse]
 	drainLocal        *connect.Client[v1.DrainLocalRequest, v1.DrainProgress]
 	presentPermit     *connect.Client[v1.PresentPermitRequest, v1.HeldPermit]
+	lookUp            *connect.Client[v1.LookUpRequest, v1.ResolveResponse]
+	report            *connect.Client[v1.ReportRequest, v1.ReportResponse]
 }
 
 // GetHostStatus calls scaffold.v1.Local.GetHostStatus.
@@ -1061,6 +1092,16 @@ func (c *localClient) PresentPermit(ctx context.Context, req *connect.Request[v1
 	return c.presentPermit.CallUnary(ctx, req)
 }
 
+// LookUp calls scaffold.v1.Local.LookUp.
+func (c *localClient) LookUp(ctx context.Context, req *connect.Request[v1.LookUpRequest]) (*connect.Response[v1.ResolveResponse], error) {
+	return c.lookUp.CallUnary(ctx, req)
+}
+
+// Report calls scaffold.v1.Local.Report.
+func (c *localClient) Report(ctx context.Context, req *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {
+	return c.report.CallUnary(ctx, req)
+}
+
 // LocalHandler is an implementation of the scaffold.v1.Local service.
 type LocalHandler interface {
 	GetHostStatus(context.Context, *connect.Request[v1.GetHostStatusRequest]) (*connect.Response[v1.HostStatus], error)
@@ -1082,6 +1123,11 @@ type LocalHandler interface {
 	DrainLocal(context.Context, *connect.Request[v1.DrainLocalRequest], *connect.ServerStream[v1.DrainProgress]) error
 	// PresentPermit gives the host a permit to serve, which it keeps until it expires.
 	PresentPermit(context.Context, *connect.Request[v1.PresentPermitRequest]) (*connect.Response[v1.HeldPermit], error)
+	// LookUp finds a service for a program of this host: from memory while the controller is away. The host's edge learns
+	// the service's policy, as when the program asks by DNS.
+	LookUp(context.Context, *connect.Request[v1.LookUpRequest]) (*connect.Response[v1.ResolveResponse], error)
+	// Report puts what a program of this host has to tell ("gateway.*") into the network's history.
+	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
 }
 
 // NewLocalHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -1157,6 +1203,18 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(localMethods.ByName("PresentPermit")),
 		connect.WithHandlerOptions(opts...),
 	)
+	localLookUpHandler := connect.NewUnaryHandler(
+		LocalLookUpProcedure,
+		svc.LookUp,
+		connect.WithSchema(localMethods.ByName("LookUp")),
+		connect.WithHandlerOptions(opts...),
+	)
+	localReportHandler := connect.NewUnaryHandler(
+		LocalReportProcedure,
+		svc.Report,
+		connect.WithSchema(localMethods.ByName("Report")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Local/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case LocalGetHostStatusProcedure:
@@ -1181,6 +1239,10 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 			localDrainLocalHandler.ServeHTTP(w, r)
 		case LocalPresentPermitProcedure:
 			localPresentPermitHandler.ServeHTTP(w, r)
+		case LocalLookUpProcedure:
+			localLookUpHandler.ServeHTTP(w, r)
+		case LocalReportProcedure:
+			localReportHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1232,6 +1294,14 @@ func (UnimplementedLocalHandler) DrainLocal(context.Context, *connect.Request[v1
 
 func (UnimplementedLocalHandler) PresentPermit(context.Context, *connect.Request[v1.PresentPermitRequest]) (*connect.Response[v1.HeldPermit], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.PresentPermit is not implemented"))
+}
+
+func (UnimplementedLocalHandler) LookUp(context.Context, *connect.Request[v1.LookUpRequest]) (*connect.Response[v1.ResolveResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.LookUp is not implemented"))
+}
+
+func (UnimplementedLocalHandler) Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.Report is not implemented"))
 }
 
 // SwitchesClient is a client for the scaffold.v1.Switches service.
@@ -1412,4 +1482,130 @@ func (UnimplementedSwitchesHandler) AddSwitchFlow(context.Context, *connect.Requ
 
 func (UnimplementedSwitchesHandler) RemoveSwitchFlow(context.Context, *connect.Request[v1.RemoveSwitchFlowRequest]) (*connect.Response[v1.RemoveSwitchFlowResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Switches.RemoveSwitchFlow is not implemented"))
+}
+
+// GatewayClient is a client for the scaffold.v1.Gateway service.
+type GatewayClient interface {
+	GetGateway(context.Context, *connect.Request[v1.GetGatewayRequest]) (*connect.Response[v1.GatewayStatus], error)
+	// DrainGateway sends new flows elsewhere: health says no at once, listeners close a while after.
+	DrainGateway(context.Context, *connect.Request[v1.DrainGatewayRequest]) (*connect.Response[v1.GatewayStatus], error)
+	// ReloadGateway reads the configuration again; flows that are there do not notice.
+	ReloadGateway(context.Context, *connect.Request[v1.ReloadGatewayRequest]) (*connect.Response[v1.GatewayStatus], error)
+}
+
+// NewGatewayClient constructs a client for the scaffold.v1.Gateway service. By default, it uses the
+// Connect protocol with the binary Protobuf Codec, asks for gzipped responses, and sends
+// uncompressed requests. To use the gRPC or gRPC-Web protocols, supply the connect.WithGRPC() or
+// connect.WithGRPCWeb() options.
+//
+// The URL supplied here should be the base URL for the Connect or gRPC server (for example,
+// http://api.acme.com or https://acme.com/grpc).
+func NewGatewayClient(httpClient connect.HTTPClient, baseURL string, opts ...connect.ClientOption) GatewayClient {
+	baseURL = strings.TrimRight(baseURL, "/")
+	gatewayMethods := v1.File_scaffold_proto.Services().ByName("Gateway").Methods()
+	return &gatewayClient{
+		getGateway: connect.NewClient[v1.GetGatewayRequest, v1.GatewayStatus](
+			httpClient,
+			baseURL+GatewayGetGatewayProcedure,
+			connect.WithSchema(gatewayMethods.ByName("GetGateway")),
+			connect.WithClientOptions(opts...),
+		),
+		drainGateway: connect.NewClient[v1.DrainGatewayRequest, v1.GatewayStatus](
+			httpClient,
+			baseURL+GatewayDrainGatewayProcedure,
+			connect.WithSchema(gatewayMethods.ByName("DrainGateway")),
+			connect.WithClientOptions(opts...),
+		),
+		reloadGateway: connect.NewClient[v1.ReloadGatewayRequest, v1.GatewayStatus](
+			httpClient,
+			baseURL+GatewayReloadGatewayProcedure,
+			connect.WithSchema(gatewayMethods.ByName("ReloadGateway")),
+			connect.WithClientOptions(opts...),
+		),
+	}
+}
+
+// gatewayClient implements GatewayClient.
+type gatewayClient struct {
+	getGateway    *connect.Client[v1.GetGatewayRequest, v1.GatewayStatus]
+	drainGateway  *connect.Client[v1.DrainGatewayRequest, v1.GatewayStatus]
+	reloadGateway *connect.Client[v1.ReloadGatewayRequest, v1.GatewayStatus]
+}
+
+// GetGateway calls scaffold.v1.Gateway.GetGateway.
+func (c *gatewayClient) GetGateway(ctx context.Context, req *connect.Request[v1.GetGatewayRequest]) (*connect.Response[v1.GatewayStatus], error) {
+	return c.getGateway.CallUnary(ctx, req)
+}
+
+// DrainGateway calls scaffold.v1.Gateway.DrainGateway.
+func (c *gatewayClient) DrainGateway(ctx context.Context, req *connect.Request[v1.DrainGatewayRequest]) (*connect.Response[v1.GatewayStatus], error) {
+	return c.drainGateway.CallUnary(ctx, req)
+}
+
+// ReloadGateway calls scaffold.v1.Gateway.ReloadGateway.
+func (c *gatewayClient) ReloadGateway(ctx context.Context, req *connect.Request[v1.ReloadGatewayRequest]) (*connect.Response[v1.GatewayStatus], error) {
+	return c.reloadGateway.CallUnary(ctx, req)
+}
+
+// GatewayHandler is an implementation of the scaffold.v1.Gateway service.
+type GatewayHandler interface {
+	GetGateway(context.Context, *connect.Request[v1.GetGatewayRequest]) (*connect.Response[v1.GatewayStatus], error)
+	// DrainGateway sends new flows elsewhere: health says no at once, listeners close a while after.
+	DrainGateway(context.Context, *connect.Request[v1.DrainGatewayRequest]) (*connect.Response[v1.GatewayStatus], error)
+	// ReloadGateway reads the configuration again; flows that are there do not notice.
+	ReloadGateway(context.Context, *connect.Request[v1.ReloadGatewayRequest]) (*connect.Response[v1.GatewayStatus], error)
+}
+
+// NewGatewayHandler builds an HTTP handler from the service implementation. It returns the path on
+// which to mount the handler and the handler itself.
+//
+// By default, handlers support the Connect, gRPC, and gRPC-Web protocols with the binary Protobuf
+// and JSON codecs. They also support gzip compression.
+func NewGatewayHandler(svc GatewayHandler, opts ...connect.HandlerOption) (string, http.Handler) {
+	gatewayMethods := v1.File_scaffold_proto.Services().ByName("Gateway").Methods()
+	gatewayGetGatewayHandler := connect.NewUnaryHandler(
+		GatewayGetGatewayProcedure,
+		svc.GetGateway,
+		connect.WithSchema(gatewayMethods.ByName("GetGateway")),
+		connect.WithHandlerOptions(opts...),
+	)
+	gatewayDrainGatewayHandler := connect.NewUnaryHandler(
+		GatewayDrainGatewayProcedure,
+		svc.DrainGateway,
+		connect.WithSchema(gatewayMethods.ByName("DrainGateway")),
+		connect.WithHandlerOptions(opts...),
+	)
+	gatewayReloadGatewayHandler := connect.NewUnaryHandler(
+		GatewayReloadGatewayProcedure,
+		svc.ReloadGateway,
+		connect.WithSchema(gatewayMethods.ByName("ReloadGateway")),
+		connect.WithHandlerOptions(opts...),
+	)
+	return "/scaffold.v1.Gateway/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case GatewayGetGatewayProcedure:
+			gatewayGetGatewayHandler.ServeHTTP(w, r)
+		case GatewayDrainGatewayProcedure:
+			gatewayDrainGatewayHandler.ServeHTTP(w, r)
+		case GatewayReloadGatewayProcedure:
+			gatewayReloadGatewayHandler.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// UnimplementedGatewayHandler returns CodeUnimplemented from all methods.
+type UnimplementedGatewayHandler struct{}
+
+func (UnimplementedGatewayHandler) GetGateway(context.Context, *connect.Request[v1.GetGatewayRequest]) (*connect.Response[v1.GatewayStatus], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Gateway.GetGateway is not implemented"))
+}
+
+func (UnimplementedGatewayHandler) DrainGateway(context.Context, *connect.Request[v1.DrainGatewayRequest]) (*connect.Response[v1.GatewayStatus], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Gateway.DrainGateway is not implemented"))
+}
+
+func (UnimplementedGatewayHandler) ReloadGateway(context.Context, *connect.Request[v1.ReloadGatewayRequest]) (*connect.Response[v1.GatewayStatus], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Gateway.ReloadGateway is not implemented"))
 }
