@@ -15,11 +15,12 @@ const (
 	Refused     Reason = 6
 	Elsewhere   Reason = 7 // the flow's peer committed to another copy of this end
 	Unreachable Reason = 8 // never sent: nothing answers
+	Forbidden   Reason = 9 // the client may not connect any more
 )
 
 var reasonNames = [...]string{NoSocket: "no socket", ProcessDied: "process died", Draining: "draining",
 	HostGone: "host gone", NoInstance: "no instance", Refused: "refused",
-	Elsewhere: "committed elsewhere", Unreachable: "unreachable"}
+	Elsewhere: "committed elsewhere", Unreachable: "unreachable", Forbidden: "forbidden"}
 
 func (r Reason) String() string {
 	if r == 0 || int(r) >= len(reasonNames) {

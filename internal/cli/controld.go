@@ -73,6 +73,7 @@ func (f *controldFlags) network(cmd *cobra.Command) {
 	set.StringSliceVar(&f.cfg.Etcd, "etcd", nil, "endpoints of an etcd to keep the state in, instead of --data")
 	set.StringArrayVar(&f.create, "service", nil, "a service to create where it does not exist, NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams, dscp, failover, patience and drain")
 	set.StringVar(&f.cfg.Trust, "trust", controld.TrustOpen, "open: any host may join; keys: hosts prove who they are, and flows can fail over")
+	set.StringVar(&f.cfg.Serve, "serve", controld.ServeAny, "who may serve a service that has neither a key nor a list of servers: any host, or named: none")
 	set.StringVar(&f.services, "services", d.Services.String(), "prefix of service addresses, a /32")
 	set.StringVar(&f.as, "as", d.AS.String(), "prefix of locators, a /48")
 	set.StringVar(&f.identities, "identities", d.Identities.String(), "prefix of the hosts' identities, a /64")

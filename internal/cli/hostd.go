@@ -49,6 +49,7 @@ func hostdCommand() *cobra.Command {
 	f.BoolVar(&cfg.Keep, "keep", false, "leave the data path in place when stopped, for the next hostd to adopt")
 	f.StringVar(&cfg.ResolvConf, "resolv-conf", "", "resolv.conf whose servers answer for names of other domains (default: nobody does)")
 	f.StringSliceVar(&cfg.DNS, "dns", hostd.DefaultDNS, "addresses to answer DNS on")
+	f.StringVar(&cfg.Permits, "permits", "", "directory of permits to serve (*.permit), and of services' keys (*.key): what is put there counts within seconds")
 	f.StringVar(&cfg.Journal, "journal", "", "append each decision about a flow that moves or fails over to this file, as lines of JSON")
 	f.StringVar(&format, "log-format", "text", "text or json")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")

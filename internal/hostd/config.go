@@ -22,6 +22,7 @@ type Config struct {
 	Keep       bool     // leave the data path in place at the end, for an upgrade
 	ResolvConf string   // whose servers answer for other domains; empty: nobody does
 	DNS        []string // addresses to answer DNS on
+	Permits    string   // directory of permits, and of services' keys; empty: none but those that were presented
 	Journal    string   // file for each decision about a flow that moves or fails over, a line of JSON each; empty: none
 }
 

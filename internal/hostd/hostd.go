@@ -37,16 +37,19 @@ type daemon struct {
 	inbox    chan func() // what other goroutines want done
 	metrics  metrics     // for every goroutine
 
-	ctx      context.Context // of everything but the farewell
-	uplinks  []*uplink       // in the order of preference
-	home     *home           // nil until the host was told where it is
-	places   []place         // where it is now, in the order of preference
-	former   []former        // locators that it had, the oldest first
-	told     sid.Locator     // that others are sent to
-	unsaved  bool            // home, places or former changed
-	serial   uint32          // of the last bid
-	kernel   kernel
-	nonlocal string // what the sysctl was before us
+	ctx     context.Context // of everything but the farewell
+	uplinks []*uplink       // in the order of preference
+	home    *home           // nil until the host was told where it is
+	places  []place         // where it is now, in the order of preference
+	former  []former        // locators that it had, the oldest first
+	told    sid.Locator     // that others are sent to
+	unsaved bool            // home, places or former changed
+	serial  uint32          // of the last bid
+	permits *permits
+
+	challenge []byte // of the session: what is signed in it quotes it
+	kernel    kernel
+	nonlocal  string // what the sysctl was before us
 
 	edge  *host.Edge
 	flows *keeper // of edge
@@ -108,6 +111,7 @@ func (d *daemon) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.serving = newRegistry(d)
+	d.permits = newPermits(d)
 	d.names = newNames(d)
 	d.sessions = newSessions(d)
 	d.control = newControl(d)
@@ -123,6 +127,8 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	if err := watchRoutes(d.ctx, func() { d.post(d.kernelChanged) }); err != nil {
 		return err
 	}
+	d.permits.take(d.findPermits(time.Now()))
+	go d.watchPermits()
 	go d.control.run(d.ctx)
 	d.resume()
 	d.linksChanged(nil)

@@ -90,7 +90,7 @@ func (d *daemon) joined(j *apiv1.Joined, bids []*bid, out chan *apiv1.HostReport
 	for _, p := range places {
 		d.log.Info("joined the network", "network", j.Network, "locator", p.Locator, "uplink", p.Uplink, "router", p.At.Router, "port", p.At.Port)
 	}
-	d.control.out, d.told = out, places[0].Locator
+	d.control.out, d.told, d.challenge = out, places[0].Locator, j.Challenge
 	d.serving.newSession()
 	d.attend()
 }

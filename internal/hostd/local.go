@@ -54,6 +54,12 @@ func (d *daemon) status(s *apiv1.HostStatus) {
 	default:
 		s.State, s.Reason = "joining", trouble
 	}
+	s.Permits = d.permits.list()
+	for _, g := range d.serving.list() {
+		if g.Refused {
+			s.Refused = append(s.Refused, g)
+		}
+	}
 	for _, u := range d.uplinks {
 		up := &apiv1.Uplink{Interface: u.name, Router: u.hello.Name, Up: u.up, Mtu: uint32(u.mtu)}
 		if p := d.placeOn(u.name); p != nil {
@@ -84,7 +90,7 @@ func (r *registry) list() (all []*apiv1.LocalRegistration) {
 		reason := i.verdict(r.known(t)).reason
 		g := &apiv1.LocalRegistration{
 			Service: r.name(t.Service), Proto: t.Proto.String(), Port: uint32(t.Port), Ready: reason == "", Reason: reason,
-			Sockets: uint32(r.sockets.Count(t)), AcceptQueue: i.waiting,
+			Sockets: uint32(r.sockets.Count(t)), AcceptQueue: i.waiting, Refused: i.refused != "",
 		}
 		r.sockets.Cookies(t, func(_ uint64, o serving.Owner) {
 			if o.PID != 0 && !slices.Contains(g.Pids, o.PID) {

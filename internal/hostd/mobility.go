@@ -20,9 +20,10 @@ type mobility interface {
 	event(e host.Event)                   // all of the edge's but refusals
 	orphaned(t sid.Triple, cookie uint64) // the last datagram socket of an instance was closed
 	learn(id sid.ServiceID, p *apiv1.Policy)
-	canResume(t sid.Triple) bool // a program of this host can go on with flows that began elsewhere
-	counts() map[string]uint64   // of what was refused, by reason
-	holds(l sid.Locator) bool    // some flow is still known to its peer by an address there
-	settle(now time.Time)        // after each batch of what was posted
-	deadline() time.Time         // when settle is due by itself; zero: never
+	bar(id sid.ServiceID, barred func(sid.Locator) bool) // who is at such a locator may not connect any more
+	canResume(t sid.Triple) bool                         // a program of this host can go on with flows that began elsewhere
+	counts() map[string]uint64                           // of what was refused, by reason
+	holds(l sid.Locator) bool                            // some flow is still known to its peer by an address there
+	settle(now time.Time)                                // after each batch of what was posted
+	deadline() time.Time                                 // when settle is due by itself; zero: never
 }

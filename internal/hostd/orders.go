@@ -48,13 +48,15 @@ func (r *registry) policy(p *apiv1.ServicePolicy) {
 		p.Policy = &apiv1.Policy{}
 	}
 	r.policies[id] = p
+	r.guard(id, p)
 	r.d.sessions.learn(id, p.Policy)
 	if err := r.d.edge.SetService(id, edgePolicy(p.Policy)); err != nil {
 		r.d.log.Error("policy of a service", "service", p.Name, "error", err)
 	}
 	for t, i := range r.instances {
 		if t.Service == id {
-			i.refused = stillRefused(i.refused) // as long as there was no such service
+			i.refused = stillRefused(i.refused) // as long as there was no such service, or it might not
+			r.admit(t, i)
 			r.startCheck(t, i)
 		}
 	}
@@ -106,4 +108,7 @@ func (r *registry) refuse(o *apiv1.RegistrationRefused) {
 		i.refused = "refused by the controller"
 	}
 	r.told[t] = r.verdict(t, i) // it knows
+	if err := r.d.edge.Withdraw(t); err != nil {
+		r.d.log.Error("cannot withdraw", "triple", t, "error", err)
+	}
 }

@@ -193,15 +193,24 @@ func (r *registry) up(t sid.Triple, why string) {
 	r.instances[t] = i
 	r.changes++
 	r.dirty = true
-	if err := r.d.edge.Admit(t); err != nil {
-		i.refused = err.Error()
-		if errors.Is(err, host.ErrSuffix) {
-			i.refused = host.ErrSuffix.Error()
-		}
-		r.d.log.Warn("cannot serve", "triple", t, "error", err)
+	if r.known(t) {
+		r.admit(t, i)
 	}
 	r.d.log.Info("serving", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "why", why)
 	r.startCheck(t, i)
+}
+
+// admit lets first packets in. It waits until it is known who may connect.
+func (r *registry) admit(t sid.Triple, i *instance) {
+	err := r.d.edge.Admit(t)
+	if err == nil {
+		return
+	}
+	i.refused = err.Error()
+	if errors.Is(err, host.ErrSuffix) {
+		i.refused = host.ErrSuffix.Error()
+	}
+	r.d.log.Warn("cannot serve", "triple", t, "error", err)
 }
 
 // down makes late first packets bounce at once; flush tells the controller.
@@ -298,10 +307,12 @@ func (r *registry) registration(t sid.Triple, i *instance) *apiv1.Registration {
 		r.d.log.Info("readiness changed", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "ready", v.reason == "", "reason", v.reason)
 	}
 	r.told[t] = v
-	return &apiv1.Registration{
+	g := &apiv1.Registration{
 		Ss: t.Service.SS, Suffix: uint64(t.Service.Suffix), Proto: uint32(t.Proto), Port: uint32(t.Port),
 		Ready: v.reason == "", Reason: v.reason, Queue: v.queue, CanResume: v.resume,
 	}
+	r.d.permits.show(g, t)
+	return g
 }
 
 // verdict is what is reported of a triple.

@@ -89,7 +89,7 @@ func (s *sessions) edgeOpened(e *host.Edge) {
 
 func (s *sessions) open(now time.Time, e dataPath) {
 	s.edge = e
-	cfg := session.Config{Space: e.Space(), NewID: newSocketID, Journal: s.d.journal}
+	cfg := session.Config{Space: e.Space(), NewID: newSocketID, Journal: s.d.journal, Forbids: s.d.serving.forbids}
 	rand.Read(cfg.Secret[:])
 	s.engine = session.New(cfg)
 	s.held, s.byTuple = map[session.Key]held{}, map[host.Tuple]session.Key{}

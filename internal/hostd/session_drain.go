@@ -36,6 +36,17 @@ func (s *sessions) shed(why wire.Reason, want func(host.Flow) bool) int {
 	return len(live)
 }
 
+// bar ends the flows of those who may not connect any more: they do not fail over.
+func (s *sessions) bar(id sid.ServiceID, barred func(sid.Locator) bool) {
+	n := s.shed(wire.Forbidden, func(f host.Flow) bool {
+		peer := f.WirePeer.Addr()
+		return f.Service == id && peer.Is6() && barred(sid.LocatorOf(peer))
+	})
+	if n > 0 {
+		s.d.log.Info("ended the flows of clients that may not connect any more", "service", s.d.serving.name(id), "flows", n)
+	}
+}
+
 // serving counts the flows that this host serves of a service.
 func (s *sessions) serving(want func(sid.ServiceID) bool) (n int) {
 	if s.engine == nil {

@@ -19,6 +19,7 @@ func TestABI(t *testing.T) {
 		{"ingress_flow", unsafe.Sizeof(edgeIngressFlow{}), 96},
 		{"service", unsafe.Sizeof(edgeService{}), 16},
 		{"instance_key", unsafe.Sizeof(edgeInstanceKey{}), 16},
+		{"guard_key", unsafe.Sizeof(edgeGuardKey{}), 20},
 		{"policy", unsafe.Sizeof(edgePolicy{}), 4},
 		{"step", unsafe.Sizeof(edgeStep{}), 80},
 		{"meter", unsafe.Sizeof(edgeMeter{}), 16},

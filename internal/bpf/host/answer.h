@@ -29,15 +29,21 @@ static __noinline int bounce(struct __sk_buff *skb, struct packet *p, __u64 serv
 	return send_back(skb, HOST_BOUNCED);
 }
 
-/* refuse_port says that no instance has such a port, docs/protocol.md §3.5. */
-static __noinline int refuse_port(struct __sk_buff *skb, struct packet *p)
+/* turn_away answers with a refusal, docs/protocol.md §3.5. */
+static __noinline int turn_away(struct __sk_buff *skb, struct packet *p, __u8 code, __u32 reason)
 {
 	struct addr self = { p->dst.hi, HOST_LOW };
 
-	if (refuse(skb, l2_len, p, &self, 4))
+	if (refuse(skb, l2_len, p, &self, code))
 		return drop(HOST_REWRITE);
-	count(HOST_REFUSED);
+	count(reason);
 	return bpf_redirect(skb->ifindex, 0);
+}
+
+/* refuse_port says that no instance has such a port. */
+static __always_inline int refuse_port(struct __sk_buff *skb, struct packet *p)
+{
+	return turn_away(skb, p, 4, HOST_REFUSED);
 }
 
 struct reset_head {

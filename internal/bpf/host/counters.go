@@ -42,6 +42,7 @@ var reasons = [...]string{
 	edgeHostReasonHOST_ADOPTED:        "adopted",
 	edgeHostReasonHOST_DIED:           "died",
 	edgeHostReasonHOST_EARLY_ERROR:    "drop_early_error",
+	edgeHostReasonHOST_FORBIDDEN:      "forbidden",
 }
 
 // Counters is how often each thing happened since the maps were made. Names that begin with drop_ are packets

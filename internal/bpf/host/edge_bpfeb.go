@@ -76,6 +76,13 @@ type edgeFlowKey struct {
 	Pad    [3]uint8
 }
 
+type edgeGuardKey struct {
+	_       structs.HostLayout
+	Bits    uint32
+	Suffix  [8]uint8
+	Locator [8]uint8
+}
+
 type edgeHostConfig struct {
 	_         structs.HostLayout
 	Abi       uint32
@@ -123,7 +130,8 @@ const (
 	edgeHostReasonHOST_ADOPTED        edgeHostReason = 33
 	edgeHostReasonHOST_DIED           edgeHostReason = 34
 	edgeHostReasonHOST_EARLY_ERROR    edgeHostReason = 35
-	edgeHostReasonHOST_REASONS        edgeHostReason = 36
+	edgeHostReasonHOST_FORBIDDEN      edgeHostReason = 36
+	edgeHostReasonHOST_REASONS        edgeHostReason = 37
 )
 
 type edgeIngressFlow struct {
@@ -173,10 +181,10 @@ type edgePolicy struct {
 }
 
 type edgeService struct {
-	_     structs.HostLayout
-	Upper [8]uint8
-	Live  uint32
-	Pad   uint32
+	_       structs.HostLayout
+	Upper   [8]uint8
+	Live    uint32
+	Guarded uint32
 }
 
 type edgeSession struct {
@@ -224,6 +232,7 @@ const (
 	edgeMapEgressHalf     = "egress_half"
 	edgeMapEvents         = "events"
 	edgeMapFragments      = "fragments"
+	edgeMapGuards         = "guards"
 	edgeMapIds            = "ids"
 	edgeMapIngressFlows   = "ingress_flows"
 	edgeMapIngressHalf    = "ingress_half"
@@ -308,6 +317,7 @@ type edgeMapSpecs struct {
 	EgressHalf   *ebpf.MapSpec `ebpf:"egress_half"`
 	Events       *ebpf.MapSpec `ebpf:"events"`
 	Fragments    *ebpf.MapSpec `ebpf:"fragments"`
+	Guards       *ebpf.MapSpec `ebpf:"guards"`
 	Ids          *ebpf.MapSpec `ebpf:"ids"`
 	IngressFlows *ebpf.MapSpec `ebpf:"ingress_flows"`
 	IngressHalf  *ebpf.MapSpec `ebpf:"ingress_half"`
@@ -364,6 +374,7 @@ type edgeMaps struct {
 	EgressHalf   *ebpf.Map `ebpf:"egress_half"`
 	Events       *ebpf.Map `ebpf:"events"`
 	Fragments    *ebpf.Map `ebpf:"fragments"`
+	Guards       *ebpf.Map `ebpf:"guards"`
 	Ids          *ebpf.Map `ebpf:"ids"`
 	IngressFlows *ebpf.Map `ebpf:"ingress_flows"`
 	IngressHalf  *ebpf.Map `ebpf:"ingress_half"`
@@ -390,6 +401,7 @@ func (m *edgeMaps) Close() error {
 		m.EgressHalf,
 		m.Events,
 		m.Fragments,
+		m.Guards,
 		m.Ids,
 		m.IngressFlows,
 		m.IngressHalf,

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
 
+	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -36,6 +37,7 @@ type Edge struct {
 	sockets  injectSockets
 	adopted  bool
 	sweeps   uint
+	guards   map[sid.Suffix]resolve.Guard // what the map of that name has
 }
 
 // Open loads the edge, or adopts what is pinned under cfg.Pin: flows go on, links run the new programs.
@@ -46,7 +48,7 @@ func Open(cfg Config) (*Edge, error) {
 	if cfg.MaxFlows == 0 {
 		cfg.MaxFlows = defaultMaxFlows
 	}
-	e := &Edge{cfg: cfg, programs: map[uint32]edgePrograms{}, uplinks: map[int]*attachment{}, sockets: noSockets}
+	e := &Edge{cfg: cfg, programs: map[uint32]edgePrograms{}, uplinks: map[int]*attachment{}, sockets: noSockets, guards: map[sid.Suffix]resolve.Guard{}}
 	if err := e.open(); err != nil {
 		e.Close(true)
 		return nil, err
@@ -63,6 +65,9 @@ func (e *Edge) open() error {
 		return fmt.Errorf("host edge: open the event ring: %w", err)
 	}
 	e.ring = ring
+	if err := e.readGuards(); err != nil {
+		return err
+	}
 	return e.adoptLinks()
 }
 

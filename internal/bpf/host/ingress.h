@@ -179,6 +179,16 @@ static __always_inline int may_enter(const struct packet *p, const struct servic
 	return admitted(p->dst.lo, p->proto, p->dport);
 }
 
+/* welcome: whoever asks may connect to the service, docs/protocol.md §5.7. */
+static __noinline int welcome(const struct packet *p)
+{
+	struct guard_key key = { .bits = 128 };
+
+	__builtin_memcpy(key.suffix, &p->dst.lo, sizeof(key.suffix));
+	__builtin_memcpy(key.locator, &p->src.hi, sizeof(key.locator));
+	return bpf_map_lookup_elem(&guards, &key) != 0;
+}
+
 /*
  * summoned: an unresolved RSYN asks whether this host goes on with a flow. Only the daemon knows. Anybody can send
  * them, so half of the ring is not for them: a flood must not cost the messages of flows that are there.
@@ -203,6 +213,11 @@ static __always_inline int to_service_here(struct __sk_buff *skb, struct packet 
 	/* Where all retries led here, to a service that is here no more, the client hears that from the daemon. */
 	if (s && (s->live || retry_of(p) >= 3) && p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT))
 		return summoned(skb, p);
+	if (s && s->guarded && !welcome(p)) {
+		if (p->fragment == LATER_FRAGMENT)
+			return drop(HOST_FORBIDDEN);
+		return turn_away(skb, p, 1, HOST_FORBIDDEN);
+	}
 	if (!s || !may_enter(p, s)) {
 		if (p->fragment == LATER_FRAGMENT)
 			return drop(HOST_NOT_ADMITTED);

@@ -151,7 +151,7 @@ var sharedMaps = []string{
 	edgeMapEgressHalf, edgeMapIngressHalf, edgeMapServices, edgeMapInstances, edgeMapPolicies,
 	edgeMapFragments, edgeMapScratch, edgeMapNewborns, edgeMapEvents, edgeMapDrops,
 	edgeMapSteps, edgeMapAlias, edgeMapMeters, edgeMapRetired, edgeMapStrays, edgeMapSessions,
-	edgeMapAdoptions,
+	edgeMapAdoptions, edgeMapGuards,
 }
 
 func (e *Edge) shared() map[string]*ebpf.Map {
@@ -163,7 +163,7 @@ func (e *Edge) shared() map[string]*ebpf.Map {
 		edgeMapServices: m.Services, edgeMapInstances: m.Instances, edgeMapPolicies: m.Policies,
 		edgeMapFragments: m.Fragments, edgeMapScratch: m.Scratch, edgeMapNewborns: m.Newborns, edgeMapEvents: m.Events, edgeMapDrops: m.Drops,
 		edgeMapSteps: m.Steps, edgeMapAlias: m.Alias, edgeMapMeters: m.Meters, edgeMapRetired: m.Retired, edgeMapStrays: m.Strays, edgeMapSessions: m.Sessions,
-		edgeMapAdoptions: m.Adoptions,
+		edgeMapAdoptions: m.Adoptions, edgeMapGuards: m.Guards,
 	}
 }
 

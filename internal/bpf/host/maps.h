@@ -34,6 +34,7 @@ MAP(ingress_half, BPF_MAP_TYPE_LRU_HASH, __u64, struct ingress_flow, 1 << 13, 0)
 
 MAP(services, BPF_MAP_TYPE_HASH, __u64, struct service, 1 << 14, BPF_F_NO_PREALLOC);
 MAP(instances, BPF_MAP_TYPE_HASH, struct instance_key, __u32, 1 << 14, BPF_F_NO_PREALLOC);
+MAP(guards, BPF_MAP_TYPE_LPM_TRIE, struct guard_key, __u8, 1 << 16, BPF_F_NO_PREALLOC);
 MAP(policies, BPF_MAP_TYPE_HASH, struct addr, struct policy, 1 << 16, BPF_F_NO_PREALLOC);
 MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 1 << 10, 0);
 

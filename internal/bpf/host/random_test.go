@@ -40,7 +40,7 @@ type life struct {
 }
 
 func (l *life) step() {
-	switch rapid.IntRange(0, 24).Draw(l.r, "what") {
+	switch rapid.IntRange(0, 25).Draw(l.r, "what") {
 	case 0:
 		l.w.admit(l.triple())
 	case 1:
@@ -54,6 +54,8 @@ func (l *life) step() {
 		l.w.uplinkAt(2, rapid.SampledFrom([]sid.Locator{old, there, 0}).Draw(l.r, "second locator"), 1400)
 	case 7, 8, 9:
 		l.steer()
+	case 10:
+		l.w.guard(l.service(), drawGuard(l.r))
 	case 5:
 		l.w.dying = rapid.Bool().Draw(l.r, "dying")
 	case 4:

@@ -14,6 +14,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
 	"scaffold.dev/scaffold/internal/core/flow"
+	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -92,6 +93,8 @@ func (w *world) reset(t tester) {
 	for _, m := range []*ebpf.Map{w.edge.maps.IngressFlows, w.edge.maps.IngressHalf, w.edge.maps.Services, w.edge.maps.Retired, w.edge.maps.Strays} {
 		empty(t, m, new(uint64))
 	}
+	empty(t, w.edge.maps.Guards, new(edgeGuardKey))
+	clear(w.edge.guards)
 	empty(t, w.edge.maps.Fragments, new([40]byte))
 	empty(t, w.edge.maps.Policies, new([16]byte))
 	empty(t, w.edge.maps.Instances, new(edgeInstanceKey))
@@ -186,6 +189,17 @@ func (w *world) withdraw(t sid.Triple) {
 func (w *world) policy(id sid.ServiceID, p Policy) {
 	must(w.t, w.edge.SetService(id, p))
 	must(w.t, w.flow.SetService(id, flow.Policy{Datagrams: flow.Datagrams(p.Datagrams), DSCP: p.DSCP}))
+}
+
+// guard says who may connect on both sides.
+func (w *world) guard(id sid.ServiceID, g resolve.Guard) {
+	w.t.Helper()
+	must(w.t, w.edge.SetGuard(id, g))
+	var allows func(sid.Locator) bool
+	if g != nil {
+		allows = g.Allows
+	}
+	must(w.t, w.flow.SetGuard(id, allows))
 }
 
 // send and arrive give a packet to both and check that they agree; the oracle's output is returned.

@@ -161,9 +161,17 @@ struct session_key {
 struct service {
 	__u8  upper[8];   /* service prefix and ssID */
 	__u32 live;       /* admitted (protocol, port) pairs */
-	__u32 pad;
+	__u32 guarded;    /* first packets are taken from those in guards alone */
 };
 _Static_assert(sizeof(struct service) == 16, "ABI");
+
+/* Keyed by the longest prefix; bits counts those of the suffix, too. resolve.Guard is the oracle. */
+struct guard_key {
+	__u32 bits;       /* host order, 64 to 128 */
+	__u8 suffix[8];
+	__u8 locator[8];
+};
+_Static_assert(sizeof(struct guard_key) == 20, "ABI");
 
 struct instance_key {
 	__u8 suffix[8];

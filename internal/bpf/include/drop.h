@@ -48,6 +48,7 @@ enum host_reason {
 	HOST_ADOPTED,         /* segments that began, or may have begun, an adopted connection */
 	HOST_DIED,            /* FIN or RST of a process that died, taken away: the flow goes on elsewhere */
 	HOST_EARLY_ERROR,     /* dropped: "no route" to the peer of a connection that was not silent for long */
+	HOST_FORBIDDEN,       /* first packet of who may not connect, answered with ICMPv6 code 1 */
 	HOST_REASONS
 };
 

@@ -49,6 +49,15 @@ func (m *Machine) SetService(id sid.ServiceID, p Policy) error {
 	return err
 }
 
+// SetGuard says from where first packets of a service are taken; nil: from everywhere.
+func (m *Machine) SetGuard(id sid.ServiceID, allows func(sid.Locator) bool) error {
+	s, err := m.know(id)
+	if err == nil {
+		s.guard = allows
+	}
+	return err
+}
+
 // know notes what the suffix means, unless it means something else to a live instance.
 func (m *Machine) know(id sid.ServiceID) (*service, error) {
 	upper := sid.LocatorOf(m.cfg.Space.ServiceAddr(id))

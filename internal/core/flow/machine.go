@@ -110,6 +110,7 @@ type instance struct {
 type service struct {
 	upper sid.Locator // the upper half of the service address
 	live  int
+	guard func(sid.Locator) bool // who may connect; nil: everybody
 }
 
 type fragment struct {

@@ -187,6 +187,10 @@ func (m *Machine) toService(p *packet) {
 		m.drop("drop_bad_source")
 	case s != nil && (s.live > 0 || p.retry() >= 3) && p.proto == sid.UDP && p.dport == sid.Port:
 		m.message(p) // an unresolved RSYN
+	case s != nil && s.guard != nil && !s.guard(sid.LocatorOf(p.src)) && p.piece == laterPiece:
+		m.drop("forbidden")
+	case s != nil && s.guard != nil && !s.guard(sid.LocatorOf(p.src)):
+		m.refuse(p, sid.LocatorOf(p.dst).Host(), 1, "forbidden")
 	case s != nil && m.mayEnter(p, s):
 		p.rewrite(src, s.upper.Addr(sid.Low(p.dst)))
 		m.pass(p.b)

@@ -27,6 +27,8 @@ func (e *Engine) resume(now time.Time, to netip.Addr, m wire.Resume) {
 		e.count("not_authentic")
 	case !e.capable[m.Service] || e.cfg.Trust == nil:
 		e.decline(wire.Refused, here, m)
+	case e.cfg.Forbids != nil && e.cfg.Forbids(m.Service, m.Locator):
+		e.decline(wire.Forbidden, here, m)
 	case c.Quote == 0:
 		e.offer(now, here, m)
 	default:

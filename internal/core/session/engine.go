@@ -19,6 +19,8 @@ type Config struct {
 	Secret [32]byte // random; what socketIDs of flows that we do not hold yet are made with
 	Trust  Trust    // nil: the network is open, and no flow continues at another instance
 	Times  Times    // the zero value means DefaultTimes
+	// Forbids says who may not connect to a service of this host, at the locator; nil: nobody.
+	Forbids func(sid.ServiceID, sid.Locator) bool
 	// Journal hears of each decision about a flow that has a peer; nil: nobody asks.
 	Journal func(Entry)
 }

@@ -43,7 +43,7 @@ func (e *Engine) fire(now time.Time, f *flow) {
 // lost: the peer will not come back. What follows is the service's policy.
 func (e *Engine) lost(now time.Time, f *flow, why wire.Reason) {
 	switch {
-	case why == wire.Elsewhere || f.Role != Client || f.state == Connecting:
+	case why == wire.Elsewhere || why == wire.Forbidden || f.Role != Client || f.state == Connecting:
 		e.reset(now, f, why)
 	case f.Proto != sid.TCP:
 		e.change(Change{Kind: Unbind, Key: f.Key, Local: Addr{Locator: f.Local.Locator}, Reason: why})
