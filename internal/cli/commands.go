@@ -22,6 +22,7 @@ func commands(linked Linked) []*cobra.Command {
 		explainCommand(),
 		eventsCommand(),
 		statusCommand(),
+		captureCommand(),
 		monitoringCommand(),
 		supportCommand(),
 		doctorCommand(),

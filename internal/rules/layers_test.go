@@ -14,7 +14,7 @@ var layers = [][]string{
 	{"sid", "examples", "model", "monitoring"},
 	{"wire", "internal/trust"},
 	{"internal/core", "internal/ofp", "internal/api", "internal/obs", "internal/ovs"},
-	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/answers", "internal/ofconn", "internal/oftables", "internal/ofctl", "internal/userstack", "controller", "internal/plot", "internal/frr", "internal/topo"},
+	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/answers", "internal/ofconn", "internal/oftables", "internal/ofctl", "internal/userstack", "controller", "internal/plot", "internal/capture", "internal/frr", "internal/topo"},
 	{"internal/emurouter"},
 	{"internal/emud"},
 	{"internal/hostd", "internal/routerd", "internal/controld", "internal/switchd", "internal/lab", "internal/doctor", "."},
