@@ -88,7 +88,7 @@ func newCrowdRun(ctx context.Context, r *Rig, size CrowdSize) (*crowdRun, error)
 	if err != nil {
 		return nil, err
 	}
-	if c.real, err = askRouter(r); err != nil {
+	if c.real, err = askRouter(r, "r1"); err != nil {
 		return nil, err
 	}
 	if c.cmd, err = agentCommand("hosts"); err != nil {

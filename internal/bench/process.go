@@ -1,10 +1,18 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
 	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/lab"
+	"scaffold.dev/scaffold/internal/routerd"
 )
 
 // ticks is how many of the kernel's ticks are a second: USER_HZ, 100 on every architecture that Go runs on.
@@ -39,6 +47,47 @@ func resident(pid int) (bytes float64) {
 type use struct {
 	cpu   time.Duration
 	bytes float64
+}
+
+// kernelMemory is what the kernel keeps for a node of the lab: the maps of its router or its edge, and the memory of
+// its TCP, those connections included that are not accepted yet.
+func (r *Rig) kernelMemory(ctx context.Context, node string) (bytes float64, err error) {
+	if r.Plan().Node(node).Kind == lab.Host {
+		err = r.AskHost(node, func(c apiv1connect.LocalClient) error {
+			s, err := c.GetHostStatus(ctx, connect.NewRequest(&apiv1.GetHostStatusRequest{}))
+			if err == nil {
+				bytes = float64(s.Msg.KernelBytes)
+			}
+			return err
+		})
+	} else {
+		var s *scale
+		var status routerd.Status
+		if s, err = askRouter(r, node); err == nil {
+			status, err = s.status(ctx)
+			bytes = float64(status.TableBytes)
+		}
+	}
+	return bytes, err
+}
+
+// tcpSlabs are the kernel's objects for connections and for what may become some, of the whole machine, in bytes.
+func tcpSlabs() (bytes float64, err error) {
+	text, err := os.ReadFile("/proc/slabinfo")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 4 || !strings.HasSuffix(f[0], "TCPv6") && !strings.HasSuffix(f[0], "TCP") {
+			continue
+		}
+		var active, size float64
+		fmt.Sscan(f[1], &active) //nolint:errcheck // the kernel writes numbers
+		fmt.Sscan(f[3], &size)   //nolint:errcheck // the same
+		bytes += active * size
+	}
+	return bytes, nil
 }
 
 // uses are those of each node.

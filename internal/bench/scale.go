@@ -90,15 +90,15 @@ type scale struct {
 	services []sid.ServiceID
 }
 
-// askRouter can be asked what r1 has.
-func askRouter(r *Rig) (s *scale, err error) {
+// askRouter can be asked what a router has.
+func askRouter(r *Rig, name string) (s *scale, err error) {
 	s = &scale{rig: r}
-	s.router, s.base, err = api.Dial("unix:" + r.Socket("r1"))
+	s.router, s.base, err = api.Dial("unix:" + r.Socket(name))
 	return s, err
 }
 
 func newScale(ctx context.Context, r *Rig, size ScaleSize) (*scale, error) {
-	s, err := askRouter(r)
+	s, err := askRouter(r, "r1")
 	if err != nil {
 		return nil, err
 	}

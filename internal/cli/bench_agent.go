@@ -15,7 +15,7 @@ import (
 // benchAgentCommand holds the load programs that the benchmarks start inside a lab. They are ordinary
 // socket programs and print JSON.
 func benchAgentCommand() *cobra.Command {
-	g := group("agent", "Load programs of the benchmarks", agentServe(), agentStream(), agentRR(), agentConnect(), agentCheckedServe(), agentChecked(), agentCrowd(), agentHosts(), agentRetry(), agentReactive(), agentEngine())
+	g := group("agent", "Load programs of the benchmarks", agentServe(), agentStream(), agentRR(), agentConnect(), agentCheckedServe(), agentChecked(), agentCrowd(), agentHosts(), agentFlood(), agentPaced(), agentRetry(), agentReactive(), agentEngine())
 	g.Hidden = true
 	return g
 }

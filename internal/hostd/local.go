@@ -73,6 +73,8 @@ func (d *daemon) status(s *apiv1.HostStatus) {
 	}
 	if d.edge != nil {
 		s.Counters, _ = d.countAll()
+		u, _ := d.edge.Usage()
+		s.KernelBytes, s.MaxFlows = u.Bytes, u.MaxFlows
 	}
 }
 

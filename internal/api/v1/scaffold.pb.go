@@ -5991,7 +5991,9 @@ type HostStatus struct {
 	Counters      map[string]uint64      `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // drops by reason and more
 	Features      []*Feature             `protobuf:"bytes,11,rep,name=features,proto3" json:"features,omitempty"`
 	Permits       []*HeldPermit          `protobuf:"bytes,50,rep,name=permits,proto3" json:"permits,omitempty"`
-	Refused       []*LocalRegistration   `protobuf:"bytes,51,rep,name=refused,proto3" json:"refused,omitempty"` // what it would serve and may not
+	Refused       []*LocalRegistration   `protobuf:"bytes,51,rep,name=refused,proto3" json:"refused,omitempty"`                             // what it would serve and may not
+	KernelBytes   uint64                 `protobuf:"varint,70,opt,name=kernel_bytes,json=kernelBytes,proto3" json:"kernel_bytes,omitempty"` // memory of the edge's maps
+	MaxFlows      uint32                 `protobuf:"varint,71,opt,name=max_flows,json=maxFlows,proto3" json:"max_flows,omitempty"`          // that the edge has room for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6115,6 +6117,20 @@ func (x *HostStatus) GetRefused() []*LocalRegistration {
 		return x.Refused
 	}
 	return nil
+}
+
+func (x *HostStatus) GetKernelBytes() uint64 {
+	if x != nil {
+		return x.KernelBytes
+	}
+	return 0
+}
+
+func (x *HostStatus) GetMaxFlows() uint32 {
+	if x != nil {
+		return x.MaxFlows
+	}
+	return 0
 }
 
 type Feature struct {
@@ -10426,7 +10442,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x12\n" +
 	"\x04gone\x18\x03 \x01(\bR\x04gone\"\x16\n" +
-	"\x14GetHostStatusRequest\"\xa0\x04\n" +
+	"\x14GetHostStatusRequest\"\xe0\x04\n" +
 	"\n" +
 	"HostStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -10444,7 +10460,9 @@ const file_scaffold_proto_rawDesc = "" +
 	" \x03(\v2%.scaffold.v1.HostStatus.CountersEntryR\bcounters\x120\n" +
 	"\bfeatures\x18\v \x03(\v2\x14.scaffold.v1.FeatureR\bfeatures\x121\n" +
 	"\apermits\x182 \x03(\v2\x17.scaffold.v1.HeldPermitR\apermits\x128\n" +
-	"\arefused\x183 \x03(\v2\x1e.scaffold.v1.LocalRegistrationR\arefused\x1a;\n" +
+	"\arefused\x183 \x03(\v2\x1e.scaffold.v1.LocalRegistrationR\arefused\x12!\n" +
+	"\fkernel_bytes\x18F \x01(\x04R\vkernelBytes\x12\x1b\n" +
+	"\tmax_flows\x18G \x01(\rR\bmaxFlows\x1a;\n" +
 	"\rCountersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"A\n" +

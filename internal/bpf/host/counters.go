@@ -43,6 +43,8 @@ var reasons = [...]string{
 	edgeHostReasonHOST_DIED:           "died",
 	edgeHostReasonHOST_EARLY_ERROR:    "drop_early_error",
 	edgeHostReasonHOST_FORBIDDEN:      "forbidden",
+	edgeHostReasonHOST_COOKIE:         "cookie",
+	edgeHostReasonHOST_COOKIE_TAKEN:   "cookie_taken",
 }
 
 // Counters is how often each thing happened since the maps were made. Names that begin with drop_ are packets

@@ -54,15 +54,11 @@ static __noinline int hand_over(struct __sk_buff *skb, const struct flow_key *ke
 #define METER_RATE 1000       /* events a second that strangers may cause, and how many at once */
 #define UNRESOLVED_RATE 10000 /* the same, of unresolved RSYNs: what a whole instance's clients send when it dies */
 
-/* spend takes a token, or counts that there is none. */
-static __noinline int spend(__u32 which, __u32 rate)
+/* token takes one, if there is one. */
+static __always_inline int token(struct meter *m, __u32 rate)
 {
-	struct meter *m = bpf_map_lookup_elem(&meters, &which);
-	__u64 now = bpf_ktime_get_coarse_ns(), since;
+	__u64 now = bpf_ktime_get_coarse_ns(), since = now - m->at;
 
-	if (!m)
-		return -1;
-	since = now - m->at;
 	if (since > 1000000) {
 		since = since > 1000000000 ? 1000000000 : since;
 		m->at = now;
@@ -70,12 +66,21 @@ static __noinline int spend(__u32 which, __u32 rate)
 		if (m->tokens > (__s32)rate)
 			m->tokens = rate;
 	}
-	if (m->tokens <= 0) {
-		count(HOST_METERED);
-		return -1;
-	}
+	if (m->tokens <= 0)
+		return 0;
 	m->tokens--;
-	return 0;
+	return 1;
+}
+
+/* spend takes a token, or counts that there is none. */
+static __noinline int spend(__u32 which, __u32 rate)
+{
+	struct meter *m = bpf_map_lookup_elem(&meters, &which);
+
+	if (m && token(m, rate))
+		return 0;
+	count(HOST_METERED);
+	return -1;
 }
 
 /* hold gives a refusal of a connecting flow to the daemon, or to the kernel at once. */

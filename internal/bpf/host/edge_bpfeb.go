@@ -131,7 +131,9 @@ const (
 	edgeHostReasonHOST_DIED           edgeHostReason = 34
 	edgeHostReasonHOST_EARLY_ERROR    edgeHostReason = 35
 	edgeHostReasonHOST_FORBIDDEN      edgeHostReason = 36
-	edgeHostReasonHOST_REASONS        edgeHostReason = 37
+	edgeHostReasonHOST_COOKIE         edgeHostReason = 37
+	edgeHostReasonHOST_COOKIE_TAKEN   edgeHostReason = 38
+	edgeHostReasonHOST_REASONS        edgeHostReason = 39
 )
 
 type edgeIngressFlow struct {
@@ -163,7 +165,7 @@ type edgeMeter struct {
 	_      structs.HostLayout
 	At     uint64
 	Tokens int32
-	Pad    uint32
+	Empty  uint32
 }
 
 type edgePlace struct {
@@ -247,6 +249,7 @@ const (
 	edgeMapSessions       = "sessions"
 	edgeMapSteps          = "steps"
 	edgeMapStrays         = "strays"
+	edgeMapTags           = "tags"
 	edgeProgEdgeEgress    = "edge_egress"
 	edgeProgEdgeIngress   = "edge_ingress"
 	edgeProgEdgeSteer     = "edge_steer"
@@ -332,6 +335,7 @@ type edgeMapSpecs struct {
 	Sessions     *ebpf.MapSpec `ebpf:"sessions"`
 	Steps        *ebpf.MapSpec `ebpf:"steps"`
 	Strays       *ebpf.MapSpec `ebpf:"strays"`
+	Tags         *ebpf.MapSpec `ebpf:"tags"`
 }
 
 // edgeVariableSpecs contains global variables before they are loaded into the kernel.
@@ -389,6 +393,7 @@ type edgeMaps struct {
 	Sessions     *ebpf.Map `ebpf:"sessions"`
 	Steps        *ebpf.Map `ebpf:"steps"`
 	Strays       *ebpf.Map `ebpf:"strays"`
+	Tags         *ebpf.Map `ebpf:"tags"`
 }
 
 func (m *edgeMaps) Close() error {
@@ -416,6 +421,7 @@ func (m *edgeMaps) Close() error {
 		m.Sessions,
 		m.Steps,
 		m.Strays,
+		m.Tags,
 	)
 }
 

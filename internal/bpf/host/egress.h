@@ -3,6 +3,7 @@
 #ifndef SCAFFOLD_HOST_EGRESS_H
 #define SCAFFOLD_HOST_EGRESS_H
 
+#include "cookie.h"
 #include "death.h"
 #include "fragment.h"
 #include "icmp.h"
@@ -116,9 +117,12 @@ static __noinline int first(struct __sk_buff *skb, struct packet *p, const struc
 	struct addr src = { *(__u64 *)s->locator };
 
 	b->locator = src.hi;
-	if (make(key, b))
-		return drop(HOST_FULL);
-	src.lo = b->socket;
+	src.lo = b->state == STATE_HALF_OPEN ? cookie(p, key) : 0;
+	if (!src.lo) {
+		if (make(key, b))
+			return drop(HOST_FULL);
+		src.lo = b->socket;
+	}
 	return leave(skb, p, b->slot, s->mtu, &src, &b->peer, word_of(p->word, !is_service(&b->peer), b->dscp));
 }
 

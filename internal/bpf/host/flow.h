@@ -110,7 +110,7 @@ static __always_inline __u64 new_socket(void)
 struct birth {
 	struct addr peer;
 	__u64 locator;
-	__u64 socket; /* result */
+	__u64 socket; /* result, or 0 for a new one */
 	__u64 owner;
 	__u32 state;
 	__u32 isn;
@@ -144,7 +144,7 @@ static __noinline int make(struct flow_key *key, struct birth *b)
 {
 	__u32 zero = 0;
 	struct newborn *n = bpf_map_lookup_elem(&newborns, &zero);
-	__u64 id = new_socket();
+	__u64 id = b->socket ?: new_socket();
 
 	if (!id || !n)
 		return -1;

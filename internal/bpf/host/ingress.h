@@ -128,6 +128,8 @@ static __always_inline int to_flow(struct __sk_buff *skb, struct packet *p)
 
 	if (!f)
 		f = bpf_map_lookup_elem(&ingress_half, &id);
+	if (!f && p->proto == PROTO_TCP && (p->flags & (TCP_SYN | TCP_RST | TCP_ACK)) == TCP_ACK && !recall(p))
+		f = bpf_map_lookup_elem(&ingress_flows, &id);
 	if (!f)
 		return unknown(skb, p);
 	if (is_icmp_error(p))

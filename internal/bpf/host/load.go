@@ -150,7 +150,7 @@ var sharedMaps = []string{
 	edgeMapConfig, edgeMapIds, edgeMapPlaces, edgeMapEgressFlows, edgeMapIngressFlows,
 	edgeMapEgressHalf, edgeMapIngressHalf, edgeMapServices, edgeMapInstances, edgeMapPolicies,
 	edgeMapFragments, edgeMapScratch, edgeMapNewborns, edgeMapEvents, edgeMapDrops,
-	edgeMapSteps, edgeMapAlias, edgeMapMeters, edgeMapRetired, edgeMapStrays, edgeMapSessions,
+	edgeMapSteps, edgeMapAlias, edgeMapMeters, edgeMapTags, edgeMapRetired, edgeMapStrays, edgeMapSessions,
 	edgeMapAdoptions, edgeMapGuards,
 }
 
@@ -162,7 +162,7 @@ func (e *Edge) shared() map[string]*ebpf.Map {
 		edgeMapEgressHalf: m.EgressHalf, edgeMapIngressHalf: m.IngressHalf,
 		edgeMapServices: m.Services, edgeMapInstances: m.Instances, edgeMapPolicies: m.Policies,
 		edgeMapFragments: m.Fragments, edgeMapScratch: m.Scratch, edgeMapNewborns: m.Newborns, edgeMapEvents: m.Events, edgeMapDrops: m.Drops,
-		edgeMapSteps: m.Steps, edgeMapAlias: m.Alias, edgeMapMeters: m.Meters, edgeMapRetired: m.Retired, edgeMapStrays: m.Strays, edgeMapSessions: m.Sessions,
+		edgeMapSteps: m.Steps, edgeMapAlias: m.Alias, edgeMapMeters: m.Meters, edgeMapTags: m.Tags, edgeMapRetired: m.Retired, edgeMapStrays: m.Strays, edgeMapSessions: m.Sessions,
 		edgeMapAdoptions: m.Adoptions, edgeMapGuards: m.Guards,
 	}
 }

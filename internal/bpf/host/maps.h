@@ -55,6 +55,7 @@ MAP(newborns, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct newborn, 1, 0);
 MAP(steps, BPF_MAP_TYPE_ARRAY, __u32, struct step, MAX_STEPS, 0);
 MAP(alias, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct newborn, 1, 0); /* steer's own: see newborns */
 MAP(meters, BPF_MAP_TYPE_ARRAY, __u32, struct meter, METERS, 0);
+MAP(tags, BPF_MAP_TYPE_ARRAY, __u32, struct addr, MAX_TAGS, 0); /* services by the tag in their cookies, cookie.h */
 MAP(retired, BPF_MAP_TYPE_LRU_HASH, __u64, __u64, 1 << 14, 0); /* socketIDs given up, and when */
 MAP(strays, BPF_MAP_TYPE_LRU_HASH, __u64, __u64, 1 << 12, 0);  /* unknown socketIDs, and since when */
 MAP(sessions, BPF_MAP_TYPE_HASH, struct session_key, struct session, 1 << 18, BPF_F_NO_PREALLOC);

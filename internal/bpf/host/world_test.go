@@ -102,7 +102,7 @@ func (w *world) reset(t tester) {
 	must(t, err)
 	must(t, w.edge.maps.Ids.Put(uint32(0), make([]uint64, cpus)))
 	must(t, w.edge.maps.Places.Put(uint32(0), &edgePlace{}))
-	for i := range uint32(3) {
+	for i := range uint32(4) {
 		must(t, w.edge.maps.Meters.Put(i, &edgeMeter{}))
 	}
 	w.tell(false)

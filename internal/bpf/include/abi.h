@@ -138,11 +138,13 @@ _Static_assert(sizeof(struct step) == 80, "ABI");
 struct meter {
 	__u64 at;         /* CLOCK_MONOTONIC, ns */
 	__s32 tokens;
-	__u32 pad;
+	__u32 empty;      /* CLOCK_MONOTONIC in 2^30 ns: when METER_HALF had none last; 0: never */
 };
 _Static_assert(sizeof(struct meter) == 16, "ABI");
 
-enum meters { METER_STRAY = 0, METER_MESSAGE = 1, METER_UNRESOLVED = 2, METERS = 3 };
+enum meters { METER_STRAY = 0, METER_MESSAGE = 1, METER_UNRESOLVED = 2, METER_HALF = 3, METERS = 4 };
+
+#define MAX_TAGS 4096 /* cookie.h */
 
 #define SESSION_MAX 512
 

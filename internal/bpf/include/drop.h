@@ -49,6 +49,8 @@ enum host_reason {
 	HOST_DIED,            /* FIN or RST of a process that died, taken away: the flow goes on elsewhere */
 	HOST_EARLY_ERROR,     /* dropped: "no route" to the peer of a connection that was not silent for long */
 	HOST_FORBIDDEN,       /* first packet of who may not connect, answered with ICMPv6 code 1 */
+	HOST_COOKIE,          /* a SYN-ACK left without an entry, cookie.h */
+	HOST_COOKIE_TAKEN,    /* the flow of one was made: its client has spoken */
 	HOST_REASONS
 };
 

@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Flood is SYNs at a rate, each from another address and port, put on the wire below everything that the
+// host's own kernel would say to it.
+type Flood struct {
+	Device string
+	Router net.HardwareAddr // next hop
+	From   netip.Prefix     // sources: its bits, and random ones
+	To     netip.AddrPort
+	Rate   int // SYNs a second
+}
+
+// The parts of a SYN's frame.
+const (
+	ethLen    = 14
+	ip6Len    = 40
+	synLen    = 24 // with an MSS
+	synFrame  = ethLen + ip6Len + synLen
+	synsAHand = 32 // of one system call
+)
+
+type mmsghdr struct {
+	unix.Msghdr
+	n uint32
+	_ uint32
+}
+
+// Run sends for d and says how many went out and how long it took.
+func (f *Flood) Run(ctx context.Context, d time.Duration) (Result, error) {
+	fd, err := f.open()
+	if err != nil {
+		return Result{}, err
+	}
+	defer unix.Close(fd)
+	var frames [synsAHand][synFrame]byte
+	var iov [synsAHand]unix.Iovec
+	var all [synsAHand]mmsghdr
+	frame, sum := f.template()
+	for i := range all {
+		frames[i] = frame
+		iov[i] = unix.Iovec{Base: &frames[i][0]}
+		iov[i].SetLen(synFrame)
+		all[i].Iov = &iov[i]
+		all[i].SetIovlen(1)
+	}
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	var r Result
+	start := Now()
+	for Now()-start < int64(d) && ctx.Err() == nil {
+		if due := (Now() - start) * int64(f.Rate) / 1e9; r.Ops+synsAHand > due {
+			time.Sleep(time.Duration((r.Ops + synsAHand - due) * 1e9 / int64(f.Rate)))
+			continue
+		}
+		for i := range frames {
+			f.vary(&frames[i], sum, random)
+		}
+		n, _, e := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&all)), synsAHand, 0, 0, 0)
+		switch e {
+		case 0:
+			r.Ops += int64(n)
+		case unix.EAGAIN, unix.EINTR, unix.ENOBUFS: // a queue is full
+			r.Lost++
+		default:
+			return r, fmt.Errorf("send SYNs on %s: %w", f.Device, e)
+		}
+	}
+	runtime.KeepAlive(&iov)
+	r.Nanos = Now() - start
+	return r, nil
+}
+
+func (f *Flood) open() (int, error) {
+	dev, err := net.InterfaceByName(f.Device)
+	if err != nil {
+		return 0, err
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("open a packet socket: %w", err)
+	}
+	err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1) // and the edge, which would drop them
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: dev.Index})
+	}
+	if err != nil {
+		unix.Close(fd)
+		return 0, fmt.Errorf("send on %s: %w", f.Device, err)
+	}
+	return fd, nil
+}
+
+// template is a SYN whose source and sequence number are zero, and the sum for its checksum.
+func (f *Flood) template() (b [synFrame]byte, sum uint64) {
+	copy(b[:], f.Router)
+	copy(b[6:], []byte{2, 0, 0, 0, 0, 0x66})
+	binary.BigEndian.PutUint16(b[12:], unix.ETH_P_IPV6)
+	ip := b[ethLen:]
+	ip[0] = 6 << 4
+	binary.BigEndian.PutUint16(ip[4:], synLen)
+	ip[6], ip[7] = unix.IPPROTO_TCP, 64
+	to := f.To.Addr().As16()
+	copy(ip[24:], to[:])
+	tcp := ip[ip6Len:]
+	binary.BigEndian.PutUint16(tcp[2:], f.To.Port())
+	tcp[12], tcp[13] = synLen/4<<4, 0x02
+	binary.BigEndian.PutUint16(tcp[14:], 65535)
+	binary.BigEndian.PutUint32(tcp[20:], 0x02040578) // MSS 1400
+	sum = words(ip[24:]) + synLen + unix.IPPROTO_TCP
+	return b, sum
+}
+
+// vary gives a SYN another source, port and sequence number. In a socketID the top bit is set.
+func (f *Flood) vary(b *[synFrame]byte, sum uint64, random *rand.Rand) {
+	ip, tcp := b[ethLen:], b[ethLen+ip6Len:]
+	from := f.From.Addr().As16()
+	bits := f.From.Bits()
+	high, low := random.Uint64(), random.Uint64()|1<<63
+	if bits <= 64 {
+		high = high&(1<<(64-bits)-1) | binary.BigEndian.Uint64(from[:])
+	}
+	binary.BigEndian.PutUint64(ip[8:], high)
+	binary.BigEndian.PutUint64(ip[16:], low)
+	binary.BigEndian.PutUint16(tcp, uint16(1024+random.IntN(60000)))
+	binary.BigEndian.PutUint32(tcp[4:], random.Uint32())
+	sum += words(ip[8:24]) + words(tcp[:2]) + words(tcp[4:8])
+	for sum>>16 != 0 {
+		sum = sum&0xffff + sum>>16
+	}
+	binary.BigEndian.PutUint16(tcp[16:], ^uint16(sum))
+}
+
+// words sums an even number of bytes for a checksum.
+func words(b []byte) (sum uint64) {
+	for ; len(b) > 1; b = b[2:] {
+		sum += uint64(binary.BigEndian.Uint16(b))
+	}
+	return sum
+}
