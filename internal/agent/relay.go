@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"scaffold.dev/scaffold/internal/api"
 )
 
 const (
@@ -42,6 +44,44 @@ func NewRelay[H RelayHost](accept func() (H, error), dial func(context.Context) 
 	r := &Relay{dial: dial, log: log, slots: make(chan struct{}, relayLimit)}
 	r.wg.Go(func() { r.serve(func() (RelayHost, error) { return accept() }) })
 	return r
+}
+
+// RelayTo dials where the router has or had its own session: who leads. Where that one is gone the host's attempt fails,
+// and the host's next one finds where the router went; when the router goes to another one, hosts follow at once.
+func RelayTo(controllers *api.Controllers, dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		endpoint, moved := controllers.Best()
+		to, err := api.ParseEndpoint(endpoint)
+		if err != nil {
+			return nil, err
+		}
+		c, err := dial(ctx, to.Network, to.Address)
+		if err != nil {
+			return nil, err
+		}
+		led := &ledConn{RelayConn: c.(RelayConn), closed: make(chan struct{})}
+		go func() { // ends with the connection
+			select {
+			case <-moved:
+				led.Close()
+			case <-led.closed:
+			}
+		}()
+		return led, nil
+	}
+}
+
+// A ledConn leads to a controller for as long as that one leads.
+type ledConn struct {
+	RelayConn
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Close implements net.Conn.
+func (c *ledConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.RelayConn.Close()
 }
 
 // Wait returns when nothing runs any more; the listener is closed.

@@ -27,18 +27,28 @@ const (
 // ErrRefused says that the controller does not want this router.
 var ErrRefused = errors.New("the controller refused this router")
 
+// Why a controller is left for another one.
+var (
+	errStandby      = errors.New("the controller does not lead")
+	errDeposed      = errors.New("the controller leads no more: there is a newer one")
+	errOtherNetwork = errors.New("the controller is of another network than the one before: --controller names those of two")
+)
+
 // A Router keeps a stream to the controller in a router's name. Its functions are called by way of Call, in
 // the loop of the one who owns the router's state.
 type Router struct {
-	Controller string                                                               // endpoint
-	Dial       func(ctx context.Context, network, address string) (net.Conn, error) // nil: from this process's namespace
-	Log        *slog.Logger
-	Call       func(func()) bool // runs a function in the loop and waits for it; false after the loop's end
-	Join       func() *apiv1.RouterJoin
-	Joined     func(*Session, *apiv1.RouterJoined) error // an error ends the session
-	Order      func(*apiv1.RouterOrder)
-	Parted     func(*Session)
-	Health     func(error) // why there is no session; called from any goroutine
+	Controllers *api.Controllers                                                     // where they are; the relay of hosts goes to the same
+	Dial        func(ctx context.Context, network, address string) (net.Conn, error) // nil: from this process's namespace
+	Log         *slog.Logger
+	Call        func(func()) bool // runs a function in the loop and waits for it; false after the loop's end
+	Join        func() *apiv1.RouterJoin
+	Joined      func(*Session, *apiv1.RouterJoined) error // an error ends the session
+	Order       func(*apiv1.RouterOrder)
+	Parted      func(*Session)
+	Health      func(error) // why there is no session; called from any goroutine
+
+	network string // id of the one that was joined
+	epoch   uint64 // of the last leader
 }
 
 type stream = *connect.BidiStreamForClient[apiv1.RouterReport, apiv1.RouterOrder]
@@ -47,48 +57,67 @@ type stream = *connect.BidiStreamForClient[apiv1.RouterReport, apiv1.RouterOrder
 func (r *Router) Converse(ctx context.Context) {
 	wait, said := retryFirst, ""
 	for ctx.Err() == nil {
-		joined, err := r.attempt(ctx)
+		endpoint, tired := r.Controllers.Next()
+		if tired {
+			wait = min(2*wait, retryLast)
+			if !pause(ctx, wait) {
+				return
+			}
+		}
+		joined, err := r.attempt(ctx, endpoint)
 		if ctx.Err() != nil {
 			return
 		}
 		if joined {
-			wait, said = retryFirst, ""
+			wait, said = retryFirst/2, ""
+			r.Controllers.Lost(endpoint)
 		}
 		kind, what := "unreachable", "controller unreachable; forwarding goes on, trying again"
-		if errors.Is(err, ErrRefused) {
+		if errors.Is(err, ErrRefused) || errors.Is(err, errOtherNetwork) {
 			kind, what = err.Error(), "not in the network; forwarding goes on, trying again"
 		}
 		if kind != said { // the errors of one absence differ
 			said = kind
-			r.Log.Warn(what, "controller", r.Controller, "error", err)
+			r.Log.Warn(what, "controller", endpoint, "error", err)
 		}
 		r.Health(err)
-		select {
-		case <-time.After(wait/2 + rand.N(wait)):
-		case <-ctx.Done():
+		if joined && !pause(ctx, retryFirst) { // all routers lost it at once
+			return
 		}
-		wait = min(2*wait, retryLast)
+	}
+}
+
+// pause waits about so long; false means that ctx ended.
+func pause(ctx context.Context, wait time.Duration) bool {
+	select {
+	case <-time.After(wait/2 + rand.N(wait)):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
 // client connects on the first call.
-func (r *Router) client() (*http.Client, error) {
+func (r *Router) client(endpoint string) (client *http.Client, err error) {
 	if r.Dial == nil {
-		client, _, err := api.Dial(r.Controller)
-		return client, err
+		client, _, err = api.Dial(endpoint)
+	} else {
+		var to api.Endpoint
+		if to, err = api.ParseEndpoint(endpoint); err == nil {
+			client = api.DialWith(to, r.Dial)
+		}
 	}
-	to, err := api.ParseEndpoint(r.Controller)
-	if err != nil {
-		return nil, err
+	if err == nil && r.Controllers.Several() {
+		client = api.Impatient(client)
 	}
-	return api.DialWith(to, r.Dial), nil
+	return client, err
 }
 
 // attempt is one session: join, then orders until it ends.
-func (r *Router) attempt(parent context.Context) (joined bool, err error) {
+func (r *Router) attempt(parent context.Context, endpoint string) (joined bool, err error) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	client, err := r.client()
+	client, err := r.client(endpoint)
 	if err != nil {
 		return false, err
 	}
@@ -106,13 +135,38 @@ func (r *Router) attempt(parent context.Context) (joined bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if no := first.GetRefused(); no != nil {
+	if no := first.GetRefused(); no.GetStandby() {
+		r.Controllers.Refer(no.Leader, no.Controllers.GetEndpoints())
+		return false, fmt.Errorf("%w: %s", errStandby, no.Reason)
+	} else if no != nil {
 		return false, fmt.Errorf("%w: %s", ErrRefused, no.Reason)
 	}
 	if first.GetJoined() == nil {
 		return false, errors.New("the controller's first order is not Joined: another version?")
 	}
+	if err := r.believe(first.GetJoined()); err != nil {
+		return false, err
+	}
+	r.Controllers.Joined(endpoint)
+	r.Controllers.Tell(first.GetJoined().Controllers.GetEndpoints())
 	return true, r.obey(ctx, cancel, stream, first.GetJoined())
+}
+
+// believe refuses a controller of another network, and one whose time is over and who does not know it yet, where
+// there are others to go to.
+func (r *Router) believe(j *apiv1.RouterJoined) error {
+	if !r.Controllers.Several() {
+		r.network, r.epoch = j.NetworkId, j.Epoch
+		return nil
+	}
+	switch {
+	case r.network != "" && j.NetworkId != r.network:
+		return fmt.Errorf("%w (%s)", errOtherNetwork, j.Network)
+	case j.Epoch < r.epoch:
+		return errDeposed
+	}
+	r.network, r.epoch = j.NetworkId, j.Epoch
+	return nil
 }
 
 // obey runs a session that has joined.
@@ -140,6 +194,10 @@ func (r *Router) obey(ctx context.Context, cancel context.CancelFunc, stream str
 		}
 		if no := order.GetRefused(); no != nil {
 			return fmt.Errorf("the controller ended the session: %s", no.Reason)
+		}
+		if all := order.GetControllers(); all != nil {
+			r.Controllers.Tell(all.Endpoints)
+			continue
 		}
 		if !r.Call(func() { r.Order(order) }) {
 			return context.Canceled

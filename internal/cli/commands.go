@@ -17,6 +17,7 @@ func commands(linked Linked) []*cobra.Command {
 		serviceCommand(),
 		hostCommand(),
 		routerCommand(),
+		controllerCommand(),
 		flowCommand(),
 		netCommand(),
 		explainCommand(),

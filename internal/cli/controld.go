@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -20,6 +20,7 @@ type controldFlags struct {
 	create                   []string
 	logFormat, logLevel      string
 	openflow                 openflowFlags
+	several                  severalFlags
 }
 
 func controldCommand(modules []controller.Module) *cobra.Command {
@@ -32,6 +33,10 @@ func controldCommand(modules []controller.Module) *cobra.Command {
 flows through it, and it tells every router what follows. Its state is in an etcd inside the
 process (--data), or in one elsewhere (--etcd).
 
+Several controllers of one network share an etcd elsewhere, or have one among themselves (--cluster,
+--join). One of them leads; the others stand by, hand on what they are asked, and one takes over
+when the leader is gone. "scaffold controller" looks at them.
+
 While it is away nothing changes and every flow goes on: routers and hosts keep what they know,
 and reconcile when it is back. It needs no root, only its directory and its ports.
 
@@ -39,6 +44,8 @@ It serves gRPC and JSON, /metrics and /healthz on every --listen address and on 
 		Example: `  scaffold controld --listen [::]:23728 --data /var/lib/scaffold/controld --network lab
   scaffold controld --network lab --service web:ready=http:/ --service db:weight=10,ready=tcp
   scaffold controld --config /etc/scaffold/controld.yaml
+  scaffold controld --name c1 --cluster c1=http://10.0.0.1:23729,c2=http://10.0.0.2:23729,c3=http://10.0.0.3:23729
+  scaffold controld --name c2 --peer http://10.0.0.2:23729 --join http://10.0.0.1:23728
   curl --unix-socket /run/scaffold/controld.sock -H 'Content-Type: application/json' -d '{}' \
       http://scaffold/scaffold.v1.Admin/GetStatus`,
 		Args: cobra.NoArgs,
@@ -46,6 +53,7 @@ It serves gRPC and JSON, /metrics and /healthz on every --listen address and on 
 	}
 	f.network(cmd)
 	f.timing(cmd)
+	f.several.add(cmd, &f.cfg)
 	f.openflow.add(cmd)
 	return withConfig(cmd)
 }
@@ -70,7 +78,6 @@ func (f *controldFlags) network(cmd *cobra.Command) {
 	set.StringSliceVar(&f.cfg.Listen, "listen", []string{controld.DefaultListen}, "where to serve the API besides the socket, host:port or http://host:port")
 	set.StringVar(&f.cfg.Socket, "socket", controld.DefaultSocket, "path of the API's Unix socket")
 	set.StringVar(&f.cfg.Data, "data", controld.DefaultData, "directory of the state")
-	set.StringSliceVar(&f.cfg.Etcd, "etcd", nil, "endpoints of an etcd to keep the state in, instead of --data")
 	set.StringArrayVar(&f.create, "service", nil, "a service to create where it does not exist, NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams, dscp, failover, patience and drain")
 	set.StringVar(&f.cfg.Trust, "trust", controld.TrustOpen, "open: any host may join; keys: hosts prove who they are, and flows can fail over")
 	set.StringVar(&f.cfg.Serve, "serve", controld.ServeAny, "who may serve a service that has neither a key nor a list of servers: any host, or named: none")
@@ -102,8 +109,8 @@ func (f *controldFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fail(ExitUsage, "scaffold controld --help has examples", err)
 	}
-	f.openflow.serve(&f.cfg)
-	return f.openflow.beside(cmd.Context(), log, func(ctx context.Context) error { return controld.Run(ctx, f.cfg, log) })
+	f.openflow.serve(&f.cfg, log)
+	return controld.Run(cmd.Context(), f.cfg, log)
 }
 
 func (f *controldFlags) parse() error {
@@ -124,8 +131,14 @@ func (f *controldFlags) parse() error {
 		}
 		f.cfg.Services = append(f.cfg.Services, spec)
 	}
+	if err := f.several.parse(&f.cfg); err != nil {
+		return err
+	}
 	if err := f.cfg.Check(); err != nil {
 		return err
+	}
+	if f.openflow.cfg.Release && f.several.used(&f.cfg) {
+		return errors.New("--openflow-release with several controllers: who stops leading would take the rules from under the next one: leave it out")
 	}
 	return f.openflow.parse("unix:" + f.cfg.Socket)
 }

@@ -41,7 +41,7 @@ func hostdCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&cfg.Name, "name", "", "name of this host in the network")
 	f.StringSliceVar(&cfg.Uplinks, "uplink", nil, "interface that leads to a router; repeat for more, the preferred one first")
-	f.StringVar(&cfg.Controller, "controller", "", "endpoint of the controller, http://host:port or unix:/path (default: through the first-hop router)")
+	f.StringSliceVar(&cfg.Controllers, "controller", nil, "endpoint of the controller, http://host:port or unix:/path; repeat for several (default: through the first-hop router)")
 	f.StringVar(&cfg.Socket, "socket", hostd.DefaultSocket, "Unix socket of the host's API")
 	f.StringVar(&cfg.Metrics, "metrics", "", "address to serve /metrics and /healthz at besides the socket, host:port")
 	f.StringVar(&cfg.StateDir, "state", hostd.DefaultStateDir, "directory for the host's key, its last place and the names it knows")

@@ -89,33 +89,14 @@ func (f *openflowFlags) secure() error {
 	return nil
 }
 
-// serve has the controller serve what operators ask of switches, and the switches' metrics.
-func (f *openflowFlags) serve(c *controld.Config) {
+// serve has the controller drive switches while it leads, and serve what operators ask of them, and their metrics.
+func (f *openflowFlags) serve(c *controld.Config, log *slog.Logger) {
 	if len(f.cfg.Listen) == 0 {
 		return
 	}
+	c.Beside = func(ctx context.Context) error { return switchd.Run(ctx, f.cfg, log) }
 	f.cfg.Desk = new(switchd.Desk)
 	c.Mounts = append(c.Mounts, f.cfg.Desk.Mount())
 	c.Metrics = obs.NewMetrics("controld")
 	f.cfg.Metrics = c.Metrics.Part("switchd")
-}
-
-// beside runs the switches' driver, if it is wanted, as long as the controller runs; either's failure ends both.
-func (f *openflowFlags) beside(ctx context.Context, log *slog.Logger, controller func(context.Context) error) error {
-	if len(f.cfg.Listen) == 0 {
-		return controller(ctx)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	driver := make(chan error, 1)
-	go func() {
-		defer cancel()
-		driver <- switchd.Run(ctx, f.cfg, log)
-	}()
-	err := controller(ctx)
-	cancel()
-	if failed := <-driver; failed != nil {
-		return failed // the controller ended because of it
-	}
-	return err
 }

@@ -34,6 +34,7 @@ func routerdCommand() *cobra.Command {
 		Long:  aboutRouterd,
 		Example: `  scaffold routerd --name r1 --controller http://[2001:db8::1]:23728 --mgmt eth0
   scaffold routerd --name s1 --service --controller http://10.0.0.1:23728 --port eth1 --port eth2
+  scaffold routerd --name r1 --controller http://10.0.0.1:23728,http://10.0.0.2:23728,http://10.0.0.3:23728
   scaffold routerd --name r2 --controller http://10.0.0.1:23728 --link peer=r3,port=eth2,via=fe80::1
   scaffold routerd --config /etc/scaffold/routerd.yaml
   curl --unix-socket /run/scaffold/routerd.sock http://scaffold/status`,
@@ -42,7 +43,7 @@ func routerdCommand() *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.StringVar(&f.cfg.Name, "name", "", "name of this router in the network")
-	set.StringVar(&f.cfg.Controller, "controller", "", "endpoint of the controller, http://host:port or unix:/path")
+	set.StringSliceVar(&f.cfg.Controllers, "controller", nil, "endpoint of the controller, http://host:port or unix:/path; of several, repeat it: the one that leads is found, and the others once it is gone")
 	set.BoolVar(&f.cfg.Service, "service", false, "resolve services: be a service router")
 	set.Uint32Var(&f.cfg.Block, "block", 0, "number of the block of locators to ask for, 1 to 255 (default: any)")
 	set.StringSliceVar(&f.cfg.Ports, "port", nil, "interface to forward on; repeat for more (default: all Ethernet-like ones but --mgmt)")

@@ -66,13 +66,23 @@ func (a *adminAPI) do(ctx context.Context, check func() (change, error)) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	if err := a.n.saver.now(ctx, c.records...); err != nil {
-		a.n.saved(err)
-		return connect.NewError(connect.CodeUnavailable, fmt.Errorf("nothing was changed: %w", err))
+		return a.n.unsaved(err)
 	}
 	return a.n.ask(ctx, func() {
 		c.effect()
 		a.n.flush()
 	})
+}
+
+// unsaved is the answer to an order that could not be saved. Where etcd is spread over machines, no answer of it leaves
+// open what was saved: the next term begins with what is there.
+func (n *network) unsaved(err error) error {
+	n.saved(err)
+	if n.seat.store.Elected() && store.Doubtful(err) {
+		n.resign(err)
+		return connect.NewError(connect.CodeUnavailable, fmt.Errorf("it is not known whether this was saved, look before you try again: %w", err))
+	}
+	return connect.NewError(connect.CodeUnavailable, fmt.Errorf("nothing was changed: %w", err))
 }
 
 // changed is do for orders that answer with the service as it is afterwards: once the routers have

@@ -1,13 +1,20 @@
 package controld
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/store"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -19,8 +26,13 @@ type Config struct {
 	Space         sid.Space
 	Data          string   // directory of the embedded store
 	Etcd          []string // or the endpoints of an etcd elsewhere
-	Listen        []string // endpoints of the API beside the socket
-	Socket        string   // path of the API's Unix socket; empty: none
+	EtcdTLS       *tls.Config
+	Cluster       *store.Cluster              // or, with Data, a member of the controllers' own etcd
+	LeaderLease   time.Duration               // how long the silence of a controller that leads is waited for
+	Advertise     []string                    // endpoints at which daemons and other controllers reach this one; nil: as it listens
+	Beside        func(context.Context) error // what else runs while this controller leads; nil: nothing
+	Listen        []string                    // endpoints of the API beside the socket
+	Socket        string                      // path of the API's Unix socket; empty: none
 	Services      []ServiceSpec
 	ProbeInterval time.Duration // between PROBEs of a host
 	SuspectAfter  uint32        // unanswered probes
@@ -104,8 +116,88 @@ func (c *Config) Check() error {
 	if len(c.Listen) == 0 && c.Socket == "" {
 		return fmt.Errorf("nowhere to listen: give --listen or --socket")
 	}
+	return c.checkSeveral()
+}
+
+// checkSeveral looks at what several controllers need: who they are, and how they reach each other.
+func (c *Config) checkSeveral() error {
+	orElse(&c.LeaderLease, store.DefaultLease)
+	if c.LeaderLease < minLease || c.LeaderLease > maxLease {
+		return fmt.Errorf("leader-lease %v: want %v to %v", c.LeaderLease, minLease, maxLease)
+	}
+	if c.Cluster == nil && len(c.Etcd) == 0 {
+		return nil
+	}
+	if c.Cluster != nil && len(c.Etcd) > 0 {
+		return fmt.Errorf("the state is either in an etcd elsewhere (--etcd) or in the controllers (--cluster, --peer, --join)")
+	}
+	if _, err := names.Clean(c.Name, ""); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+	if c.Cluster != nil {
+		c.Cluster.Name = c.Name
+		if c.Cluster.Own() == "" {
+			return fmt.Errorf("--cluster does not name this controller, %s, and there is no --peer: want %s=http://host:port among its members", c.Name, c.Name)
+		}
+	}
+	return c.advertise()
+}
+
+// advertise finds out where others reach this controller.
+func (c *Config) advertise() error {
+	if len(c.Advertise) > 0 {
+		for _, endpoint := range c.Advertise {
+			if _, err := api.ParseEndpoint(endpoint); err != nil {
+				return fmt.Errorf("advertise: %w", err)
+			}
+		}
+		return nil
+	}
+	for _, endpoint := range c.Listen {
+		e, err := api.ParseEndpoint(endpoint)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		if e.Network == "tcp" {
+			if e.Address, err = c.concrete(e.Address); err != nil {
+				return err
+			}
+		}
+		c.Advertise = append(c.Advertise, e.String())
+	}
+	if len(c.Advertise) == 0 {
+		c.Advertise = []string{unixEndpoint(c.Socket)}
+	}
 	return nil
 }
+
+// concrete puts the host under which other members reach this one in the place of "any address".
+func (c *Config) concrete(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", fmt.Errorf("listen: %w", err)
+	}
+	if ip, err := netip.ParseAddr(host); host != "" && (err != nil || !ip.IsUnspecified()) {
+		return address, nil
+	}
+	if c.Cluster != nil {
+		if u, err := url.Parse(c.Cluster.Own()); err == nil {
+			return net.JoinHostPort(u.Hostname(), port), nil
+		}
+	}
+	return "", fmt.Errorf("listen %q says nothing of where daemons and the other controllers reach this one: give --advertise http://host:%s", address, port)
+}
+
+// store is what the store is told.
+func (c *Config) store(log *slog.Logger) store.Config {
+	return store.Config{Dir: c.Data, Endpoints: c.Etcd, TLS: c.EtcdTLS, Cluster: c.Cluster, Name: c.Name, Network: c.Network, Lease: c.LeaderLease, Log: log}
+}
+
+// What a leader's lease may be: etcd counts in seconds and gives none under two.
+const (
+	minLease = 2 * time.Second
+	maxLease = time.Minute
+)
 
 func orElse[T comparable](v *T, value T) {
 	var zero T

@@ -20,6 +20,7 @@ type figures struct {
 	hosts                                  map[string]int // by state
 	routers, services, unserved, instances int
 	pending                                int
+	controllers                            map[string]int // by state
 	generation                             uint64
 }
 
@@ -54,6 +55,9 @@ func (n *network) count() *figures {
 	f.unserved = n.plan.Unserved()
 	f.pending = n.saver.waiting()
 	f.routers = n.connectedRouters()
+	if n.running != nil {
+		f.controllers = map[string]int{"running": len(n.running), "gone": max(0, len(n.controllers)-len(n.running))}
+	}
 	for _, h := range n.hosts {
 		if h.Here {
 			f.hosts[n.stateText(h)]++
@@ -81,6 +85,13 @@ func (n *network) export(m *obs.Metrics) {
 	m.GaugeTable("hosts", "Hosts by state.", []string{"state"}, func(add obs.Add) {
 		if f := n.figures(); f != nil {
 			for state, count := range f.hosts {
+				add(float64(count), state)
+			}
+		}
+	})
+	m.GaugeTable("controllers", "Controllers of the network by state, as the one that leads sees them.", []string{"state"}, func(add obs.Add) {
+		if f := n.figures(); f != nil {
+			for state, count := range f.controllers {
 				add(float64(count), state)
 			}
 		}

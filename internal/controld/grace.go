@@ -21,6 +21,9 @@ func (n *network) beginGrace() {
 		g.routers[name] = struct{}{}
 	}
 	n.grace = g
+	if g.over(n) {
+		return // nobody is waited for
+	}
 	n.loop.after(n.cfg.Grace, func() { g.expired = true })
 }
 

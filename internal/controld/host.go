@@ -188,6 +188,7 @@ func (n *network) hostJoined(h *host, others []*apiv1.Attached) *apiv1.Joined {
 	j := &apiv1.Joined{
 		Network: n.cfg.Network, Locator: h.Locator.String(), Space: n.space(), Domain: n.cfg.Domain, Epoch: n.epoch,
 		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()), Trust: n.cfg.Trust, Others: others,
+		Controllers: n.all(), NetworkId: n.id,
 		Certificate: n.certificate(h.Key, h.Locator), Challenge: h.challenge,
 	}
 	if n.key != nil {

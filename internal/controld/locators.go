@@ -1,6 +1,7 @@
 package controld
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -33,6 +34,13 @@ func (n *network) locatorFor(h *host, name string, r *router, at store.Place, as
 	}
 	return 0, fmt.Errorf("all 255 locators of router %s are taken or left too recently", r.Name)
 }
+
+// errWaiting is the answer to who is new where it is not known yet what others have.
+var errWaiting = errors.New("this controller has just begun to lead and waits for the hosts and routers of before: new ones are let in then")
+
+// careful reports whether the stored state may lack what hosts and routers were given: another controller may have
+// died before it was saved.
+func (n *network) careful() bool { return n.seat.store.Elected() }
 
 // wishes are locators in the order in which an uplink would have them.
 func wishes(h *host, at store.Place, asked sid.Locator) []sid.Locator {

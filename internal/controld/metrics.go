@@ -23,6 +23,8 @@ type metrics struct {
 	refusedServing obs.Counter
 	requests       obs.Histogram
 	applying       obs.Histogram
+	leads          obs.Gauge
+	terms          obs.Counter
 }
 
 // applyBuckets are bounds in seconds: a router takes milliseconds, a full table some seconds.
@@ -45,6 +47,8 @@ func newMetrics(m *obs.Metrics) metrics {
 		refusedServing: m.Counter("registrations_refused_total", "Registrations of hosts that may not serve, by what speaks against it.", "why"),
 		requests:       m.Histogram("requests_seconds", "Calls of the API, streams left out, by method and outcome.", nil, "method", "code"),
 		applying:       m.Histogram("rules_apply_seconds", "From sending rules to a router until it says that they are in its data path.", applyBuckets),
+		leads:          m.Gauge("leads", "1 where this controller leads the network, 0 where it stands by."),
+		terms:          m.Counter("terms_total", "Times that this controller began to lead."),
 	}
 }
 

@@ -24,8 +24,13 @@ type network struct {
 	health  *obs.Health
 	metrics metrics
 	census  census
+	seat    *seat
+	resign  func(error) // ends the term: another one begins with what is stored
 
-	key         ed25519.PrivateKey // the network's; nil where it is open
+	id          string // tells networks of one name apart
+	controllers map[string]store.Controller
+	running     map[string]store.Candidate // nil until it is known
+	key         ed25519.PrivateKey         // the network's; nil where it is open
 	epoch       uint64
 	generation  uint64 // of the rules: epoch<<32 and a count, so that it grows over restarts too
 	started     time.Time
@@ -59,12 +64,13 @@ type overrideKey struct {
 	host    string
 }
 
-func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
+func newNetwork(c *seat, s *saver, log *slog.Logger) *network {
 	n := &network{
-		cfg: cfg, log: log, loop: newLoop(), saver: s, health: new(obs.Health), metrics: newMetrics(cfg.Metrics),
+		cfg: c.cfg, log: log, loop: newLoop(), saver: s, seat: c, health: c.health, metrics: c.metrics,
+		controllers: make(map[string]store.Controller),
 		started:     time.Now(),
-		names:       names.NewTable(cfg.Domain),
-		plan:        plan.New(cfg.Space),
+		names:       names.NewTable(c.cfg.Domain),
+		plan:        plan.New(c.cfg.Space),
 		hosts:       make(map[string]*host),
 		places:      make(map[sid.Locator]*attachment),
 		redirects:   make(map[sid.Locator]*redirect),
@@ -89,6 +95,10 @@ func newNetwork(cfg Config, s *saver, log *slog.Logger) *network {
 func (n *network) restore(ctx context.Context, state store.State) error {
 	n.epoch = state.Epoch
 	n.generation = state.Epoch << 32
+	n.id = state.ID
+	for _, c := range state.Controllers {
+		n.controllers[c.Name] = c
+	}
 	if err := n.takeKey(ctx, state.Key); err != nil {
 		return err
 	}
@@ -124,7 +134,11 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	for _, r := range state.Redirects {
 		n.takeUp(r)
 	}
-	n.event("controller.start", n.cfg.Name, "controller started", "epoch", uitoa(n.epoch),
+	kind, text := "controller.start", "controller started"
+	if n.seat.store.Elected() {
+		kind, text = "controller.lead", "controller leads"
+	}
+	n.event(kind, n.cfg.Name, text, "epoch", uitoa(n.epoch),
 		"services", uitoa(uint64(len(state.Services))), "hosts", uitoa(uint64(len(state.Hosts))))
 	n.beginGrace()
 	return n.createAtStart(ctx)

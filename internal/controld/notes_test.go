@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/store"
 )
 
 func TestNotesOfSwitchesComeIntoTheHistory(t *testing.T) {
@@ -108,7 +109,7 @@ func TestWhatElseIsMountedIsServed(t *testing.T) {
 	if err := cfg.Check(); err != nil {
 		t.Fatal(err)
 	}
-	h := newNetwork(cfg, newSaver(nil), nil).handler()
+	h := newNetwork(newSeat(cfg, new(store.Store), nil), newSaver(nil), nil).handler()
 	for path, want := range map[string]int{"/more/x": http.StatusTeapot, "/metrics": http.StatusOK} {
 		got := httptest.NewRecorder()
 		h.ServeHTTP(got, httptest.NewRequest("GET", path, nil))

@@ -60,7 +60,7 @@ func (n *network) joinRouter(s *routerSession, j *apiv1.RouterJoin) *apiv1.Refus
 	if known && r.session != nil && r.bootID != j.BootId {
 		return &apiv1.Refused{Retry: true, Reason: fmt.Sprintf("a router named %s is connected already: give this one another name", name)}
 	}
-	block, refused := n.blockFor(name, j.Block)
+	block, refused := n.blockFor(name, j.Block, j.Had)
 	if refused != nil {
 		return refused
 	}
@@ -97,11 +97,17 @@ func (n *network) routerJoined(r *router) *apiv1.RouterJoined {
 		Network: n.cfg.Network, Space: n.space(), Locator: n.blockLocator(r.Block).String(),
 		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()),
 		SuspectAfter:    n.cfg.SuspectAfter, GoneAfterMs: uint32(n.cfg.GoneAfter.Milliseconds()),
+		Controllers: n.all(), NetworkId: n.id, Epoch: n.epoch,
 	}
 }
 
 // blockFor is the block that the router asks for, had, or the lowest free one.
-func (n *network) blockFor(name string, asked uint32) (uint8, *apiv1.Refused) {
+func (n *network) blockFor(name string, asked, had uint32) (uint8, *apiv1.Refused) {
+	if _, known := n.routers[name]; !known && asked == 0 && had <= 255 {
+		if owner, taken := n.blocks[uint8(had)]; !taken || owner == name {
+			asked = had // of which the stored state does not know
+		}
+	}
 	if asked > 255 {
 		return 0, &apiv1.Refused{Reason: fmt.Sprintf("block %d: want 1 to 255, or 0 for any", asked)}
 	}
@@ -113,6 +119,9 @@ func (n *network) blockFor(name string, asked uint32) (uint8, *apiv1.Refused) {
 	}
 	if r, ok := n.routers[name]; ok {
 		return r.Block, nil
+	}
+	if n.grace != nil && n.careful() {
+		return 0, &apiv1.Refused{Retry: true, Reason: errWaiting.Error()}
 	}
 	for b := 1; b <= 255; b++ {
 		if _, taken := n.blocks[uint8(b)]; !taken {

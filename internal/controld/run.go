@@ -35,7 +35,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(store.Config{Dir: cfg.Data, Endpoints: cfg.Etcd, Network: cfg.Network, Log: log})
+	s, err := store.Open(cfg.store(log))
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
@@ -44,18 +44,27 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 }
 
 func run(ctx context.Context, cfg Config, s *store.Store, listeners []net.Listener, log *slog.Logger) error {
-	state, err := s.Begin(ctx)
-	if err != nil {
-		return errors.Join(err, closeAll(listeners))
+	if len(cfg.Etcd) > 0 { // one that is not there is a mistake at the start, and is waited for later
+		if _, err := s.Load(ctx); err != nil {
+			return errors.Join(err, closeAll(listeners))
+		}
 	}
-	n := newNetwork(cfg, newSaver(s), log)
-	if err := n.restore(ctx, state); err != nil {
-		return errors.Join(err, closeAll(listeners))
-	}
+	c := newSeat(cfg, s, log)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { n.loop.run(ctx, n.flush); return nil })
-	group.Go(func() error { n.saver.run(ctx, n.saved); return nil })
-	group.Go(func() error { return api.Serve(ctx, n.handler(), listeners...) })
+	group.Go(func() error { return c.run(ctx) })
+	if s.Elected() {
+		group.Go(func() error { s.Candidates(ctx, c.seen); return nil })
+		group.Go(func() error { return api.Serve(ctx, c, listeners...) })
+		return group.Wait()
+	}
+	group.Go(func() error { // nobody is answered before there is an answer
+		select {
+		case <-c.leads:
+		case <-ctx.Done():
+			return closeAll(listeners)
+		}
+		return api.Serve(ctx, c, listeners...)
+	})
 	return group.Wait()
 }
 

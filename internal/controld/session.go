@@ -24,6 +24,11 @@ var (
 	errReplaced = errors.New("a newer stream of the same daemon took its place")
 )
 
+// ours reports whether the controller ended a stream, for a reason that the peer is to know.
+func ours(cause error) bool {
+	return errors.Is(cause, errSlow) || errors.Is(cause, errReplaced) || errors.Is(cause, errTermOver)
+}
+
 func newSession[Out any](ctx context.Context, length int) *session[Out] {
 	ctx, end := context.WithCancelCause(ctx)
 	return &session[Out]{ctx: ctx, end: end, wake: make(chan struct{}, 1), limit: length}
@@ -77,7 +82,7 @@ func (s *session[Out]) serve(write func(*Out) error, read func() error) error {
 	}
 	s.end(err)
 	<-wrote
-	if cause := context.Cause(s.ctx); errors.Is(cause, errSlow) || errors.Is(cause, errReplaced) {
+	if cause := context.Cause(s.ctx); ours(cause) {
 		return cause
 	}
 	return err

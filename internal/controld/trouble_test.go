@@ -105,7 +105,7 @@ func onDisk(t *testing.T, d committer) *controller {
 	if err := cfg.Check(); err != nil {
 		t.Fatal(err)
 	}
-	n := newNetwork(cfg, newSaver(d), slog.New(slog.DiscardHandler))
+	n := newNetwork(newSeat(cfg, new(store.Store), nil), newSaver(d), slog.New(slog.DiscardHandler))
 	if err := n.restore(t.Context(), store.State{}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // A Config is what a router is.
 type Config struct {
 	Name       string     // in the network
-	Controller string     // endpoint
+	Controller string     // endpoints, joined by commas; one of them leads
 	Netns      string     // path of the network namespace from which the controller is reached; "": this process's own
 	Service    bool       // also resolves first packets
 	Block      uint32     // number of the block of locators to ask for; 0: any
@@ -92,8 +92,10 @@ func (c *Config) check() error {
 	if !c.LinkLocal.Is6() || !c.LinkLocal.IsLinkLocalUnicast() {
 		return fmt.Errorf("link-local %v: want an address such as fe80::1", c.LinkLocal)
 	}
-	if _, err := api.ParseEndpoint(c.Controller); err != nil {
-		return fmt.Errorf("controller: %w", err)
+	for endpoint := range strings.SplitSeq(c.Controller, ",") {
+		if _, err := api.ParseEndpoint(endpoint); err != nil {
+			return fmt.Errorf("controller: %w", err)
+		}
 	}
 	seen := map[string]bool{}
 	for _, p := range c.Ports {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/internal/agent"
+	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/userstack"
 	"scaffold.dev/scaffold/sid"
@@ -40,12 +42,14 @@ type control struct {
 	naming     *naming // of the snapshot under way
 	routes     map[route]int
 	hosts      *agent.Hosts
+
+	controllers *api.Controllers // for every goroutine
 }
 
 func newControl(x *Router, r *emu.Router) *control {
 	c := &control{cfg: &x.cfg, path: x.path, router: r, log: x.cfg.Log.With("router", x.cfg.Name), inbox: make(chan func(), 256),
 		out: make(chan outgoing, outMost), neighbours: agent.NewNeighbours(), up: map[string]bool{}, routes: map[route]int{},
-		hosts: agent.NewHosts()}
+		hosts: agent.NewHosts(), controllers: api.NewControllers(strings.Split(x.cfg.Controller, ","))}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -58,7 +62,7 @@ func (c *control) run() {
 		return
 	}
 	defer c.close()
-	stream := &agent.Router{Controller: c.cfg.Controller, Dial: c.cfg.dial, Log: c.log, Call: c.call, Join: c.join, Joined: c.joined,
+	stream := &agent.Router{Controllers: c.controllers, Dial: c.cfg.dial, Log: c.log, Call: c.call, Join: c.join, Joined: c.joined,
 		Order: c.order, Parted: c.parted, Health: func(error) {}}
 	go stream.Converse(c.ctx)
 	tick := time.NewTicker(helloEvery)

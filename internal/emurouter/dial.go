@@ -8,8 +8,6 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
-
-	"scaffold.dev/scaffold/internal/api"
 )
 
 // dial connects with the controller from inside the namespace that leads to it.
@@ -41,13 +39,4 @@ func dialInside(ctx context.Context, netns, network, address string) (net.Conn, 
 		return nil, fmt.Errorf("enter the namespace %s: %w", netns, err)
 	}
 	return new(net.Dialer).DialContext(ctx, network, address) // the socket is made on this thread
-}
-
-// dialController is dial for the relay.
-func (c *Config) dialController(ctx context.Context) (net.Conn, error) {
-	to, err := api.ParseEndpoint(c.Controller)
-	if err != nil {
-		return nil, err
-	}
-	return c.dial(ctx, to.Network, to.Address)
 }

@@ -45,7 +45,7 @@ func (c *control) open() (err error) {
 		c.stack.Close()
 		return err
 	}
-	c.relay = agent.NewRelay(listener.Accept, c.cfg.dialController, c.log)
+	c.relay = agent.NewRelay(listener.Accept, agent.RelayTo(c.controllers, c.cfg.dial), c.log)
 	go c.flush()
 	return nil
 }

@@ -51,6 +51,9 @@ func (d *daemon) tryAnother(endpoint string) {
 	if !d.control.goesBy(endpoint) {
 		return
 	}
+	if d.controllers != nil {
+		return // these are tried one after the other anyway
+	}
 	var ways []string
 	for _, u := range d.uplinks {
 		if u.leads() {
@@ -59,6 +62,14 @@ func (d *daemon) tryAnother(endpoint string) {
 	}
 	if i := slices.Index(ways, endpoint); i >= 0 && len(ways) > 1 {
 		d.control.dial(ways[(i+1)%len(ways)])
+	}
+}
+
+// goTo goes to another controller.
+func (d *daemon) goTo(endpoint string) {
+	d.going = endpoint
+	if !d.control.goesBy("") && !d.control.goesBy(endpoint) {
+		d.control.dial(endpoint)
 	}
 }
 

@@ -12,18 +12,18 @@ import (
 
 // Config is what the daemon is told at start. Its network namespace is the one it runs in.
 type Config struct {
-	Name       string   // of the host in the network
-	Uplinks    []string // interfaces, the preferred one first
-	Controller string   // endpoint; empty: through the first-hop router
-	Socket     string   // path of the API's Unix socket
-	Metrics    string   // host:port that serves metrics and health besides; "": none
-	StateDir   string   // key, names and the last attachment
-	BPFFS      string   // where pins are
-	Keep       bool     // leave the data path in place at the end, for an upgrade
-	ResolvConf string   // whose servers answer for other domains; empty: nobody does
-	DNS        []string // addresses to answer DNS on
-	Permits    string   // directory of permits, and of services' keys; empty: none but those that were presented
-	Journal    string   // file for each decision about a flow that moves or fails over, a line of JSON each; empty: none
+	Name        string   // of the host in the network
+	Uplinks     []string // interfaces, the preferred one first
+	Controllers []string // endpoints, of which one leads; none: through the first-hop router
+	Socket      string   // path of the API's Unix socket
+	Metrics     string   // host:port that serves metrics and health besides; "": none
+	StateDir    string   // key, names and the last attachment
+	BPFFS       string   // where pins are
+	Keep        bool     // leave the data path in place at the end, for an upgrade
+	ResolvConf  string   // whose servers answer for other domains; empty: nobody does
+	DNS         []string // addresses to answer DNS on
+	Permits     string   // directory of permits, and of services' keys; empty: none but those that were presented
+	Journal     string   // file for each decision about a flow that moves or fails over, a line of JSON each; empty: none
 }
 
 // Defaults for what a Config leaves empty.
@@ -55,8 +55,8 @@ func (c *Config) Check() error {
 	if len(c.Uplinks) == 0 {
 		return fmt.Errorf("no uplink: name at least one interface that leads to a router")
 	}
-	if c.Controller != "" {
-		if _, err := api.ParseEndpoint(c.Controller); err != nil {
+	for _, endpoint := range c.Controllers {
+		if _, err := api.ParseEndpoint(endpoint); err != nil {
 			return fmt.Errorf("controller: %w", err)
 		}
 	}

@@ -20,24 +20,28 @@ import (
 
 // How long between attempts to reach the controller, and how much may wait to be sent to it.
 const (
-	retryFirst = 25 * time.Millisecond
-	retryLast  = time.Second
-	retryFinal = 10 * time.Second // what it said will not change by itself
-	dialLimit  = 3 * time.Second
-	outLimit   = 4096
+	retryFirst   = 25 * time.Millisecond
+	retryLast    = time.Second
+	retryStandby = 200 * time.Millisecond
+	retryFinal   = 10 * time.Second // what it said will not change by itself
+	dialLimit    = 3 * time.Second
+	outLimit     = 4096
 )
 
 // errRefused is a refusal that may end by itself, errFinal one that somebody must do something about.
 var (
 	errRefused = errors.New("the controller refused this host")
 	errFinal   = errors.New("the controller refused this host for good")
+	errStandby = errors.New("the controller does not lead")
+	errOther   = errors.New("the controller is of another network than the one before: --controller names those of two")
 )
 
 // A control is the stream to the controller. Its goroutine dials, joins and receives; the loop sends
 // through out. What mu guards is read by API handlers as well.
 type control struct {
-	d   *daemon
-	out chan *apiv1.HostReport // of the session; nil while there is none; the loop's own
+	d       *daemon
+	network string                 // id of the one that was joined; of the goroutine that joins
+	out     chan *apiv1.HostReport // of the session; nil while there is none; the loop's own
 
 	mu       sync.Mutex
 	endpoint string        // where the controller is reached; empty: nowhere now
@@ -62,7 +66,11 @@ func (c *control) dial(endpoint string) {
 		return
 	}
 	conns := &connections{dialer: net.Dialer{Timeout: dialLimit}}
-	c.replace(endpoint, api.DialWith(e, conns.dial), conns)
+	client := api.DialWith(e, conns.dial)
+	if c.d.controllers != nil && c.d.controllers.Several() {
+		client = api.Impatient(client)
+	}
+	c.replace(endpoint, client, conns)
 }
 
 // drop ends the session: there is no way to the controller.
@@ -161,16 +169,48 @@ func (c *control) run(ctx context.Context) {
 		if errors.Is(err, errFinal) {
 			wait = retryFinal
 		}
+		next, soon := c.next(endpoint, joined, err)
+		pause := wait
+		if soon {
+			pause = min(wait, retryFirst)
+		}
 		select {
-		case <-time.After(wait/2 + rand.N(wait)):
-			if !joined && !errors.Is(err, errRefused) && !errors.Is(err, errFinal) {
+		case <-time.After(pause/2 + rand.N(pause)):
+			switch {
+			case next != endpoint:
+				c.d.call(ctx, func() { c.d.goTo(next) })
+			case !joined && !errors.Is(err, errRefused) && !errors.Is(err, errFinal) && !errors.Is(err, errStandby):
 				c.d.call(ctx, func() { c.d.tryAnother(endpoint) })
 			}
 		case <-changed:
 		case <-ctx.Done():
 		}
-		wait = min(2*wait, max(wait, retryLast))
+		if !soon {
+			wait = min(2*wait, max(wait, c.longest(err)))
+		}
 	}
+}
+
+// next is the controller to go to after an attempt at one; soon: it was not tried yet in this round.
+func (c *control) next(endpoint string, joined bool, err error) (next string, soon bool) {
+	all := c.d.controllers
+	if all == nil || errors.Is(err, errFinal) {
+		return endpoint, false
+	}
+	if joined {
+		all.Lost(endpoint)
+	}
+	next, tired := all.Next()
+	return next, !tired
+}
+
+// longest bounds the pause between attempts. A router that leads to a controller that does not lead will soon have
+// found the one that does.
+func (c *control) longest(err error) time.Duration {
+	if errors.Is(err, errStandby) {
+		return retryStandby
+	}
+	return retryLast
 }
 
 // report logs why there is no session, once per absence or reason of a refusal.
@@ -185,7 +225,10 @@ func (c *control) report(endpoint string, err error) {
 	}
 	c.trouble = err.Error()
 	kind, what := endpoint, "controller unreachable; flows go on, trying again"
-	if errors.Is(err, errRefused) || errors.Is(err, errFinal) {
+	if c.d.controllers != nil {
+		kind = "unreachable" // whichever it is of several
+	}
+	if errors.Is(err, errRefused) || errors.Is(err, errFinal) || errors.Is(err, errOther) {
 		kind, what = c.trouble, "not in the network; trying again"
 	}
 	if c.said != kind { // the errors of one absence differ, by port numbers if nothing else
@@ -219,6 +262,10 @@ func (c *control) attempt(ctx context.Context, changed <-chan struct{}, client *
 		return false, err
 	}
 	if r := first.GetRefused(); r != nil {
+		if r.Standby {
+			c.refer(r)
+			return false, fmt.Errorf("%w: %s", errStandby, r.Reason)
+		}
 		if !r.Retry {
 			return false, fmt.Errorf("%w: %s", errFinal, r.Reason)
 		}
@@ -228,7 +275,33 @@ func (c *control) attempt(ctx context.Context, changed <-chan struct{}, client *
 	if j == nil {
 		return false, errors.New("the controller's first order is not Joined: another version?")
 	}
+	if err := c.believe(j); err != nil {
+		return false, err
+	}
 	return true, c.converse(ctx, cancel, stream, bids, j)
+}
+
+// refer takes the word of one that does not lead of who does.
+func (c *control) refer(r *apiv1.Refused) {
+	if all := c.d.controllers; all != nil {
+		all.Refer(r.Leader, r.Controllers.GetEndpoints())
+	}
+}
+
+// believe takes a controller for the one that leads, unless it is another network's, where several are known.
+func (c *control) believe(j *apiv1.Joined) error {
+	all := c.d.controllers
+	if all == nil {
+		return nil
+	}
+	if all.Several() && c.network != "" && j.NetworkId != c.network {
+		return fmt.Errorf("%w (%s)", errOther, j.Network)
+	}
+	c.network = j.NetworkId
+	endpoint, _, _ := c.current()
+	all.Joined(endpoint)
+	all.Tell(j.Controllers.GetEndpoints())
+	return nil
 }
 
 // converse runs a session that has joined.
@@ -264,6 +337,12 @@ func (c *control) converse(ctx context.Context, cancel context.CancelFunc, strea
 		}
 		if r := order.GetRefused(); r != nil {
 			return fmt.Errorf("the controller ended the session: %s", r.Reason)
+		}
+		if told := order.GetControllers(); told != nil {
+			if all := c.d.controllers; all != nil {
+				all.Tell(told.Endpoints)
+			}
+			continue
 		}
 		c.d.post(func() { c.d.order(order) })
 	}

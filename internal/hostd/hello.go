@@ -148,7 +148,7 @@ func nonce() uint64 {
 // heardHello notes the router of the uplink. Where two greet on one link the first is kept as long as it
 // answers.
 func (d *daemon) heardHello(ctx context.Context, conn *net.UDPConn, u *uplink, from netip.Addr, h wire.Hello) {
-	if !h.Relay && d.cfg.Controller == "" {
+	if !h.Relay && d.controllers == nil {
 		return
 	}
 	if d.checkUplink(u, false); ctx.Err() != nil {
@@ -210,8 +210,8 @@ func (d *daemon) presume(u *uplink, router netip.Addr) {
 // endpoint is where the controller is reached from the uplink. The zone is the interface's number:
 // package net remembers names for a minute, also when another interface has the name by then.
 func (d *daemon) endpoint(u *uplink) string {
-	if d.cfg.Controller != "" {
-		return d.cfg.Controller
+	if d.controllers != nil {
+		return d.going
 	}
 	return fmt.Sprintf("http://[%s%%25%d]:%d", u.router, u.index, u.hello.RelayPort)
 }

@@ -57,14 +57,17 @@ type daemon struct {
 	socks *sockets.Host
 	diag  *sockets.Diag
 
-	control  *control
-	names    *names
-	serving  *registry
-	sessions mobility
-	journal  func(session.Entry) // nil without one
-	refusals *host.Refusals
-	load     loadMeter
-	readers  chan struct{} // closed when the goroutine that reads the hooks has ended
+	control *control
+	going   string // the controller that is gone to
+	// controllers are nil where the first-hop router leads to the one that leads. For every goroutine.
+	controllers *api.Controllers
+	names       *names
+	serving     *registry
+	sessions    mobility
+	journal     func(session.Entry) // nil without one
+	refusals    *host.Refusals
+	load        loadMeter
+	readers     chan struct{} // closed when the goroutine that reads the hooks has ended
 }
 
 // Run is the daemon. It returns when ctx ends, after the host has left the network in good order, or
@@ -74,6 +77,10 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	d := &daemon{cfg: cfg, log: log, inbox: make(chan func(), 1024), metrics: newMetrics(), refusals: host.NewRefusals(), kernel: kernel{log: log}}
+	if len(cfg.Controllers) > 0 {
+		d.controllers = api.NewControllers(cfg.Controllers)
+		d.going, _ = d.controllers.Next()
+	}
 	inner, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	d.ctx = inner

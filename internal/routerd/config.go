@@ -12,19 +12,19 @@ import (
 
 // Config is what the daemon is told at start. Its network namespace is the one it runs in.
 type Config struct {
-	Name       string   // of the router in the network
-	Controller string   // endpoint
-	Service    bool     // also resolves first packets
-	Block      uint32   // number of the block of locators to ask for; 0: any
-	Ports      []string // interfaces; none: all Ethernet-like ones but Management
-	Management string   // interface that leads to the controller and is no port
-	Links      []Link   // neighbours behind routers that know nothing of Scaffold
-	Socket     string   // path of the status API's Unix socket
-	Metrics    string   // host:port that serves metrics and health besides; "": none
-	BPFFS      string   // where pins are
-	Keep       bool     // leave everything in the kernel at the end, for an upgrade
-	NoTCX      bool     // attach by clsact filters, as kernels before 6.6 need it
-	Profiles   bool     // serve /debug/pprof on the socket
+	Name        string   // of the router in the network
+	Controllers []string // endpoints; one of them leads
+	Service     bool     // also resolves first packets
+	Block       uint32   // number of the block of locators to ask for; 0: any
+	Ports       []string // interfaces; none: all Ethernet-like ones but Management
+	Management  string   // interface that leads to the controller and is no port
+	Links       []Link   // neighbours behind routers that know nothing of Scaffold
+	Socket      string   // path of the status API's Unix socket
+	Metrics     string   // host:port that serves metrics and health besides; "": none
+	BPFFS       string   // where pins are
+	Keep        bool     // leave everything in the kernel at the end, for an upgrade
+	NoTCX       bool     // attach by clsact filters, as kernels before 6.6 need it
+	Profiles    bool     // serve /debug/pprof on the socket
 }
 
 // A Link leads over a plain IPv6 router to the router Peer.
@@ -78,8 +78,13 @@ func (c *Config) Check() error {
 	if c.Block > 255 {
 		return fmt.Errorf("block %d: want 1 to 255, or 0 for any", c.Block)
 	}
-	if _, err := api.ParseEndpoint(c.Controller); err != nil {
-		return fmt.Errorf("controller: %w", err)
+	if len(c.Controllers) == 0 {
+		return fmt.Errorf("no controller: name at least one endpoint")
+	}
+	for _, endpoint := range c.Controllers {
+		if _, err := api.ParseEndpoint(endpoint); err != nil {
+			return fmt.Errorf("controller: %w", err)
+		}
 	}
 	for _, l := range c.Links {
 		if len(l.Peer) > wire.MaxName {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/net/ipv6"
@@ -33,11 +34,12 @@ type daemon struct {
 	inbox   chan func() // what other goroutines want done
 	failure chan error  // ends the daemon
 
-	links      *ipv6.PacketConn
-	ports      map[int]*port
-	neighbours *agent.Neighbours
-	told       *apiv1.Neighbours // reported last in this session
-	relay      *relay
+	links       *ipv6.PacketConn
+	ports       map[int]*port
+	neighbours  *agent.Neighbours
+	told        *apiv1.Neighbours // reported last in this session
+	relay       *relay
+	controllers *api.Controllers // for every goroutine
 
 	forwarding forwarding // before us
 	routes     *routes
@@ -63,7 +65,8 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d := &daemon{cfg: cfg, log: log, health: &obs.Health{}, ctx: ctx, inbox: make(chan func(), 256), failure: make(chan error, 1),
+	d := &daemon{cfg: cfg, log: log, health: &obs.Health{}, ctx: ctx, controllers: api.NewControllers(cfg.Controllers),
+		inbox: make(chan func(), 256), failure: make(chan error, 1),
 		ports: map[int]*port{}, neighbours: configured(cfg.Links), hosts: agent.NewHosts()}
 	d.health.Set("controller", errors.New("not reached yet"))
 	alone, err := api.Alone("routerd")
@@ -87,11 +90,11 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		}
 		go api.Serve(ctx, watch, l) //nolint:errcheck // its failure is no reason to stop routing
 	}
-	log.Info("router", "name", cfg.Name, "service", cfg.Service, "controller", cfg.Controller, "socket", cfg.Socket)
+	log.Info("router", "name", cfg.Name, "service", cfg.Service, "controller", strings.Join(cfg.Controllers, ","), "socket", cfg.Socket)
 	served := make(chan error, 1)
 	go func() { served <- api.Serve(ctx, d.handler(watch), listener) }()
 	go d.hear()
-	stream := &agent.Router{Controller: cfg.Controller, Log: log, Call: d.call, Join: d.join, Joined: d.joined, Order: d.order, Parted: d.parted,
+	stream := &agent.Router{Controllers: d.controllers, Log: log, Call: d.call, Join: d.join, Joined: d.joined, Order: d.order, Parted: d.parted,
 		Health: func(err error) { d.health.Set("controller", err) }}
 	go stream.Converse(ctx)
 	err = d.loop(served)
@@ -111,11 +114,7 @@ func (d *daemon) open() (err error) {
 	if d.links, err = openLinks(); err != nil {
 		return err
 	}
-	to, err := api.ParseEndpoint(d.cfg.Controller)
-	if err != nil {
-		return err
-	}
-	if d.relay, err = newRelay(d.ctx, to, d.log); err != nil {
+	if d.relay, err = newRelay(d.ctx, d.controllers, d.log); err != nil {
 		return fmt.Errorf("relay of the control channel: %w", err)
 	}
 	switch err := d.openResolver(); {

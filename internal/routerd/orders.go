@@ -29,7 +29,15 @@ func bootID() string {
 // join is the first report of a session.
 func (d *daemon) join() *apiv1.RouterJoin {
 	return &apiv1.RouterJoin{Name: d.cfg.Name, Service: d.cfg.Service, BootId: d.bootID, Version: obs.Version(),
-		Generation: d.generation, Block: d.cfg.Block}
+		Generation: d.generation, Block: d.cfg.Block, Had: d.had()}
+}
+
+// had is the number of the block that the router has, 0 for none.
+func (d *daemon) had() uint32 {
+	if d.locator == 0 || !d.space.AS.IsValid() {
+		return 0
+	}
+	return uint32(d.locator.HostAddr() >> 8)
 }
 
 // joined takes the router's place in the network, and tells the controller all that it may have missed.

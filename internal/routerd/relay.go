@@ -20,16 +20,14 @@ type relay struct {
 }
 
 // newRelay listens on a port of the kernel's choice, until ctx ends.
-func newRelay(ctx context.Context, to api.Endpoint, log *slog.Logger) (*relay, error) {
+func newRelay(ctx context.Context, to *api.Controllers, log *slog.Logger) (*relay, error) {
 	l, err := net.Listen("tcp6", "[::]:0")
 	if err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { l.Close() })
 	r := &relay{listener: l, log: log}
-	r.Relay = agent.NewRelay(r.accept, func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, to.Network, to.Address)
-	}, log)
+	r.Relay = agent.NewRelay(r.accept, agent.RelayTo(to, new(net.Dialer).DialContext), log)
 	return r, nil
 }
 

@@ -50,7 +50,7 @@ func newSite(t *testing.T) *site {
 	s.server.Addr(t, "up", server.Host().String()+"/128")
 	s.server.Route(t, space.AS.String(), s.router.LinkLocal(t, "to-server").String(), "up")
 	s.controller = newController(t, manager.Listen(t, "tcp6", "[fd00::2]:0"))
-	s.cfg = Config{Name: "r1", Service: true, Controller: s.controller.endpoint, Management: "mgmt",
+	s.cfg = Config{Name: "r1", Service: true, Controllers: []string{s.controller.endpoint}, Management: "mgmt",
 		Socket: filepath.Join(t.TempDir(), "routerd.sock")}
 	s.answerProbes()
 	return s
@@ -340,7 +340,7 @@ func TestRoutersFindEachOther(t *testing.T) {
 		controllers[i] = newController(t, manager.Listen(t, "tcp6", fmt.Sprintf("[fd00:%d::2]:0", i)))
 	}
 	daemon := func(ns *nstest.NS, c *fakeController, peer, via string) *nstest.Proc {
-		return start(t, ns, Config{Name: ns.Name, Controller: c.endpoint, Management: "mgmt", Socket: filepath.Join(t.TempDir(), "s"),
+		return start(t, ns, Config{Name: ns.Name, Controllers: []string{c.endpoint}, Management: "mgmt", Socket: filepath.Join(t.TempDir(), "s"),
 			Links: []Link{{Peer: peer, Port: "far", Via: netip.MustParseAddr(via)}}})
 	}
 	daemon(a, controllers[0], "b", plain.LinkLocal(t, "to-a").String())
@@ -366,7 +366,7 @@ func TestRoutersFindEachOther(t *testing.T) {
 // TestControllerAwayIsSaidOnce also looks at the health.
 func TestControllerAwayIsSaidOnce(t *testing.T) {
 	ns := nstest.New(t, "lonely")
-	cfg := Config{Name: "r1", Controller: "http://[::1]:9", Socket: filepath.Join(t.TempDir(), "s")}
+	cfg := Config{Name: "r1", Controllers: []string{"http://[::1]:9"}, Socket: filepath.Join(t.TempDir(), "s")}
 	p := start(t, ns, cfg)
 	p.WaitFor(t, "controller unreachable")
 	c, base, err := api.Dial("unix:" + cfg.Socket)

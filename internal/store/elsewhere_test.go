@@ -42,6 +42,8 @@ func TestAnEtcdElsewhereServesSeveralNetworksAndMayBeAway(t *testing.T) {
 	dir := t.TempDir()
 	endpoint, stop := serveEtcd(t, dir, "127.0.0.1:0")
 	a, b := reach(t, "a", endpoint), reach(t, "ab", endpoint)
+	lead(t, a)
+	lead(t, b)
 	for range 2 {
 		if _, err := a.Begin(t.Context()); err != nil {
 			t.Fatal(err)
@@ -65,6 +67,9 @@ func TestAnEtcdElsewhereServesSeveralNetworksAndMayBeAway(t *testing.T) {
 	defer stop()
 	var err error
 	for range 10 { // the client finds it again in its own time
+		if errors.Is(err, ErrNotLeader) {
+			lead(t, a) // its lease ended meanwhile
+		}
 		if err = a.Commit(t.Context(), PutHost(Host{Name: "after"})); err == nil {
 			break
 		}

@@ -1,13 +1,18 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -28,30 +33,47 @@ const startTimeout = 30 * time.Second
 // startLook is how often one that starts is looked at: it may have given up without a word to us.
 const startLook = 100 * time.Millisecond
 
+// maxLearners is how many members may join at a time.
+const maxLearners = 4
+
 // closeTimeout is how long we wait for one that stops; a broken one may never.
 const closeTimeout = 5 * time.Second
 
 var setSegment = sync.OnceFunc(func() { wal.SegmentSizeBytes = walSegment })
 
-// embedded is an etcd of one member inside this process. It listens nowhere: we speak to it by
-// function calls.
+// embedded is an etcd inside this process, alone or a member of a cluster. It listens for other members at most: we
+// speak to it by function calls.
 type embedded struct {
 	server *embed.Etcd
 	client *clientv3.Client
 	broken *atomic.Pointer[string] // what etcd said before it gave up
+	ended  chan struct{}           // closed when it stops, or gave up
+	quit   sync.Once
 }
 
-func openEmbedded(dir string, log *slog.Logger) (*embedded, error) {
+func openEmbedded(dir string, cluster *Cluster, log *slog.Logger) (*embedded, error) {
 	setSegment()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	broken := new(atomic.Pointer[string])
-	server, err := launch(configure(dir, logger(log, broken)), broken)
+	broken, ended := new(atomic.Pointer[string]), make(chan struct{})
+	e := &embedded{broken: broken, ended: ended}
+	cfg, err := configure(dir, cluster, logger(log, broken))
+	if err != nil {
+		return nil, err
+	}
+	server, err := launch(cfg, broken)
+	if err != nil && cluster != nil && errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("store: listen for the other controllers at %s: the port is taken", cluster.Own())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("store: start etcd in %s: %w (if its files are damaged, put a backup in the place of %s, or move it away to begin with an empty network)", dir, err, filepath.Join(dir, "etcd"))
 	}
-	e := &embedded{server: server, client: v3client.New(server.Server), broken: broken}
+	e.server, e.client = server, v3client.New(server.Server)
+	go e.watch()
+	if cluster != nil {
+		return e, nil // it is ready when enough of the others are there
+	}
 	select {
 	case <-server.Server.ReadyNotify():
 		return e, nil
@@ -62,6 +84,36 @@ func openEmbedded(dir string, log *slog.Logger) (*embedded, error) {
 	}
 	e.close()
 	return nil, err
+}
+
+// watch notes the end of etcd. One that gave up does not say so otherwise.
+func (e *embedded) watch() {
+	look := time.NewTicker(startLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-e.server.Server.StopNotify():
+			e.end()
+		case <-look.C:
+			if e.broken.Load() != nil {
+				e.end()
+			}
+		case <-e.ended:
+			return
+		}
+	}
+}
+
+func (e *embedded) end() { e.quit.Do(func() { close(e.ended) }) }
+
+// out reports whether etcd stopped by itself and unbroken: the others took it out.
+func (e *embedded) out() bool {
+	select {
+	case <-e.server.Server.StopNotify():
+		return e.broken.Load() == nil
+	default:
+		return false
+	}
 }
 
 // launch starts etcd in goroutines of its own: on a damaged directory etcd panics, or logs an error
@@ -99,7 +151,7 @@ func launch(cfg *embed.Config, broken *atomic.Pointer[string]) (*embed.Etcd, err
 	}
 }
 
-func configure(dir string, log *zap.Logger) *embed.Config {
+func configure(dir string, cluster *Cluster, log *zap.Logger) (*embed.Config, error) {
 	cfg := embed.NewConfig()
 	cfg.Name = "scaffold"
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
@@ -107,10 +159,42 @@ func configure(dir string, log *zap.Logger) *embed.Config {
 	cfg.ListenPeerUrls, cfg.ListenClientUrls = nil, nil
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = "revision", "1000"
-	return cfg
+	if cluster == nil {
+		return cfg, nil
+	}
+	return cfg, cluster.configure(cfg)
+}
+
+// configure makes etcd one of several. An etcd that has run before knows the others and ignores what is said here.
+func (c *Cluster) configure(cfg *embed.Config) error {
+	own, err := url.Parse(c.Own())
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	cfg.Name, cfg.MaxLearners = c.Name, maxLearners
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*own}, []url.URL{*own}
+	if ip, err := netip.ParseAddr(own.Hostname()); err != nil || ip.Zone() != "" {
+		cfg.ListenPeerUrls = []url.URL{{Scheme: own.Scheme, Host: net.JoinHostPort("::", own.Port())}} // a name: wherever it leads
+	}
+	cfg.PeerTLSInfo.CertFile, cfg.PeerTLSInfo.KeyFile, cfg.PeerTLSInfo.TrustedCAFile = c.CertFile, c.KeyFile, c.CAFile
+	cfg.PeerTLSInfo.ClientCertAuth = c.CAFile != ""
+	members := c.Members
+	if !wal.Exist(filepath.Join(cfg.Dir, "member", "wal")) && c.Join != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		if members, err = c.Join(ctx); err != nil {
+			return fmt.Errorf("store: join the cluster: %w", err)
+		}
+		cfg.ClusterState = embed.ClusterStateFlagExisting
+	}
+	if cfg.InitialCluster = initial(members); cfg.InitialCluster == "" {
+		cfg.InitialCluster = initial([]Peer{{Name: c.Name, URL: c.Own()}})
+	}
+	return nil
 }
 
 func (e *embedded) close() bool {
+	e.end()
 	done := make(chan struct{})
 	go func() { // ends with etcd; one that is broken may keep it
 		defer close(done)

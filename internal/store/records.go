@@ -106,6 +106,20 @@ type State struct {
 	Revoked     []Revoked
 	Key         []byte // seed of the network's Ed25519 key; nil in a network that never had one
 	Epoch       uint64 // starts of a controller on this store, this one counted
+	ID          string // of the network, by which it is told from others of its name
+	Controllers []Controller
+	Restored    *Restored // nil where no backup was put in lately
+}
+
+// A Controller is one of the network's, whether it runs or not.
+type Controller struct {
+	Name string   `json:"name"`
+	API  []string `json:"api"` // endpoints
+}
+
+// Restored says that the state is that of a backup: what happened since it was made is not in it.
+type Restored struct {
+	Made string `json:"made"` // when, for people
 }
 
 // A Change is one record to put or delete; several in one Commit happen together or not at all.
@@ -155,6 +169,15 @@ func DeleteSwitchFlow(switchName string, number uint32) Change {
 	return Change{switchFlowKey(switchName, number), nil}
 }
 
+// PutController stores where a controller is.
+func PutController(c Controller) Change { return Change{"controller/" + c.Name, c} }
+
+// DeleteController forgets it.
+func DeleteController(name string) Change { return Change{"controller/" + name, nil} }
+
+// DeleteRestored says that the network knows by now what happened after the backup.
+func DeleteRestored() Change { return Change{"restored", nil} }
+
 // PutKey stores the seed of the network's key.
 func PutKey(seed []byte) Change { return Change{"key", seed} }
 
@@ -196,6 +219,12 @@ func (s *State) read(key string, value []byte) error {
 		s.Revoked, err = decode(s.Revoked, value)
 	case "key":
 		err = json.Unmarshal(value, &s.Key)
+	case "controller":
+		s.Controllers, err = decode(s.Controllers, value)
+	case "restored":
+		err = json.Unmarshal(value, &s.Restored)
+	case "id":
+		err = json.Unmarshal(value, &s.ID)
 	case "epoch":
 		err = json.Unmarshal(value, &s.Epoch)
 	}

@@ -2,13 +2,18 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,11 +21,19 @@ import (
 
 // A Config says where the state is.
 type Config struct {
-	Dir       string   // embedded: the directory of its data
-	Endpoints []string // or an etcd elsewhere; Dir is not used then
-	Network   string   // several networks may share one etcd
+	Dir       string        // embedded: the directory of its data
+	Endpoints []string      // or an etcd elsewhere; Dir is not used then
+	TLS       *tls.Config   // to that; nil: cleartext
+	Cluster   *Cluster      // embedded, as one member of several; nil: alone
+	Name      string        // of the controller, for messages
+	Network   string        // several networks may share an etcd elsewhere
+	Lease     time.Duration // how long a leader that is not heard of leads on; 0: DefaultLease
 	Log       *slog.Logger
 }
+
+// DefaultLease is how long the silence of a leader is waited for. etcd's own elections take up to two seconds, and a
+// leader should live through one.
+const DefaultLease = 3 * time.Second
 
 // commitTimeout bounds one write. A healthy disk takes milliseconds.
 const commitTimeout = 3 * time.Second
@@ -38,23 +51,56 @@ const batch = 100
 type Store struct {
 	cfg    Config
 	prefix string
+	fence  atomic.Pointer[fence]
+
 	mu     sync.Mutex // serializes commits and the change of server
 	server *embedded  // nil where etcd is elsewhere
-	client *clientv3.Client
+	client atomic.Pointer[clientv3.Client]
+	lock   *os.File // of Dir
 }
+
+// etcd is the client of now: that of an embedded one changes when it is started anew.
+func (s *Store) etcd() *clientv3.Client { return s.client.Load() }
 
 // Open starts or reaches etcd.
 func Open(cfg Config) (*Store, error) {
-	s := &Store{cfg: cfg, prefix: "/scaffold/" + cfg.Network + "/"}
-	if len(cfg.Endpoints) == 0 {
-		return s, s.start()
+	if cfg.Lease <= 0 {
+		cfg.Lease = DefaultLease
 	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: cfg.Endpoints, DialTimeout: commitTimeout, Logger: logger(cfg.Log, newBroken())})
+	s := &Store{cfg: cfg, prefix: everything + cfg.Network + "/"}
+	if len(cfg.Endpoints) == 0 {
+		if err := s.open(); err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: cfg.Endpoints, TLS: cfg.TLS, DialTimeout: commitTimeout, DialKeepAliveTime: time.Second, DialKeepAliveTimeout: commitTimeout,
+		Logger: logger(cfg.Log, newBroken()),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("store: reach etcd at %s: %w", strings.Join(cfg.Endpoints, ", "), err)
 	}
-	s.client = client
+	s.client.Store(client)
 	return s, nil
+}
+
+// everything is the prefix of all networks' records.
+const everything = "/scaffold/"
+
+// open takes the directory and starts etcd in it.
+func (s *Store) open() error {
+	if err := room(s.cfg.Dir); err != nil {
+		return err
+	}
+	if err := s.claim(); err != nil {
+		return err
+	}
+	if err := s.start(); err != nil {
+		s.lock.Close()
+		return err
+	}
+	return nil
 }
 
 func (s *Store) start() error {
@@ -62,14 +108,12 @@ func (s *Store) start() error {
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := room(dir); err != nil {
-		return err
-	}
-	server, err := openEmbedded(dir, s.cfg.Log)
+	server, err := openEmbedded(dir, s.cfg.Cluster, s.cfg.Log)
 	if err != nil {
 		return err
 	}
-	s.server, s.client = server, server.client
+	s.server = server
+	s.client.Store(server.client)
 	return nil
 }
 
@@ -78,22 +122,65 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.server == nil {
-		return s.client.Close()
+		return s.etcd().Close()
 	}
+	defer s.lock.Close()
 	if !s.server.close() {
 		return errors.New("store: etcd does not stop")
 	}
 	return nil
 }
 
-// Begin counts a start of the controller and returns everything that is stored.
+// Begin counts a start of the controller and returns everything that is stored. The first one gives the network the
+// id by which it is told from others of its name.
 func (s *Store) Begin(ctx context.Context) (State, error) {
 	state, err := s.Load(ctx)
 	if err != nil {
 		return state, err
 	}
+	if err := s.alone(ctx); err != nil {
+		return state, err
+	}
+	if err := s.reachable(ctx); err != nil {
+		return state, err
+	}
 	state.Epoch++
-	return state, s.Commit(ctx, Change{"epoch", state.Epoch})
+	changes := []Change{{"epoch", state.Epoch}}
+	if state.ID == "" {
+		state.ID = newID()
+		changes = append(changes, Change{"id", state.ID})
+	}
+	return state, s.Commit(ctx, changes...)
+}
+
+func newID() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// ErrOtherNetwork says that the store is another network's.
+var ErrOtherNetwork = errors.New("the store is another network's")
+
+// alone refuses an embedded store that holds another network: it belongs to one, and the controller would begin with
+// an empty network where there is a full one.
+func (s *Store) alone(ctx context.Context) error {
+	if len(s.cfg.Endpoints) > 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	all, err := s.etcd().Get(ctx, everything, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return fmt.Errorf("store: read %s: %w", s, err)
+	}
+	for _, kv := range all.Kvs {
+		if !strings.HasPrefix(string(kv.Key), s.prefix) {
+			other, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), everything), "/")
+			return fmt.Errorf("store: %w: %s holds the network %s, and this controller is told to serve %s: start it with --network %s, or give it another --data", ErrOtherNetwork, s, other, s.cfg.Network, other)
+		}
+	}
+	return nil
 }
 
 // Load returns everything that is stored, from one revision.
@@ -101,11 +188,8 @@ func (s *Store) Load(ctx context.Context) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	var state State
-	s.mu.Lock()
-	client := s.client
-	s.mu.Unlock()
-	answer, err := client.Get(ctx, s.prefix, clientv3.WithPrefix())
-	if s.server == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	answer, err := s.etcd().Get(ctx, s.prefix, clientv3.WithPrefix())
+	if len(s.cfg.Endpoints) > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return state, fmt.Errorf("store: %w at %s: is it running, and is --etcd right?", ErrAway, s)
 	}
 	if err != nil {
@@ -149,6 +233,45 @@ func (s *Store) ready() error {
 	return room(s.cfg.Dir)
 }
 
+// revive starts an etcd anew that gave up, where nobody writes who would notice.
+func (s *Store) revive() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server == nil {
+		return nil
+	}
+	if why := s.server.broken.Load(); why != nil {
+		return s.restart(*why)
+	}
+	if s.server.out() {
+		return fmt.Errorf("store: %w: to come back, move %s away and start with --join", ErrOut, filepath.Join(s.cfg.Dir, "etcd"))
+	}
+	return nil
+}
+
+// ended is closed when the etcd of now stops, whoever stops it; nil, which never is, where etcd is elsewhere.
+func (s *Store) ended() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server == nil {
+		return nil
+	}
+	return s.server.ended
+}
+
+// onEnd calls f when the etcd of now stops, until stop is called.
+func (s *Store) onEnd(f func()) (stop func()) {
+	ended, quit := s.ended(), make(chan struct{})
+	go func() { // ends with stop
+		select {
+		case <-ended:
+			f()
+		case <-quit:
+		}
+	}()
+	return func() { close(quit) }
+}
+
 // restart replaces an etcd that gave up, once there is room again.
 func (s *Store) restart(why string) error {
 	if err := room(s.cfg.Dir); err != nil {
@@ -171,10 +294,23 @@ func (s *Store) commit(ctx context.Context, changes []Change) error {
 		}
 		ops = append(ops, op)
 	}
-	if _, err := s.client.Txn(ctx).Then(ops...).Commit(); err != nil {
+	guard, err := s.guard()
+	if err != nil {
+		return err
+	}
+	answer, err := s.etcd().Txn(ctx).If(guard...).Then(ops...).Commit()
+	if err != nil {
 		return fmt.Errorf("store: write %s: %w%s", s, err, s.hint())
 	}
+	if !answer.Succeeded {
+		return fmt.Errorf("store: %w any more, another one does: nothing was saved", ErrNotLeader)
+	}
 	return nil
+}
+
+// Doubtful reports whether an error of Commit leaves it open what was saved: etcd did not answer, and may have done it.
+func Doubtful(err error) bool {
+	return err != nil && !errors.Is(err, ErrNotLeader) && !errors.Is(err, ErrFull)
 }
 
 func (s *Store) hint() string {
@@ -199,7 +335,7 @@ func (s *Store) op(c Change) (clientv3.Op, error) {
 
 // String says where the state is.
 func (s *Store) String() string {
-	if s.server != nil {
+	if len(s.cfg.Endpoints) == 0 {
 		return s.cfg.Dir
 	}
 	return strings.Join(s.cfg.Endpoints, ", ")

@@ -42,11 +42,13 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 		Epoch:       1,
 	}
 	s := open(t, dir)
-	if _, err := s.Begin(t.Context()); err != nil {
+	first, err := s.Begin(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
+	want.ID = first.ID
 	gone := Override{Service: id, Host: "s9"}
-	err := s.Commit(t.Context(), PutService(want.Services[0]), PutHost(want.Hosts[0]), PutRouter(want.Routers[0]), PutLinks(want.Links[0]),
+	err = s.Commit(t.Context(), PutService(want.Services[0]), PutHost(want.Hosts[0]), PutRouter(want.Routers[0]), PutLinks(want.Links[0]),
 		PutOverride(want.Overrides[0]), PutOverride(gone), PutQuarantine(want.Quarantines[0]), PutRedirect(want.Redirects[0]),
 		PutSwitchFlow(want.SwitchFlows[0]), PutSwitchFlow(SwitchFlow{Switch: "s1", Number: 1}),
 		PutToken(want.Tokens[0]), PutToken(Token{ID: "gone"}), PutMember(want.Members[0]), PutMember(Member{Role: "host", Name: "s9"}),

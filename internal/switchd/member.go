@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/agent"
 	"scaffold.dev/scaffold/internal/answers"
+	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/ofconn"
 	"scaffold.dev/scaffold/internal/ofp"
@@ -93,7 +94,7 @@ func (m *member) run() {
 	m.d.report("switch.join", m.spec.Name, fmt.Sprintf("switch %s (%016x, %v, %s) is connected from %v",
 		m.spec.Name, m.spec.Datapath, m.conn.Version(), desc, m.conn.RemoteAddr()))
 	var all sync.WaitGroup
-	stream := &agent.Router{Controller: m.d.cfg.Controller, Log: m.log, Call: m.call, Join: m.join, Joined: m.joined,
+	stream := &agent.Router{Controllers: api.NewControllers([]string{m.d.cfg.Controller}), Log: m.log, Call: m.call, Join: m.join, Joined: m.joined,
 		Order: m.order, Parted: m.parted, Health: func(error) {}}
 	all.Go(func() { stream.Converse(m.ctx) })
 	all.Go(m.watch)

@@ -61,22 +61,26 @@ func (*GetStatusRequest) Descriptor() ([]byte, []int) {
 }
 
 type Status struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"` // name of the network
-	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	Space         *Space                 `protobuf:"bytes,3,opt,name=space,proto3" json:"space,omitempty"`
-	Domain        string                 `protobuf:"bytes,4,opt,name=domain,proto3" json:"domain,omitempty"`          // DNS domain of the service names, "svc"
-	Trust         string                 `protobuf:"bytes,5,opt,name=trust,proto3" json:"trust,omitempty"`            // "open", "keys": hosts prove who they are, docs/protocol.md §6.6
-	Generation    uint64                 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules: grows with each change
-	Hosts         uint32                 `protobuf:"varint,7,opt,name=hosts,proto3" json:"hosts,omitempty"`
-	Routers       uint32                 `protobuf:"varint,8,opt,name=routers,proto3" json:"routers,omitempty"`
-	Services      uint32                 `protobuf:"varint,9,opt,name=services,proto3" json:"services,omitempty"`
-	Instances     uint32                 `protobuf:"varint,10,opt,name=instances,proto3" json:"instances,omitempty"`
-	Leader        string                 `protobuf:"bytes,11,opt,name=leader,proto3" json:"leader,omitempty"` // name of the controller that leads
-	StartedUnixMs int64                  `protobuf:"varint,12,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
-	Store         string                 `protobuf:"bytes,13,opt,name=store,proto3" json:"store,omitempty"` // empty: all is saved; else what is wrong with saving
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Network         string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"` // name of the network
+	Version         string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Space           *Space                 `protobuf:"bytes,3,opt,name=space,proto3" json:"space,omitempty"`
+	Domain          string                 `protobuf:"bytes,4,opt,name=domain,proto3" json:"domain,omitempty"`          // DNS domain of the service names, "svc"
+	Trust           string                 `protobuf:"bytes,5,opt,name=trust,proto3" json:"trust,omitempty"`            // "open", "keys": hosts prove who they are, docs/protocol.md §6.6
+	Generation      uint64                 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules: grows with each change
+	Hosts           uint32                 `protobuf:"varint,7,opt,name=hosts,proto3" json:"hosts,omitempty"`
+	Routers         uint32                 `protobuf:"varint,8,opt,name=routers,proto3" json:"routers,omitempty"`
+	Services        uint32                 `protobuf:"varint,9,opt,name=services,proto3" json:"services,omitempty"`
+	Instances       uint32                 `protobuf:"varint,10,opt,name=instances,proto3" json:"instances,omitempty"`
+	Leader          string                 `protobuf:"bytes,11,opt,name=leader,proto3" json:"leader,omitempty"` // name of the controller that leads
+	StartedUnixMs   int64                  `protobuf:"varint,12,opt,name=started_unix_ms,json=startedUnixMs,proto3" json:"started_unix_ms,omitempty"`
+	Store           string                 `protobuf:"bytes,13,opt,name=store,proto3" json:"store,omitempty"`                                             // empty: all is saved; else what is wrong with saving
+	Controllers     []*Controller          `protobuf:"bytes,30,rep,name=controllers,proto3" json:"controllers,omitempty"`                                 // where there may be several; the one that leads first
+	Restored        string                 `protobuf:"bytes,31,opt,name=restored,proto3" json:"restored,omitempty"`                                       // where a backup was put in lately: when it was made
+	UnknownServices uint32                 `protobuf:"varint,32,opt,name=unknown_services,json=unknownServices,proto3" json:"unknown_services,omitempty"` // that hosts serve and the backup does not know
+	Epoch           uint64                 `protobuf:"varint,33,opt,name=epoch,proto3" json:"epoch,omitempty"`                                            // terms of leaders on this store
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Status) Reset() {
@@ -198,6 +202,34 @@ func (x *Status) GetStore() string {
 		return x.Store
 	}
 	return ""
+}
+
+func (x *Status) GetControllers() []*Controller {
+	if x != nil {
+		return x.Controllers
+	}
+	return nil
+}
+
+func (x *Status) GetRestored() string {
+	if x != nil {
+		return x.Restored
+	}
+	return ""
+}
+
+func (x *Status) GetUnknownServices() uint32 {
+	if x != nil {
+		return x.UnknownServices
+	}
+	return 0
+}
+
+func (x *Status) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
 }
 
 type Space struct {
@@ -3740,6 +3772,7 @@ type HostOrder struct {
 	//	*HostOrder_RegistrationRefused
 	//	*HostOrder_Attached
 	//	*HostOrder_Drain
+	//	*HostOrder_Controllers
 	Order         isHostOrder_Order `protobuf_oneof:"order"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3845,6 +3878,15 @@ func (x *HostOrder) GetDrain() *DrainOrder {
 	return nil
 }
 
+func (x *HostOrder) GetControllers() *Controllers {
+	if x != nil {
+		if x, ok := x.Order.(*HostOrder_Controllers); ok {
+			return x.Controllers
+		}
+	}
+	return nil
+}
+
 type isHostOrder_Order interface {
 	isHostOrder_Order()
 }
@@ -3877,6 +3919,10 @@ type HostOrder_Drain struct {
 	Drain *DrainOrder `protobuf:"bytes,7,opt,name=drain,proto3,oneof"`
 }
 
+type HostOrder_Controllers struct {
+	Controllers *Controllers `protobuf:"bytes,30,opt,name=controllers,proto3,oneof"` // these are all now
+}
+
 func (*HostOrder_Joined) isHostOrder_Order() {}
 
 func (*HostOrder_Refused) isHostOrder_Order() {}
@@ -3890,6 +3936,8 @@ func (*HostOrder_RegistrationRefused) isHostOrder_Order() {}
 func (*HostOrder_Attached) isHostOrder_Order() {}
 
 func (*HostOrder_Drain) isHostOrder_Order() {}
+
+func (*HostOrder_Controllers) isHostOrder_Order() {}
 
 type Joined struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -3905,6 +3953,8 @@ type Joined struct {
 	Certificate     []byte                 `protobuf:"bytes,10,opt,name=certificate,proto3" json:"certificate,omitempty"`                // wire.Certificate for the locator
 	Others          []*Attached            `protobuf:"bytes,11,rep,name=others,proto3" json:"others,omitempty"`                          // of Join.others
 	Challenge       []byte                 `protobuf:"bytes,50,opt,name=challenge,proto3" json:"challenge,omitempty"`                    // random; what the host signs in this session quotes it
+	Controllers     *Controllers           `protobuf:"bytes,30,opt,name=controllers,proto3" json:"controllers,omitempty"`
+	NetworkId       string                 `protobuf:"bytes,31,opt,name=network_id,json=networkId,proto3" json:"network_id,omitempty"` // tells networks of one name apart
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4021,6 +4071,20 @@ func (x *Joined) GetChallenge() []byte {
 		return x.Challenge
 	}
 	return nil
+}
+
+func (x *Joined) GetControllers() *Controllers {
+	if x != nil {
+		return x.Controllers
+	}
+	return nil
+}
+
+func (x *Joined) GetNetworkId() string {
+	if x != nil {
+		return x.NetworkId
+	}
+	return ""
 }
 
 // serial 0: nobody asked; a fresh certificate for a locator that the host has.
@@ -4161,10 +4225,14 @@ func (x *DrainOrder) GetMode() string {
 	return ""
 }
 
+// A controller that does not lead says who does, as far as it knows.
 type Refused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	Retry         bool                   `protobuf:"varint,2,opt,name=retry,proto3" json:"retry,omitempty"`
+	Standby       bool                   `protobuf:"varint,30,opt,name=standby,proto3" json:"standby,omitempty"`
+	Leader        []string               `protobuf:"bytes,31,rep,name=leader,proto3" json:"leader,omitempty"`
+	Controllers   *Controllers           `protobuf:"bytes,32,opt,name=controllers,proto3" json:"controllers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4213,6 +4281,72 @@ func (x *Refused) GetRetry() bool {
 	return false
 }
 
+func (x *Refused) GetStandby() bool {
+	if x != nil {
+		return x.Standby
+	}
+	return false
+}
+
+func (x *Refused) GetLeader() []string {
+	if x != nil {
+		return x.Leader
+	}
+	return nil
+}
+
+func (x *Refused) GetControllers() *Controllers {
+	if x != nil {
+		return x.Controllers
+	}
+	return nil
+}
+
+// Endpoints of all controllers of the network: daemons try them when the one that leads is gone.
+type Controllers struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Endpoints     []string               `protobuf:"bytes,1,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Controllers) Reset() {
+	*x = Controllers{}
+	mi := &file_scaffold_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Controllers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Controllers) ProtoMessage() {}
+
+func (x *Controllers) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Controllers.ProtoReflect.Descriptor instead.
+func (*Controllers) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *Controllers) GetEndpoints() []string {
+	if x != nil {
+		return x.Endpoints
+	}
+	return nil
+}
+
 type ServicePolicies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*ServicePolicy       `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
@@ -4222,7 +4356,7 @@ type ServicePolicies struct {
 
 func (x *ServicePolicies) Reset() {
 	*x = ServicePolicies{}
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4234,7 +4368,7 @@ func (x *ServicePolicies) String() string {
 func (*ServicePolicies) ProtoMessage() {}
 
 func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4247,7 +4381,7 @@ func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicies.ProtoReflect.Descriptor instead.
 func (*ServicePolicies) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{59}
+	return file_scaffold_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ServicePolicies) GetEntries() []*ServicePolicy {
@@ -4271,7 +4405,7 @@ type ServicePolicy struct {
 
 func (x *ServicePolicy) Reset() {
 	*x = ServicePolicy{}
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4283,7 +4417,7 @@ func (x *ServicePolicy) String() string {
 func (*ServicePolicy) ProtoMessage() {}
 
 func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4296,7 +4430,7 @@ func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicy.ProtoReflect.Descriptor instead.
 func (*ServicePolicy) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{60}
+	return file_scaffold_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ServicePolicy) GetName() string {
@@ -4353,7 +4487,7 @@ type LocatorsGone struct {
 
 func (x *LocatorsGone) Reset() {
 	*x = LocatorsGone{}
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4365,7 +4499,7 @@ func (x *LocatorsGone) String() string {
 func (*LocatorsGone) ProtoMessage() {}
 
 func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4378,7 +4512,7 @@ func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatorsGone.ProtoReflect.Descriptor instead.
 func (*LocatorsGone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{61}
+	return file_scaffold_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *LocatorsGone) GetLocators() []uint64 {
@@ -4405,7 +4539,7 @@ type ServiceRef struct {
 
 func (x *ServiceRef) Reset() {
 	*x = ServiceRef{}
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4417,7 +4551,7 @@ func (x *ServiceRef) String() string {
 func (*ServiceRef) ProtoMessage() {}
 
 func (x *ServiceRef) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4430,7 +4564,7 @@ func (x *ServiceRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRef.ProtoReflect.Descriptor instead.
 func (*ServiceRef) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{62}
+	return file_scaffold_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ServiceRef) GetSs() uint32 {
@@ -4457,7 +4591,7 @@ type RegistrationRefused struct {
 
 func (x *RegistrationRefused) Reset() {
 	*x = RegistrationRefused{}
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4469,7 +4603,7 @@ func (x *RegistrationRefused) String() string {
 func (*RegistrationRefused) ProtoMessage() {}
 
 func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4482,7 +4616,7 @@ func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegistrationRefused.ProtoReflect.Descriptor instead.
 func (*RegistrationRefused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{63}
+	return file_scaffold_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RegistrationRefused) GetRegistration() *Registration {
@@ -4515,7 +4649,7 @@ type RouterReport struct {
 
 func (x *RouterReport) Reset() {
 	*x = RouterReport{}
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4527,7 +4661,7 @@ func (x *RouterReport) String() string {
 func (*RouterReport) ProtoMessage() {}
 
 func (x *RouterReport) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4540,7 +4674,7 @@ func (x *RouterReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterReport.ProtoReflect.Descriptor instead.
 func (*RouterReport) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{64}
+	return file_scaffold_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RouterReport) GetReport() isRouterReport_Report {
@@ -4637,13 +4771,14 @@ type RouterJoin struct {
 	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	Generation    uint64                 `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules it still holds, 0 if none
 	Block         uint32                 `protobuf:"varint,6,opt,name=block,proto3" json:"block,omitempty"`           // number of the block it asks for, 0: any; refused where another router has it
+	Had           uint32                 `protobuf:"varint,30,opt,name=had,proto3" json:"had,omitempty"`              // block that it has or had, 0: none; kept if it may
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RouterJoin) Reset() {
 	*x = RouterJoin{}
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4655,7 +4790,7 @@ func (x *RouterJoin) String() string {
 func (*RouterJoin) ProtoMessage() {}
 
 func (x *RouterJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4668,7 +4803,7 @@ func (x *RouterJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoin.ProtoReflect.Descriptor instead.
 func (*RouterJoin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{65}
+	return file_scaffold_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *RouterJoin) GetName() string {
@@ -4713,6 +4848,13 @@ func (x *RouterJoin) GetBlock() uint32 {
 	return 0
 }
 
+func (x *RouterJoin) GetHad() uint32 {
+	if x != nil {
+		return x.Had
+	}
+	return 0
+}
+
 type Neighbours struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Links         []*Neighbour           `protobuf:"bytes,1,rep,name=links,proto3" json:"links,omitempty"`
@@ -4723,7 +4865,7 @@ type Neighbours struct {
 
 func (x *Neighbours) Reset() {
 	*x = Neighbours{}
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4735,7 +4877,7 @@ func (x *Neighbours) String() string {
 func (*Neighbours) ProtoMessage() {}
 
 func (x *Neighbours) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4748,7 +4890,7 @@ func (x *Neighbours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbours.ProtoReflect.Descriptor instead.
 func (*Neighbours) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{66}
+	return file_scaffold_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Neighbours) GetLinks() []*Neighbour {
@@ -4780,7 +4922,7 @@ type Neighbour struct {
 
 func (x *Neighbour) Reset() {
 	*x = Neighbour{}
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +4934,7 @@ func (x *Neighbour) String() string {
 func (*Neighbour) ProtoMessage() {}
 
 func (x *Neighbour) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +4947,7 @@ func (x *Neighbour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
 func (*Neighbour) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{67}
+	return file_scaffold_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Neighbour) GetPort() string {
@@ -4866,7 +5008,7 @@ type HostStates struct {
 
 func (x *HostStates) Reset() {
 	*x = HostStates{}
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4878,7 +5020,7 @@ func (x *HostStates) String() string {
 func (*HostStates) ProtoMessage() {}
 
 func (x *HostStates) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4891,7 +5033,7 @@ func (x *HostStates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStates.ProtoReflect.Descriptor instead.
 func (*HostStates) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{68}
+	return file_scaffold_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *HostStates) GetHosts() []*HostState {
@@ -4913,7 +5055,7 @@ type HostState struct {
 
 func (x *HostState) Reset() {
 	*x = HostState{}
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4925,7 +5067,7 @@ func (x *HostState) String() string {
 func (*HostState) ProtoMessage() {}
 
 func (x *HostState) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4938,7 +5080,7 @@ func (x *HostState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostState.ProtoReflect.Descriptor instead.
 func (*HostState) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{69}
+	return file_scaffold_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *HostState) GetLocator() uint64 {
@@ -4981,7 +5123,7 @@ type RouterCounters struct {
 
 func (x *RouterCounters) Reset() {
 	*x = RouterCounters{}
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4993,7 +5135,7 @@ func (x *RouterCounters) String() string {
 func (*RouterCounters) ProtoMessage() {}
 
 func (x *RouterCounters) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5006,7 +5148,7 @@ func (x *RouterCounters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterCounters.ProtoReflect.Descriptor instead.
 func (*RouterCounters) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{70}
+	return file_scaffold_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *RouterCounters) GetCounters() map[string]uint64 {
@@ -5047,7 +5189,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5059,7 +5201,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5072,7 +5214,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{71}
+	return file_scaffold_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Applied) GetGeneration() uint64 {
@@ -5101,6 +5243,7 @@ type RouterOrder struct {
 	//	*RouterOrder_Begin
 	//	*RouterOrder_Rules
 	//	*RouterOrder_Commit
+	//	*RouterOrder_Controllers
 	Order         isRouterOrder_Order `protobuf_oneof:"order"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5108,7 +5251,7 @@ type RouterOrder struct {
 
 func (x *RouterOrder) Reset() {
 	*x = RouterOrder{}
-	mi := &file_scaffold_proto_msgTypes[72]
+	mi := &file_scaffold_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5120,7 +5263,7 @@ func (x *RouterOrder) String() string {
 func (*RouterOrder) ProtoMessage() {}
 
 func (x *RouterOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[72]
+	mi := &file_scaffold_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5133,7 +5276,7 @@ func (x *RouterOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterOrder.ProtoReflect.Descriptor instead.
 func (*RouterOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{72}
+	return file_scaffold_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *RouterOrder) GetOrder() isRouterOrder_Order {
@@ -5188,6 +5331,15 @@ func (x *RouterOrder) GetCommit() *Commit {
 	return nil
 }
 
+func (x *RouterOrder) GetControllers() *Controllers {
+	if x != nil {
+		if x, ok := x.Order.(*RouterOrder_Controllers); ok {
+			return x.Controllers
+		}
+	}
+	return nil
+}
+
 type isRouterOrder_Order interface {
 	isRouterOrder_Order()
 }
@@ -5212,6 +5364,10 @@ type RouterOrder_Commit struct {
 	Commit *Commit `protobuf:"bytes,5,opt,name=commit,proto3,oneof"`
 }
 
+type RouterOrder_Controllers struct {
+	Controllers *Controllers `protobuf:"bytes,30,opt,name=controllers,proto3,oneof"` // these are all now
+}
+
 func (*RouterOrder_Joined) isRouterOrder_Order() {}
 
 func (*RouterOrder_Refused) isRouterOrder_Order() {}
@@ -5222,6 +5378,8 @@ func (*RouterOrder_Rules) isRouterOrder_Order() {}
 
 func (*RouterOrder_Commit) isRouterOrder_Order() {}
 
+func (*RouterOrder_Controllers) isRouterOrder_Order() {}
+
 type RouterJoined struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Network         string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
@@ -5230,13 +5388,16 @@ type RouterJoined struct {
 	ProbeIntervalMs uint32                 `protobuf:"varint,4,opt,name=probe_interval_ms,json=probeIntervalMs,proto3" json:"probe_interval_ms,omitempty"`
 	SuspectAfter    uint32                 `protobuf:"varint,5,opt,name=suspect_after,json=suspectAfter,proto3" json:"suspect_after,omitempty"` // unanswered probes
 	GoneAfterMs     uint32                 `protobuf:"varint,6,opt,name=gone_after_ms,json=goneAfterMs,proto3" json:"gone_after_ms,omitempty"`
+	Controllers     *Controllers           `protobuf:"bytes,30,opt,name=controllers,proto3" json:"controllers,omitempty"`
+	NetworkId       string                 `protobuf:"bytes,31,opt,name=network_id,json=networkId,proto3" json:"network_id,omitempty"`
+	Epoch           uint64                 `protobuf:"varint,32,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the leader: one of a lower epoch leads no more
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RouterJoined) Reset() {
 	*x = RouterJoined{}
-	mi := &file_scaffold_proto_msgTypes[73]
+	mi := &file_scaffold_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5248,7 +5409,7 @@ func (x *RouterJoined) String() string {
 func (*RouterJoined) ProtoMessage() {}
 
 func (x *RouterJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[73]
+	mi := &file_scaffold_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5261,7 +5422,7 @@ func (x *RouterJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoined.ProtoReflect.Descriptor instead.
 func (*RouterJoined) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{73}
+	return file_scaffold_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RouterJoined) GetNetwork() string {
@@ -5306,6 +5467,27 @@ func (x *RouterJoined) GetGoneAfterMs() uint32 {
 	return 0
 }
 
+func (x *RouterJoined) GetControllers() *Controllers {
+	if x != nil {
+		return x.Controllers
+	}
+	return nil
+}
+
+func (x *RouterJoined) GetNetworkId() string {
+	if x != nil {
+		return x.NetworkId
+	}
+	return ""
+}
+
+func (x *RouterJoined) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 type SnapshotBegin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Generation    uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
@@ -5315,7 +5497,7 @@ type SnapshotBegin struct {
 
 func (x *SnapshotBegin) Reset() {
 	*x = SnapshotBegin{}
-	mi := &file_scaffold_proto_msgTypes[74]
+	mi := &file_scaffold_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5327,7 +5509,7 @@ func (x *SnapshotBegin) String() string {
 func (*SnapshotBegin) ProtoMessage() {}
 
 func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[74]
+	mi := &file_scaffold_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5340,7 +5522,7 @@ func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotBegin.ProtoReflect.Descriptor instead.
 func (*SnapshotBegin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{74}
+	return file_scaffold_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SnapshotBegin) GetGeneration() uint64 {
@@ -5359,7 +5541,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_scaffold_proto_msgTypes[75]
+	mi := &file_scaffold_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5371,7 +5553,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[75]
+	mi := &file_scaffold_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5384,7 +5566,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{75}
+	return file_scaffold_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Commit) GetGeneration() uint64 {
@@ -5409,7 +5591,7 @@ type Rules struct {
 
 func (x *Rules) Reset() {
 	*x = Rules{}
-	mi := &file_scaffold_proto_msgTypes[76]
+	mi := &file_scaffold_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5421,7 +5603,7 @@ func (x *Rules) String() string {
 func (*Rules) ProtoMessage() {}
 
 func (x *Rules) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[76]
+	mi := &file_scaffold_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5434,7 +5616,7 @@ func (x *Rules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rules.ProtoReflect.Descriptor instead.
 func (*Rules) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{76}
+	return file_scaffold_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Rules) GetGeneration() uint64 {
@@ -5499,7 +5681,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_scaffold_proto_msgTypes[77]
+	mi := &file_scaffold_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5511,7 +5693,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[77]
+	mi := &file_scaffold_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5524,7 +5706,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{77}
+	return file_scaffold_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Route) GetPrefix() string {
@@ -5576,7 +5758,7 @@ type ServiceRule struct {
 
 func (x *ServiceRule) Reset() {
 	*x = ServiceRule{}
-	mi := &file_scaffold_proto_msgTypes[78]
+	mi := &file_scaffold_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5588,7 +5770,7 @@ func (x *ServiceRule) String() string {
 func (*ServiceRule) ProtoMessage() {}
 
 func (x *ServiceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[78]
+	mi := &file_scaffold_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5601,7 +5783,7 @@ func (x *ServiceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRule.ProtoReflect.Descriptor instead.
 func (*ServiceRule) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{78}
+	return file_scaffold_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ServiceRule) GetSs() uint32 {
@@ -5652,7 +5834,7 @@ type Resolution struct {
 
 func (x *Resolution) Reset() {
 	*x = Resolution{}
-	mi := &file_scaffold_proto_msgTypes[79]
+	mi := &file_scaffold_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5664,7 +5846,7 @@ func (x *Resolution) String() string {
 func (*Resolution) ProtoMessage() {}
 
 func (x *Resolution) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[79]
+	mi := &file_scaffold_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5677,7 +5859,7 @@ func (x *Resolution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolution.ProtoReflect.Descriptor instead.
 func (*Resolution) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{79}
+	return file_scaffold_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Resolution) GetSs() uint32 {
@@ -5725,7 +5907,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_scaffold_proto_msgTypes[80]
+	mi := &file_scaffold_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5737,7 +5919,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[80]
+	mi := &file_scaffold_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5750,7 +5932,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{80}
+	return file_scaffold_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Target) GetLocator() uint64 {
@@ -5779,7 +5961,7 @@ type Probe struct {
 
 func (x *Probe) Reset() {
 	*x = Probe{}
-	mi := &file_scaffold_proto_msgTypes[81]
+	mi := &file_scaffold_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5791,7 +5973,7 @@ func (x *Probe) String() string {
 func (*Probe) ProtoMessage() {}
 
 func (x *Probe) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[81]
+	mi := &file_scaffold_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5804,7 +5986,7 @@ func (x *Probe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Probe.ProtoReflect.Descriptor instead.
 func (*Probe) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{81}
+	return file_scaffold_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Probe) GetLocator() uint64 {
@@ -5839,7 +6021,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_scaffold_proto_msgTypes[82]
+	mi := &file_scaffold_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5851,7 +6033,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[82]
+	mi := &file_scaffold_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5864,7 +6046,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{82}
+	return file_scaffold_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Gone) GetLocator() uint64 {
@@ -5892,7 +6074,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_scaffold_proto_msgTypes[83]
+	mi := &file_scaffold_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5904,7 +6086,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[83]
+	mi := &file_scaffold_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5917,7 +6099,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{83}
+	return file_scaffold_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Redirect) GetFrom() uint64 {
@@ -5949,7 +6131,7 @@ type GetHostStatusRequest struct {
 
 func (x *GetHostStatusRequest) Reset() {
 	*x = GetHostStatusRequest{}
-	mi := &file_scaffold_proto_msgTypes[84]
+	mi := &file_scaffold_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5961,7 +6143,7 @@ func (x *GetHostStatusRequest) String() string {
 func (*GetHostStatusRequest) ProtoMessage() {}
 
 func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[84]
+	mi := &file_scaffold_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5974,7 +6156,7 @@ func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetHostStatusRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{84}
+	return file_scaffold_proto_rawDescGZIP(), []int{85}
 }
 
 type HostStatus struct {
@@ -6000,7 +6182,7 @@ type HostStatus struct {
 
 func (x *HostStatus) Reset() {
 	*x = HostStatus{}
-	mi := &file_scaffold_proto_msgTypes[85]
+	mi := &file_scaffold_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6012,7 +6194,7 @@ func (x *HostStatus) String() string {
 func (*HostStatus) ProtoMessage() {}
 
 func (x *HostStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[85]
+	mi := &file_scaffold_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6025,7 +6207,7 @@ func (x *HostStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStatus.ProtoReflect.Descriptor instead.
 func (*HostStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{85}
+	return file_scaffold_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *HostStatus) GetName() string {
@@ -6144,7 +6326,7 @@ type Feature struct {
 
 func (x *Feature) Reset() {
 	*x = Feature{}
-	mi := &file_scaffold_proto_msgTypes[86]
+	mi := &file_scaffold_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6156,7 +6338,7 @@ func (x *Feature) String() string {
 func (*Feature) ProtoMessage() {}
 
 func (x *Feature) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[86]
+	mi := &file_scaffold_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6169,7 +6351,7 @@ func (x *Feature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feature.ProtoReflect.Descriptor instead.
 func (*Feature) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{86}
+	return file_scaffold_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Feature) GetName() string {
@@ -6206,7 +6388,7 @@ type Uplink struct {
 
 func (x *Uplink) Reset() {
 	*x = Uplink{}
-	mi := &file_scaffold_proto_msgTypes[87]
+	mi := &file_scaffold_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6218,7 +6400,7 @@ func (x *Uplink) String() string {
 func (*Uplink) ProtoMessage() {}
 
 func (x *Uplink) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[87]
+	mi := &file_scaffold_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6231,7 +6413,7 @@ func (x *Uplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Uplink.ProtoReflect.Descriptor instead.
 func (*Uplink) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{87}
+	return file_scaffold_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Uplink) GetInterface() string {
@@ -6279,7 +6461,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[88]
+	mi := &file_scaffold_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6291,7 +6473,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[88]
+	mi := &file_scaffold_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6304,7 +6486,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{88}
+	return file_scaffold_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListFlowsRequest) GetService() string {
@@ -6331,7 +6513,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[89]
+	mi := &file_scaffold_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6343,7 +6525,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[89]
+	mi := &file_scaffold_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6356,7 +6538,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{89}
+	return file_scaffold_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ListFlowsResponse) GetFlows() []*Flow {
@@ -6397,7 +6579,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_scaffold_proto_msgTypes[90]
+	mi := &file_scaffold_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6409,7 +6591,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[90]
+	mi := &file_scaffold_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6422,7 +6604,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{90}
+	return file_scaffold_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Flow) GetId() string {
@@ -6546,7 +6728,7 @@ type WhoRequest struct {
 
 func (x *WhoRequest) Reset() {
 	*x = WhoRequest{}
-	mi := &file_scaffold_proto_msgTypes[91]
+	mi := &file_scaffold_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6558,7 +6740,7 @@ func (x *WhoRequest) String() string {
 func (*WhoRequest) ProtoMessage() {}
 
 func (x *WhoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[91]
+	mi := &file_scaffold_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6571,7 +6753,7 @@ func (x *WhoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoRequest.ProtoReflect.Descriptor instead.
 func (*WhoRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{91}
+	return file_scaffold_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *WhoRequest) GetAddress() string {
@@ -6589,7 +6771,7 @@ type ListRegistrationsRequest struct {
 
 func (x *ListRegistrationsRequest) Reset() {
 	*x = ListRegistrationsRequest{}
-	mi := &file_scaffold_proto_msgTypes[92]
+	mi := &file_scaffold_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6601,7 +6783,7 @@ func (x *ListRegistrationsRequest) String() string {
 func (*ListRegistrationsRequest) ProtoMessage() {}
 
 func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[92]
+	mi := &file_scaffold_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6614,7 +6796,7 @@ func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsRequest.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{92}
+	return file_scaffold_proto_rawDescGZIP(), []int{93}
 }
 
 type ListRegistrationsResponse struct {
@@ -6626,7 +6808,7 @@ type ListRegistrationsResponse struct {
 
 func (x *ListRegistrationsResponse) Reset() {
 	*x = ListRegistrationsResponse{}
-	mi := &file_scaffold_proto_msgTypes[93]
+	mi := &file_scaffold_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6638,7 +6820,7 @@ func (x *ListRegistrationsResponse) String() string {
 func (*ListRegistrationsResponse) ProtoMessage() {}
 
 func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[93]
+	mi := &file_scaffold_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6651,7 +6833,7 @@ func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsResponse.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{93}
+	return file_scaffold_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ListRegistrationsResponse) GetRegistrations() []*LocalRegistration {
@@ -6678,7 +6860,7 @@ type LocalRegistration struct {
 
 func (x *LocalRegistration) Reset() {
 	*x = LocalRegistration{}
-	mi := &file_scaffold_proto_msgTypes[94]
+	mi := &file_scaffold_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6690,7 +6872,7 @@ func (x *LocalRegistration) String() string {
 func (*LocalRegistration) ProtoMessage() {}
 
 func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[94]
+	mi := &file_scaffold_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6703,7 +6885,7 @@ func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalRegistration.ProtoReflect.Descriptor instead.
 func (*LocalRegistration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{94}
+	return file_scaffold_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *LocalRegistration) GetService() string {
@@ -6783,7 +6965,7 @@ type MoveFlowsRequest struct {
 
 func (x *MoveFlowsRequest) Reset() {
 	*x = MoveFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6795,7 +6977,7 @@ func (x *MoveFlowsRequest) String() string {
 func (*MoveFlowsRequest) ProtoMessage() {}
 
 func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6808,7 +6990,7 @@ func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsRequest.ProtoReflect.Descriptor instead.
 func (*MoveFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{95}
+	return file_scaffold_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *MoveFlowsRequest) GetFlow() string {
@@ -6849,7 +7031,7 @@ type MoveFlowsResponse struct {
 
 func (x *MoveFlowsResponse) Reset() {
 	*x = MoveFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[96]
+	mi := &file_scaffold_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6861,7 +7043,7 @@ func (x *MoveFlowsResponse) String() string {
 func (*MoveFlowsResponse) ProtoMessage() {}
 
 func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[96]
+	mi := &file_scaffold_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6874,7 +7056,7 @@ func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsResponse.ProtoReflect.Descriptor instead.
 func (*MoveFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{96}
+	return file_scaffold_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *MoveFlowsResponse) GetMoved() uint32 {
@@ -6900,7 +7082,7 @@ type BiographyRequest struct {
 
 func (x *BiographyRequest) Reset() {
 	*x = BiographyRequest{}
-	mi := &file_scaffold_proto_msgTypes[97]
+	mi := &file_scaffold_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6912,7 +7094,7 @@ func (x *BiographyRequest) String() string {
 func (*BiographyRequest) ProtoMessage() {}
 
 func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[97]
+	mi := &file_scaffold_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6925,7 +7107,7 @@ func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BiographyRequest.ProtoReflect.Descriptor instead.
 func (*BiographyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{97}
+	return file_scaffold_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *BiographyRequest) GetFlow() string {
@@ -6946,7 +7128,7 @@ type FlowStory struct {
 
 func (x *FlowStory) Reset() {
 	*x = FlowStory{}
-	mi := &file_scaffold_proto_msgTypes[98]
+	mi := &file_scaffold_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6958,7 +7140,7 @@ func (x *FlowStory) String() string {
 func (*FlowStory) ProtoMessage() {}
 
 func (x *FlowStory) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[98]
+	mi := &file_scaffold_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6971,7 +7153,7 @@ func (x *FlowStory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowStory.ProtoReflect.Descriptor instead.
 func (*FlowStory) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{98}
+	return file_scaffold_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *FlowStory) GetFlow() *Flow {
@@ -7007,7 +7189,7 @@ type Chapter struct {
 
 func (x *Chapter) Reset() {
 	*x = Chapter{}
-	mi := &file_scaffold_proto_msgTypes[99]
+	mi := &file_scaffold_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7019,7 +7201,7 @@ func (x *Chapter) String() string {
 func (*Chapter) ProtoMessage() {}
 
 func (x *Chapter) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[99]
+	mi := &file_scaffold_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7032,7 +7214,7 @@ func (x *Chapter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chapter.ProtoReflect.Descriptor instead.
 func (*Chapter) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{99}
+	return file_scaffold_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Chapter) GetUnixNs() int64 {
@@ -7075,7 +7257,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_scaffold_proto_msgTypes[100]
+	mi := &file_scaffold_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7087,7 +7269,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[100]
+	mi := &file_scaffold_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7100,7 +7282,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{100}
+	return file_scaffold_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ServeRequest) GetService() string {
@@ -7140,7 +7322,7 @@ type ServeNotice struct {
 
 func (x *ServeNotice) Reset() {
 	*x = ServeNotice{}
-	mi := &file_scaffold_proto_msgTypes[101]
+	mi := &file_scaffold_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7152,7 +7334,7 @@ func (x *ServeNotice) String() string {
 func (*ServeNotice) ProtoMessage() {}
 
 func (x *ServeNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[101]
+	mi := &file_scaffold_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7165,7 +7347,7 @@ func (x *ServeNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeNotice.ProtoReflect.Descriptor instead.
 func (*ServeNotice) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{101}
+	return file_scaffold_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ServeNotice) GetKind() string {
@@ -7186,7 +7368,7 @@ type IdentifyRequest struct {
 
 func (x *IdentifyRequest) Reset() {
 	*x = IdentifyRequest{}
-	mi := &file_scaffold_proto_msgTypes[102]
+	mi := &file_scaffold_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7198,7 +7380,7 @@ func (x *IdentifyRequest) String() string {
 func (*IdentifyRequest) ProtoMessage() {}
 
 func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[102]
+	mi := &file_scaffold_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7211,7 +7393,7 @@ func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentifyRequest.ProtoReflect.Descriptor instead.
 func (*IdentifyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{102}
+	return file_scaffold_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *IdentifyRequest) GetProto() string {
@@ -7248,7 +7430,7 @@ type FlowIdentity struct {
 
 func (x *FlowIdentity) Reset() {
 	*x = FlowIdentity{}
-	mi := &file_scaffold_proto_msgTypes[103]
+	mi := &file_scaffold_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7260,7 +7442,7 @@ func (x *FlowIdentity) String() string {
 func (*FlowIdentity) ProtoMessage() {}
 
 func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[103]
+	mi := &file_scaffold_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7273,7 +7455,7 @@ func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowIdentity.ProtoReflect.Descriptor instead.
 func (*FlowIdentity) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{103}
+	return file_scaffold_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *FlowIdentity) GetStable() string {
@@ -7325,7 +7507,7 @@ type FailFlowsRequest struct {
 
 func (x *FailFlowsRequest) Reset() {
 	*x = FailFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[104]
+	mi := &file_scaffold_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7337,7 +7519,7 @@ func (x *FailFlowsRequest) String() string {
 func (*FailFlowsRequest) ProtoMessage() {}
 
 func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[104]
+	mi := &file_scaffold_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7350,7 +7532,7 @@ func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsRequest.ProtoReflect.Descriptor instead.
 func (*FailFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{104}
+	return file_scaffold_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *FailFlowsRequest) GetService() string {
@@ -7404,7 +7586,7 @@ type FailFlowsResponse struct {
 
 func (x *FailFlowsResponse) Reset() {
 	*x = FailFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[105]
+	mi := &file_scaffold_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7416,7 +7598,7 @@ func (x *FailFlowsResponse) String() string {
 func (*FailFlowsResponse) ProtoMessage() {}
 
 func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[105]
+	mi := &file_scaffold_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7429,7 +7611,7 @@ func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsResponse.ProtoReflect.Descriptor instead.
 func (*FailFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{105}
+	return file_scaffold_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *FailFlowsResponse) GetFailed() uint32 {
@@ -7450,7 +7632,7 @@ type DrainLocalRequest struct {
 
 func (x *DrainLocalRequest) Reset() {
 	*x = DrainLocalRequest{}
-	mi := &file_scaffold_proto_msgTypes[106]
+	mi := &file_scaffold_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7462,7 +7644,7 @@ func (x *DrainLocalRequest) String() string {
 func (*DrainLocalRequest) ProtoMessage() {}
 
 func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[106]
+	mi := &file_scaffold_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7475,7 +7657,7 @@ func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainLocalRequest.ProtoReflect.Descriptor instead.
 func (*DrainLocalRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{106}
+	return file_scaffold_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *DrainLocalRequest) GetService() string {
@@ -7509,7 +7691,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_scaffold_proto_msgTypes[107]
+	mi := &file_scaffold_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7521,7 +7703,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[107]
+	mi := &file_scaffold_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7534,7 +7716,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{107}
+	return file_scaffold_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *DrainProgress) GetFlows() uint32 {
@@ -7559,7 +7741,7 @@ type ListSwitchesRequest struct {
 
 func (x *ListSwitchesRequest) Reset() {
 	*x = ListSwitchesRequest{}
-	mi := &file_scaffold_proto_msgTypes[108]
+	mi := &file_scaffold_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7571,7 +7753,7 @@ func (x *ListSwitchesRequest) String() string {
 func (*ListSwitchesRequest) ProtoMessage() {}
 
 func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[108]
+	mi := &file_scaffold_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7584,7 +7766,7 @@ func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchesRequest.ProtoReflect.Descriptor instead.
 func (*ListSwitchesRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{108}
+	return file_scaffold_proto_rawDescGZIP(), []int{109}
 }
 
 type ListSwitchesResponse struct {
@@ -7596,7 +7778,7 @@ type ListSwitchesResponse struct {
 
 func (x *ListSwitchesResponse) Reset() {
 	*x = ListSwitchesResponse{}
-	mi := &file_scaffold_proto_msgTypes[109]
+	mi := &file_scaffold_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7608,7 +7790,7 @@ func (x *ListSwitchesResponse) String() string {
 func (*ListSwitchesResponse) ProtoMessage() {}
 
 func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[109]
+	mi := &file_scaffold_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7621,7 +7803,7 @@ func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchesResponse.ProtoReflect.Descriptor instead.
 func (*ListSwitchesResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{109}
+	return file_scaffold_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ListSwitchesResponse) GetSwitches() []*Switch {
@@ -7640,7 +7822,7 @@ type GetSwitchRequest struct {
 
 func (x *GetSwitchRequest) Reset() {
 	*x = GetSwitchRequest{}
-	mi := &file_scaffold_proto_msgTypes[110]
+	mi := &file_scaffold_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7652,7 +7834,7 @@ func (x *GetSwitchRequest) String() string {
 func (*GetSwitchRequest) ProtoMessage() {}
 
 func (x *GetSwitchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[110]
+	mi := &file_scaffold_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7665,7 +7847,7 @@ func (x *GetSwitchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSwitchRequest.ProtoReflect.Descriptor instead.
 func (*GetSwitchRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{110}
+	return file_scaffold_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *GetSwitchRequest) GetName() string {
@@ -7705,7 +7887,7 @@ type Switch struct {
 
 func (x *Switch) Reset() {
 	*x = Switch{}
-	mi := &file_scaffold_proto_msgTypes[111]
+	mi := &file_scaffold_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7717,7 +7899,7 @@ func (x *Switch) String() string {
 func (*Switch) ProtoMessage() {}
 
 func (x *Switch) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[111]
+	mi := &file_scaffold_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7730,7 +7912,7 @@ func (x *Switch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Switch.ProtoReflect.Descriptor instead.
 func (*Switch) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{111}
+	return file_scaffold_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *Switch) GetName() string {
@@ -7907,7 +8089,7 @@ type SwitchPort struct {
 
 func (x *SwitchPort) Reset() {
 	*x = SwitchPort{}
-	mi := &file_scaffold_proto_msgTypes[112]
+	mi := &file_scaffold_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7919,7 +8101,7 @@ func (x *SwitchPort) String() string {
 func (*SwitchPort) ProtoMessage() {}
 
 func (x *SwitchPort) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[112]
+	mi := &file_scaffold_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7932,7 +8114,7 @@ func (x *SwitchPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchPort.ProtoReflect.Descriptor instead.
 func (*SwitchPort) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{112}
+	return file_scaffold_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *SwitchPort) GetName() string {
@@ -8032,7 +8214,7 @@ type ServiceShare struct {
 
 func (x *ServiceShare) Reset() {
 	*x = ServiceShare{}
-	mi := &file_scaffold_proto_msgTypes[113]
+	mi := &file_scaffold_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8044,7 +8226,7 @@ func (x *ServiceShare) String() string {
 func (*ServiceShare) ProtoMessage() {}
 
 func (x *ServiceShare) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[113]
+	mi := &file_scaffold_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8057,7 +8239,7 @@ func (x *ServiceShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceShare.ProtoReflect.Descriptor instead.
 func (*ServiceShare) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{113}
+	return file_scaffold_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *ServiceShare) GetService() string {
@@ -8100,7 +8282,7 @@ type InstanceShare struct {
 
 func (x *InstanceShare) Reset() {
 	*x = InstanceShare{}
-	mi := &file_scaffold_proto_msgTypes[114]
+	mi := &file_scaffold_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8112,7 +8294,7 @@ func (x *InstanceShare) String() string {
 func (*InstanceShare) ProtoMessage() {}
 
 func (x *InstanceShare) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[114]
+	mi := &file_scaffold_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8125,7 +8307,7 @@ func (x *InstanceShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceShare.ProtoReflect.Descriptor instead.
 func (*InstanceShare) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{114}
+	return file_scaffold_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *InstanceShare) GetHost() string {
@@ -8166,7 +8348,7 @@ type ListSwitchFlowsRequest struct {
 
 func (x *ListSwitchFlowsRequest) Reset() {
 	*x = ListSwitchFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[115]
+	mi := &file_scaffold_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8178,7 +8360,7 @@ func (x *ListSwitchFlowsRequest) String() string {
 func (*ListSwitchFlowsRequest) ProtoMessage() {}
 
 func (x *ListSwitchFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[115]
+	mi := &file_scaffold_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8191,7 +8373,7 @@ func (x *ListSwitchFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListSwitchFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{115}
+	return file_scaffold_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ListSwitchFlowsRequest) GetName() string {
@@ -8217,7 +8399,7 @@ type ListSwitchFlowsResponse struct {
 
 func (x *ListSwitchFlowsResponse) Reset() {
 	*x = ListSwitchFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[116]
+	mi := &file_scaffold_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8229,7 +8411,7 @@ func (x *ListSwitchFlowsResponse) String() string {
 func (*ListSwitchFlowsResponse) ProtoMessage() {}
 
 func (x *ListSwitchFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[116]
+	mi := &file_scaffold_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8242,7 +8424,7 @@ func (x *ListSwitchFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListSwitchFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{116}
+	return file_scaffold_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ListSwitchFlowsResponse) GetFlows() []*SwitchFlow {
@@ -8271,7 +8453,7 @@ type SwitchFlow struct {
 
 func (x *SwitchFlow) Reset() {
 	*x = SwitchFlow{}
-	mi := &file_scaffold_proto_msgTypes[117]
+	mi := &file_scaffold_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8283,7 +8465,7 @@ func (x *SwitchFlow) String() string {
 func (*SwitchFlow) ProtoMessage() {}
 
 func (x *SwitchFlow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[117]
+	mi := &file_scaffold_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8296,7 +8478,7 @@ func (x *SwitchFlow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchFlow.ProtoReflect.Descriptor instead.
 func (*SwitchFlow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{117}
+	return file_scaffold_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *SwitchFlow) GetTable() uint32 {
@@ -8389,7 +8571,7 @@ type AddSwitchFlowRequest struct {
 
 func (x *AddSwitchFlowRequest) Reset() {
 	*x = AddSwitchFlowRequest{}
-	mi := &file_scaffold_proto_msgTypes[118]
+	mi := &file_scaffold_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8401,7 +8583,7 @@ func (x *AddSwitchFlowRequest) String() string {
 func (*AddSwitchFlowRequest) ProtoMessage() {}
 
 func (x *AddSwitchFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[118]
+	mi := &file_scaffold_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8414,7 +8596,7 @@ func (x *AddSwitchFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddSwitchFlowRequest.ProtoReflect.Descriptor instead.
 func (*AddSwitchFlowRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{118}
+	return file_scaffold_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *AddSwitchFlowRequest) GetName() string {
@@ -8462,7 +8644,7 @@ type RemoveSwitchFlowRequest struct {
 
 func (x *RemoveSwitchFlowRequest) Reset() {
 	*x = RemoveSwitchFlowRequest{}
-	mi := &file_scaffold_proto_msgTypes[119]
+	mi := &file_scaffold_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8474,7 +8656,7 @@ func (x *RemoveSwitchFlowRequest) String() string {
 func (*RemoveSwitchFlowRequest) ProtoMessage() {}
 
 func (x *RemoveSwitchFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[119]
+	mi := &file_scaffold_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8487,7 +8669,7 @@ func (x *RemoveSwitchFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSwitchFlowRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSwitchFlowRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{119}
+	return file_scaffold_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *RemoveSwitchFlowRequest) GetName() string {
@@ -8512,7 +8694,7 @@ type RemoveSwitchFlowResponse struct {
 
 func (x *RemoveSwitchFlowResponse) Reset() {
 	*x = RemoveSwitchFlowResponse{}
-	mi := &file_scaffold_proto_msgTypes[120]
+	mi := &file_scaffold_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8524,7 +8706,7 @@ func (x *RemoveSwitchFlowResponse) String() string {
 func (*RemoveSwitchFlowResponse) ProtoMessage() {}
 
 func (x *RemoveSwitchFlowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[120]
+	mi := &file_scaffold_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8537,7 +8719,7 @@ func (x *RemoveSwitchFlowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSwitchFlowResponse.ProtoReflect.Descriptor instead.
 func (*RemoveSwitchFlowResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{120}
+	return file_scaffold_proto_rawDescGZIP(), []int{121}
 }
 
 type Access struct {
@@ -8551,7 +8733,7 @@ type Access struct {
 
 func (x *Access) Reset() {
 	*x = Access{}
-	mi := &file_scaffold_proto_msgTypes[121]
+	mi := &file_scaffold_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8563,7 +8745,7 @@ func (x *Access) String() string {
 func (*Access) ProtoMessage() {}
 
 func (x *Access) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[121]
+	mi := &file_scaffold_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8576,7 +8758,7 @@ func (x *Access) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Access.ProtoReflect.Descriptor instead.
 func (*Access) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{121}
+	return file_scaffold_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *Access) GetKey() string {
@@ -8610,7 +8792,7 @@ type UpdateAccessRequest struct {
 
 func (x *UpdateAccessRequest) Reset() {
 	*x = UpdateAccessRequest{}
-	mi := &file_scaffold_proto_msgTypes[122]
+	mi := &file_scaffold_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8622,7 +8804,7 @@ func (x *UpdateAccessRequest) String() string {
 func (*UpdateAccessRequest) ProtoMessage() {}
 
 func (x *UpdateAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[122]
+	mi := &file_scaffold_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8635,7 +8817,7 @@ func (x *UpdateAccessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateAccessRequest.ProtoReflect.Descriptor instead.
 func (*UpdateAccessRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{122}
+	return file_scaffold_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *UpdateAccessRequest) GetName() string {
@@ -8662,7 +8844,7 @@ type Guard struct {
 
 func (x *Guard) Reset() {
 	*x = Guard{}
-	mi := &file_scaffold_proto_msgTypes[123]
+	mi := &file_scaffold_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8674,7 +8856,7 @@ func (x *Guard) String() string {
 func (*Guard) ProtoMessage() {}
 
 func (x *Guard) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[123]
+	mi := &file_scaffold_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8687,7 +8869,7 @@ func (x *Guard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guard.ProtoReflect.Descriptor instead.
 func (*Guard) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{123}
+	return file_scaffold_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *Guard) GetAllow() []*LocatorPrefix {
@@ -8707,7 +8889,7 @@ type LocatorPrefix struct {
 
 func (x *LocatorPrefix) Reset() {
 	*x = LocatorPrefix{}
-	mi := &file_scaffold_proto_msgTypes[124]
+	mi := &file_scaffold_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8719,7 +8901,7 @@ func (x *LocatorPrefix) String() string {
 func (*LocatorPrefix) ProtoMessage() {}
 
 func (x *LocatorPrefix) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[124]
+	mi := &file_scaffold_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8732,7 +8914,7 @@ func (x *LocatorPrefix) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatorPrefix.ProtoReflect.Descriptor instead.
 func (*LocatorPrefix) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{124}
+	return file_scaffold_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *LocatorPrefix) GetLocator() uint64 {
@@ -8758,7 +8940,7 @@ type PresentPermitRequest struct {
 
 func (x *PresentPermitRequest) Reset() {
 	*x = PresentPermitRequest{}
-	mi := &file_scaffold_proto_msgTypes[125]
+	mi := &file_scaffold_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8770,7 +8952,7 @@ func (x *PresentPermitRequest) String() string {
 func (*PresentPermitRequest) ProtoMessage() {}
 
 func (x *PresentPermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[125]
+	mi := &file_scaffold_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8783,7 +8965,7 @@ func (x *PresentPermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PresentPermitRequest.ProtoReflect.Descriptor instead.
 func (*PresentPermitRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{125}
+	return file_scaffold_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *PresentPermitRequest) GetPermit() []byte {
@@ -8806,7 +8988,7 @@ type HeldPermit struct {
 
 func (x *HeldPermit) Reset() {
 	*x = HeldPermit{}
-	mi := &file_scaffold_proto_msgTypes[126]
+	mi := &file_scaffold_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8818,7 +9000,7 @@ func (x *HeldPermit) String() string {
 func (*HeldPermit) ProtoMessage() {}
 
 func (x *HeldPermit) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[126]
+	mi := &file_scaffold_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8831,7 +9013,7 @@ func (x *HeldPermit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPermit.ProtoReflect.Descriptor instead.
 func (*HeldPermit) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{126}
+	return file_scaffold_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *HeldPermit) GetService() string {
@@ -8884,7 +9066,7 @@ type ServiceSpec struct {
 
 func (x *ServiceSpec) Reset() {
 	*x = ServiceSpec{}
-	mi := &file_scaffold_proto_msgTypes[127]
+	mi := &file_scaffold_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8896,7 +9078,7 @@ func (x *ServiceSpec) String() string {
 func (*ServiceSpec) ProtoMessage() {}
 
 func (x *ServiceSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[127]
+	mi := &file_scaffold_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8909,7 +9091,7 @@ func (x *ServiceSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceSpec.ProtoReflect.Descriptor instead.
 func (*ServiceSpec) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{127}
+	return file_scaffold_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ServiceSpec) GetName() string {
@@ -9012,7 +9194,7 @@ type StringList struct {
 
 func (x *StringList) Reset() {
 	*x = StringList{}
-	mi := &file_scaffold_proto_msgTypes[128]
+	mi := &file_scaffold_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9024,7 +9206,7 @@ func (x *StringList) String() string {
 func (*StringList) ProtoMessage() {}
 
 func (x *StringList) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[128]
+	mi := &file_scaffold_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9037,7 +9219,7 @@ func (x *StringList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StringList.ProtoReflect.Descriptor instead.
 func (*StringList) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{128}
+	return file_scaffold_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *StringList) GetItems() []string {
@@ -9060,7 +9242,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_scaffold_proto_msgTypes[129]
+	mi := &file_scaffold_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9072,7 +9254,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[129]
+	mi := &file_scaffold_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9085,7 +9267,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{129}
+	return file_scaffold_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ApplyRequest) GetServices() []*ServiceSpec {
@@ -9137,7 +9319,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_scaffold_proto_msgTypes[130]
+	mi := &file_scaffold_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9149,7 +9331,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[130]
+	mi := &file_scaffold_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9162,7 +9344,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{130}
+	return file_scaffold_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ApplyResponse) GetChanges() []*ServiceChange {
@@ -9219,7 +9401,7 @@ type ServiceChange struct {
 
 func (x *ServiceChange) Reset() {
 	*x = ServiceChange{}
-	mi := &file_scaffold_proto_msgTypes[131]
+	mi := &file_scaffold_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9231,7 +9413,7 @@ func (x *ServiceChange) String() string {
 func (*ServiceChange) ProtoMessage() {}
 
 func (x *ServiceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[131]
+	mi := &file_scaffold_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9244,7 +9426,7 @@ func (x *ServiceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceChange.ProtoReflect.Descriptor instead.
 func (*ServiceChange) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{131}
+	return file_scaffold_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *ServiceChange) GetName() string {
@@ -9287,7 +9469,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_scaffold_proto_msgTypes[132]
+	mi := &file_scaffold_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9299,7 +9481,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[132]
+	mi := &file_scaffold_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9312,7 +9494,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{132}
+	return file_scaffold_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *FieldChange) GetField() string {
@@ -9355,7 +9537,7 @@ type SpecProblem struct {
 
 func (x *SpecProblem) Reset() {
 	*x = SpecProblem{}
-	mi := &file_scaffold_proto_msgTypes[133]
+	mi := &file_scaffold_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9367,7 +9549,7 @@ func (x *SpecProblem) String() string {
 func (*SpecProblem) ProtoMessage() {}
 
 func (x *SpecProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[133]
+	mi := &file_scaffold_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9380,7 +9562,7 @@ func (x *SpecProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpecProblem.ProtoReflect.Descriptor instead.
 func (*SpecProblem) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{133}
+	return file_scaffold_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *SpecProblem) GetService() string {
@@ -9420,7 +9602,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_scaffold_proto_msgTypes[134]
+	mi := &file_scaffold_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9432,7 +9614,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[134]
+	mi := &file_scaffold_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9445,7 +9627,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{134}
+	return file_scaffold_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ExportRequest) GetNames() []string {
@@ -9464,7 +9646,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_scaffold_proto_msgTypes[135]
+	mi := &file_scaffold_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9476,7 +9658,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[135]
+	mi := &file_scaffold_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9489,7 +9671,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{135}
+	return file_scaffold_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ExportResponse) GetServices() []*ServiceSpec {
@@ -9507,7 +9689,7 @@ type GetGatewayRequest struct {
 
 func (x *GetGatewayRequest) Reset() {
 	*x = GetGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[136]
+	mi := &file_scaffold_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9519,7 +9701,7 @@ func (x *GetGatewayRequest) String() string {
 func (*GetGatewayRequest) ProtoMessage() {}
 
 func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[136]
+	mi := &file_scaffold_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9532,7 +9714,7 @@ func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGatewayRequest.ProtoReflect.Descriptor instead.
 func (*GetGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{136}
+	return file_scaffold_proto_rawDescGZIP(), []int{137}
 }
 
 type DrainGatewayRequest struct {
@@ -9544,7 +9726,7 @@ type DrainGatewayRequest struct {
 
 func (x *DrainGatewayRequest) Reset() {
 	*x = DrainGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[137]
+	mi := &file_scaffold_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9556,7 +9738,7 @@ func (x *DrainGatewayRequest) String() string {
 func (*DrainGatewayRequest) ProtoMessage() {}
 
 func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[137]
+	mi := &file_scaffold_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9569,7 +9751,7 @@ func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainGatewayRequest.ProtoReflect.Descriptor instead.
 func (*DrainGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{137}
+	return file_scaffold_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *DrainGatewayRequest) GetUndrain() bool {
@@ -9587,7 +9769,7 @@ type ReloadGatewayRequest struct {
 
 func (x *ReloadGatewayRequest) Reset() {
 	*x = ReloadGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[138]
+	mi := &file_scaffold_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9599,7 +9781,7 @@ func (x *ReloadGatewayRequest) String() string {
 func (*ReloadGatewayRequest) ProtoMessage() {}
 
 func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[138]
+	mi := &file_scaffold_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9612,7 +9794,7 @@ func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadGatewayRequest.ProtoReflect.Descriptor instead.
 func (*ReloadGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{138}
+	return file_scaffold_proto_rawDescGZIP(), []int{139}
 }
 
 type GatewayStatus struct {
@@ -9630,7 +9812,7 @@ type GatewayStatus struct {
 
 func (x *GatewayStatus) Reset() {
 	*x = GatewayStatus{}
-	mi := &file_scaffold_proto_msgTypes[139]
+	mi := &file_scaffold_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9642,7 +9824,7 @@ func (x *GatewayStatus) String() string {
 func (*GatewayStatus) ProtoMessage() {}
 
 func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[139]
+	mi := &file_scaffold_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9655,7 +9837,7 @@ func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayStatus.ProtoReflect.Descriptor instead.
 func (*GatewayStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{139}
+	return file_scaffold_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *GatewayStatus) GetState() string {
@@ -9728,7 +9910,7 @@ type GatewayListener struct {
 
 func (x *GatewayListener) Reset() {
 	*x = GatewayListener{}
-	mi := &file_scaffold_proto_msgTypes[140]
+	mi := &file_scaffold_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9740,7 +9922,7 @@ func (x *GatewayListener) String() string {
 func (*GatewayListener) ProtoMessage() {}
 
 func (x *GatewayListener) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[140]
+	mi := &file_scaffold_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9753,7 +9935,7 @@ func (x *GatewayListener) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayListener.ProtoReflect.Descriptor instead.
 func (*GatewayListener) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{140}
+	return file_scaffold_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *GatewayListener) GetAt() string {
@@ -9856,7 +10038,7 @@ type LookUpRequest struct {
 
 func (x *LookUpRequest) Reset() {
 	*x = LookUpRequest{}
-	mi := &file_scaffold_proto_msgTypes[141]
+	mi := &file_scaffold_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9868,7 +10050,7 @@ func (x *LookUpRequest) String() string {
 func (*LookUpRequest) ProtoMessage() {}
 
 func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[141]
+	mi := &file_scaffold_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9881,7 +10063,7 @@ func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookUpRequest.ProtoReflect.Descriptor instead.
 func (*LookUpRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{141}
+	return file_scaffold_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *LookUpRequest) GetName() string {
@@ -9900,7 +10082,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_scaffold_proto_msgTypes[142]
+	mi := &file_scaffold_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9912,7 +10094,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[142]
+	mi := &file_scaffold_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9925,7 +10107,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{142}
+	return file_scaffold_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ReportRequest) GetEvent() *Event {
@@ -9943,7 +10125,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_scaffold_proto_msgTypes[143]
+	mi := &file_scaffold_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9955,7 +10137,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[143]
+	mi := &file_scaffold_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9968,7 +10150,468 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{143}
+	return file_scaffold_proto_rawDescGZIP(), []int{144}
+}
+
+// Several controllers.
+type Controller struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Endpoints     []string               `protobuf:"bytes,2,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
+	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`   // "leads", "stands by", "joins" (learns the state), "gone"
+	Member        string                 `protobuf:"bytes,4,opt,name=member,proto3" json:"member,omitempty"` // URL at which others reach its part of the state's cluster; empty: it has none
+	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	SinceUnixMs   int64                  `protobuf:"varint,6,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"` // of the state
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Controller) Reset() {
+	*x = Controller{}
+	mi := &file_scaffold_proto_msgTypes[145]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Controller) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Controller) ProtoMessage() {}
+
+func (x *Controller) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[145]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Controller.ProtoReflect.Descriptor instead.
+func (*Controller) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{145}
+}
+
+func (x *Controller) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Controller) GetEndpoints() []string {
+	if x != nil {
+		return x.Endpoints
+	}
+	return nil
+}
+
+func (x *Controller) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Controller) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *Controller) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Controller) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+type ListControllersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListControllersRequest) Reset() {
+	*x = ListControllersRequest{}
+	mi := &file_scaffold_proto_msgTypes[146]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListControllersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListControllersRequest) ProtoMessage() {}
+
+func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[146]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
+func (*ListControllersRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{146}
+}
+
+type ListControllersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Controllers   []*Controller          `protobuf:"bytes,1,rep,name=controllers,proto3" json:"controllers,omitempty"`
+	Asked         string                 `protobuf:"bytes,2,opt,name=asked,proto3" json:"asked,omitempty"`     // name of the one that answers
+	Trouble       string                 `protobuf:"bytes,3,opt,name=trouble,proto3" json:"trouble,omitempty"` // why the list may be wrong
+	Store         string                 `protobuf:"bytes,4,opt,name=store,proto3" json:"store,omitempty"`     // where the state is: "in this controller", "in the controllers", or etcd's endpoints
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListControllersResponse) Reset() {
+	*x = ListControllersResponse{}
+	mi := &file_scaffold_proto_msgTypes[147]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListControllersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListControllersResponse) ProtoMessage() {}
+
+func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[147]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
+func (*ListControllersResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{147}
+}
+
+func (x *ListControllersResponse) GetControllers() []*Controller {
+	if x != nil {
+		return x.Controllers
+	}
+	return nil
+}
+
+func (x *ListControllersResponse) GetAsked() string {
+	if x != nil {
+		return x.Asked
+	}
+	return ""
+}
+
+func (x *ListControllersResponse) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+func (x *ListControllersResponse) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+type AddControllerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	Network       string                 `protobuf:"bytes,3,opt,name=network,proto3" json:"network,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddControllerRequest) Reset() {
+	*x = AddControllerRequest{}
+	mi := &file_scaffold_proto_msgTypes[148]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddControllerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddControllerRequest) ProtoMessage() {}
+
+func (x *AddControllerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[148]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddControllerRequest.ProtoReflect.Descriptor instead.
+func (*AddControllerRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{148}
+}
+
+func (x *AddControllerRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddControllerRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *AddControllerRequest) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+type AddControllerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Members       []*Controller          `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddControllerResponse) Reset() {
+	*x = AddControllerResponse{}
+	mi := &file_scaffold_proto_msgTypes[149]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddControllerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddControllerResponse) ProtoMessage() {}
+
+func (x *AddControllerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[149]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddControllerResponse.ProtoReflect.Descriptor instead.
+func (*AddControllerResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{149}
+}
+
+func (x *AddControllerResponse) GetMembers() []*Controller {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+type RemoveControllerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveControllerRequest) Reset() {
+	*x = RemoveControllerRequest{}
+	mi := &file_scaffold_proto_msgTypes[150]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveControllerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveControllerRequest) ProtoMessage() {}
+
+func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[150]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
+func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{150}
+}
+
+func (x *RemoveControllerRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RemoveControllerRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+type RemoveControllerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveControllerResponse) Reset() {
+	*x = RemoveControllerResponse{}
+	mi := &file_scaffold_proto_msgTypes[151]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveControllerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveControllerResponse) ProtoMessage() {}
+
+func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[151]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
+func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{151}
+}
+
+type BackupStateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupStateRequest) Reset() {
+	*x = BackupStateRequest{}
+	mi := &file_scaffold_proto_msgTypes[152]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupStateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupStateRequest) ProtoMessage() {}
+
+func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[152]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupStateRequest.ProtoReflect.Descriptor instead.
+func (*BackupStateRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{152}
+}
+
+type BackupPiece struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupPiece) Reset() {
+	*x = BackupPiece{}
+	mi := &file_scaffold_proto_msgTypes[153]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupPiece) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupPiece) ProtoMessage() {}
+
+func (x *BackupPiece) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[153]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupPiece.ProtoReflect.Descriptor instead.
+func (*BackupPiece) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{153}
+}
+
+func (x *BackupPiece) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
 }
 
 var File_scaffold_proto protoreflect.FileDescriptor
@@ -9976,7 +10619,7 @@ var File_scaffold_proto protoreflect.FileDescriptor
 const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"\x0escaffold.proto\x12\vscaffold.v1\"\x12\n" +
-	"\x10GetStatusRequest\"\xf4\x02\n" +
+	"\x10GetStatusRequest\"\x8c\x04\n" +
 	"\x06Status\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12(\n" +
@@ -9993,7 +10636,11 @@ const file_scaffold_proto_rawDesc = "" +
 	" \x01(\rR\tinstances\x12\x16\n" +
 	"\x06leader\x18\v \x01(\tR\x06leader\x12&\n" +
 	"\x0fstarted_unix_ms\x18\f \x01(\x03R\rstartedUnixMs\x12\x14\n" +
-	"\x05store\x18\r \x01(\tR\x05store\"S\n" +
+	"\x05store\x18\r \x01(\tR\x05store\x129\n" +
+	"\vcontrollers\x18\x1e \x03(\v2\x17.scaffold.v1.ControllerR\vcontrollers\x12\x1a\n" +
+	"\brestored\x18\x1f \x01(\tR\brestored\x12)\n" +
+	"\x10unknown_services\x18  \x01(\rR\x0funknownServices\x12\x14\n" +
+	"\x05epoch\x18! \x01(\x04R\x05epoch\"S\n" +
 	"\x05Space\x12\x1a\n" +
 	"\bservices\x18\x01 \x01(\tR\bservices\x12\x0e\n" +
 	"\x02as\x18\x02 \x01(\tR\x02as\x12\x1e\n" +
@@ -10266,7 +10913,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\faccept_queue\x18\x06 \x01(\rR\vacceptQueue\x12\x18\n" +
 	"\abacklog\x18\a \x01(\rR\abacklog\"\x1f\n" +
 	"\x05Leave\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x9f\x03\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xdd\x03\n" +
 	"\tHostOrder\x12-\n" +
 	"\x06joined\x18\x01 \x01(\v2\x13.scaffold.v1.JoinedH\x00R\x06joined\x120\n" +
 	"\arefused\x18\x02 \x01(\v2\x14.scaffold.v1.RefusedH\x00R\arefused\x12:\n" +
@@ -10274,8 +10921,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04gone\x18\x04 \x01(\v2\x19.scaffold.v1.LocatorsGoneH\x00R\x04gone\x12U\n" +
 	"\x14registration_refused\x18\x05 \x01(\v2 .scaffold.v1.RegistrationRefusedH\x00R\x13registrationRefused\x123\n" +
 	"\battached\x18\x06 \x01(\v2\x15.scaffold.v1.AttachedH\x00R\battached\x12/\n" +
-	"\x05drain\x18\a \x01(\v2\x17.scaffold.v1.DrainOrderH\x00R\x05drainB\a\n" +
-	"\x05order\"\x80\x03\n" +
+	"\x05drain\x18\a \x01(\v2\x17.scaffold.v1.DrainOrderH\x00R\x05drain\x12<\n" +
+	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersH\x00R\vcontrollersB\a\n" +
+	"\x05order\"\xdb\x03\n" +
 	"\x06Joined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
@@ -10290,7 +10938,10 @@ const file_scaffold_proto_rawDesc = "" +
 	"\vcertificate\x18\n" +
 	" \x01(\fR\vcertificate\x12-\n" +
 	"\x06others\x18\v \x03(\v2\x15.scaffold.v1.AttachedR\x06others\x12\x1c\n" +
-	"\tchallenge\x182 \x01(\fR\tchallenge\"\x8e\x01\n" +
+	"\tchallenge\x182 \x01(\fR\tchallenge\x12:\n" +
+	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\x12\x1d\n" +
+	"\n" +
+	"network_id\x18\x1f \x01(\tR\tnetworkId\"\x8e\x01\n" +
 	"\bAttached\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\rR\x06serial\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12 \n" +
@@ -10301,10 +10952,15 @@ const file_scaffold_proto_rawDesc = "" +
 	"DrainOrder\x12\x0e\n" +
 	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
 	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\x12\x12\n" +
-	"\x04mode\x18\x03 \x01(\tR\x04mode\"7\n" +
+	"\x04mode\x18\x03 \x01(\tR\x04mode\"\xa5\x01\n" +
 	"\aRefused\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05retry\x18\x02 \x01(\bR\x05retry\"G\n" +
+	"\x05retry\x18\x02 \x01(\bR\x05retry\x12\x18\n" +
+	"\astandby\x18\x1e \x01(\bR\astandby\x12\x16\n" +
+	"\x06leader\x18\x1f \x03(\tR\x06leader\x12:\n" +
+	"\vcontrollers\x18  \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\"+\n" +
+	"\vControllers\x12\x1c\n" +
+	"\tendpoints\x18\x01 \x03(\tR\tendpoints\"G\n" +
 	"\x0fServicePolicies\x124\n" +
 	"\aentries\x18\x01 \x03(\v2\x1a.scaffold.v1.ServicePolicyR\aentries\"\xb6\x01\n" +
 	"\rServicePolicy\x12\x12\n" +
@@ -10332,7 +10988,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05hosts\x18\x03 \x01(\v2\x17.scaffold.v1.HostStatesH\x00R\x05hosts\x129\n" +
 	"\bcounters\x18\x04 \x01(\v2\x1b.scaffold.v1.RouterCountersH\x00R\bcounters\x120\n" +
 	"\aapplied\x18\x05 \x01(\v2\x14.scaffold.v1.AppliedH\x00R\aappliedB\b\n" +
-	"\x06report\"\xa3\x01\n" +
+	"\x06report\"\xb5\x01\n" +
 	"\n" +
 	"RouterJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -10342,7 +10998,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x05 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
-	"\x05block\x18\x06 \x01(\rR\x05block\"T\n" +
+	"\x05block\x18\x06 \x01(\rR\x05block\x12\x10\n" +
+	"\x03had\x18\x1e \x01(\rR\x03had\"T\n" +
 	"\n" +
 	"Neighbours\x12,\n" +
 	"\x05links\x18\x01 \x03(\v2\x16.scaffold.v1.NeighbourR\x05links\x12\x18\n" +
@@ -10376,21 +11033,26 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"\x8c\x02\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"\xca\x02\n" +
 	"\vRouterOrder\x123\n" +
 	"\x06joined\x18\x01 \x01(\v2\x19.scaffold.v1.RouterJoinedH\x00R\x06joined\x120\n" +
 	"\arefused\x18\x02 \x01(\v2\x14.scaffold.v1.RefusedH\x00R\arefused\x122\n" +
 	"\x05begin\x18\x03 \x01(\v2\x1a.scaffold.v1.SnapshotBeginH\x00R\x05begin\x12*\n" +
 	"\x05rules\x18\x04 \x01(\v2\x12.scaffold.v1.RulesH\x00R\x05rules\x12-\n" +
-	"\x06commit\x18\x05 \x01(\v2\x13.scaffold.v1.CommitH\x00R\x06commitB\a\n" +
-	"\x05order\"\xe1\x01\n" +
+	"\x06commit\x18\x05 \x01(\v2\x13.scaffold.v1.CommitH\x00R\x06commit\x12<\n" +
+	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersH\x00R\vcontrollersB\a\n" +
+	"\x05order\"\xd2\x02\n" +
 	"\fRouterJoined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
 	"\x05space\x18\x03 \x01(\v2\x12.scaffold.v1.SpaceR\x05space\x12*\n" +
 	"\x11probe_interval_ms\x18\x04 \x01(\rR\x0fprobeIntervalMs\x12#\n" +
 	"\rsuspect_after\x18\x05 \x01(\rR\fsuspectAfter\x12\"\n" +
-	"\rgone_after_ms\x18\x06 \x01(\rR\vgoneAfterMs\"/\n" +
+	"\rgone_after_ms\x18\x06 \x01(\rR\vgoneAfterMs\x12:\n" +
+	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\x12\x1d\n" +
+	"\n" +
+	"network_id\x18\x1f \x01(\tR\tnetworkId\x12\x14\n" +
+	"\x05epoch\x18  \x01(\x04R\x05epoch\"/\n" +
 	"\rSnapshotBegin\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
@@ -10780,7 +11442,34 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"9\n" +
 	"\rReportRequest\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.scaffold.v1.EventR\x05event\"\x10\n" +
-	"\x0eReportResponse2\xfb\t\n" +
+	"\x0eReportResponse\"\xaa\x01\n" +
+	"\n" +
+	"Controller\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
+	"\tendpoints\x18\x02 \x03(\tR\tendpoints\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n" +
+	"\x06member\x18\x04 \x01(\tR\x06member\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\x12\"\n" +
+	"\rsince_unix_ms\x18\x06 \x01(\x03R\vsinceUnixMs\"\x18\n" +
+	"\x16ListControllersRequest\"\x9a\x01\n" +
+	"\x17ListControllersResponse\x129\n" +
+	"\vcontrollers\x18\x01 \x03(\v2\x17.scaffold.v1.ControllerR\vcontrollers\x12\x14\n" +
+	"\x05asked\x18\x02 \x01(\tR\x05asked\x12\x18\n" +
+	"\atrouble\x18\x03 \x01(\tR\atrouble\x12\x14\n" +
+	"\x05store\x18\x04 \x01(\tR\x05store\"\\\n" +
+	"\x14AddControllerRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12\x18\n" +
+	"\anetwork\x18\x03 \x01(\tR\anetwork\"J\n" +
+	"\x15AddControllerResponse\x121\n" +
+	"\amembers\x18\x01 \x03(\v2\x17.scaffold.v1.ControllerR\amembers\"C\n" +
+	"\x17RemoveControllerRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"\x1a\n" +
+	"\x18RemoveControllerResponse\"\x14\n" +
+	"\x12BackupStateRequest\"!\n" +
+	"\vBackupPiece\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data2\xde\f\n" +
 	"\x05Admin\x12?\n" +
 	"\tGetStatus\x12\x1d.scaffold.v1.GetStatusRequest\x1a\x13.scaffold.v1.Status\x12H\n" +
 	"\rCreateService\x12!.scaffold.v1.CreateServiceRequest\x1a\x14.scaffold.v1.Service\x12S\n" +
@@ -10800,7 +11489,11 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aGetPath\x12\x1b.scaffold.v1.GetPathRequest\x1a\x11.scaffold.v1.Path\x12F\n" +
 	"\fUpdateAccess\x12 .scaffold.v1.UpdateAccessRequest\x1a\x14.scaffold.v1.Service\x12>\n" +
 	"\x05Apply\x12\x19.scaffold.v1.ApplyRequest\x1a\x1a.scaffold.v1.ApplyResponse\x12A\n" +
-	"\x06Export\x12\x1a.scaffold.v1.ExportRequest\x1a\x1b.scaffold.v1.ExportResponse2\xd5\x03\n" +
+	"\x06Export\x12\x1a.scaffold.v1.ExportRequest\x1a\x1b.scaffold.v1.ExportResponse\x12\\\n" +
+	"\x0fListControllers\x12#.scaffold.v1.ListControllersRequest\x1a$.scaffold.v1.ListControllersResponse\x12V\n" +
+	"\rAddController\x12!.scaffold.v1.AddControllerRequest\x1a\".scaffold.v1.AddControllerResponse\x12_\n" +
+	"\x10RemoveController\x12$.scaffold.v1.RemoveControllerRequest\x1a%.scaffold.v1.RemoveControllerResponse\x12J\n" +
+	"\vBackupState\x12\x1f.scaffold.v1.BackupStateRequest\x1a\x18.scaffold.v1.BackupPiece0\x012\xd5\x03\n" +
 	"\x05Agent\x12;\n" +
 	"\x04Host\x12\x17.scaffold.v1.HostReport\x1a\x16.scaffold.v1.HostOrder(\x010\x01\x12A\n" +
 	"\x06Router\x12\x19.scaffold.v1.RouterReport\x1a\x18.scaffold.v1.RouterOrder(\x010\x01\x12D\n" +
@@ -10848,7 +11541,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 149)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 159)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -10909,291 +11602,317 @@ var file_scaffold_proto_goTypes = []any{
 	(*Attached)(nil),                  // 56: scaffold.v1.Attached
 	(*DrainOrder)(nil),                // 57: scaffold.v1.DrainOrder
 	(*Refused)(nil),                   // 58: scaffold.v1.Refused
-	(*ServicePolicies)(nil),           // 59: scaffold.v1.ServicePolicies
-	(*ServicePolicy)(nil),             // 60: scaffold.v1.ServicePolicy
-	(*LocatorsGone)(nil),              // 61: scaffold.v1.LocatorsGone
-	(*ServiceRef)(nil),                // 62: scaffold.v1.ServiceRef
-	(*RegistrationRefused)(nil),       // 63: scaffold.v1.RegistrationRefused
-	(*RouterReport)(nil),              // 64: scaffold.v1.RouterReport
-	(*RouterJoin)(nil),                // 65: scaffold.v1.RouterJoin
-	(*Neighbours)(nil),                // 66: scaffold.v1.Neighbours
-	(*Neighbour)(nil),                 // 67: scaffold.v1.Neighbour
-	(*HostStates)(nil),                // 68: scaffold.v1.HostStates
-	(*HostState)(nil),                 // 69: scaffold.v1.HostState
-	(*RouterCounters)(nil),            // 70: scaffold.v1.RouterCounters
-	(*Applied)(nil),                   // 71: scaffold.v1.Applied
-	(*RouterOrder)(nil),               // 72: scaffold.v1.RouterOrder
-	(*RouterJoined)(nil),              // 73: scaffold.v1.RouterJoined
-	(*SnapshotBegin)(nil),             // 74: scaffold.v1.SnapshotBegin
-	(*Commit)(nil),                    // 75: scaffold.v1.Commit
-	(*Rules)(nil),                     // 76: scaffold.v1.Rules
-	(*Route)(nil),                     // 77: scaffold.v1.Route
-	(*ServiceRule)(nil),               // 78: scaffold.v1.ServiceRule
-	(*Resolution)(nil),                // 79: scaffold.v1.Resolution
-	(*Target)(nil),                    // 80: scaffold.v1.Target
-	(*Probe)(nil),                     // 81: scaffold.v1.Probe
-	(*Gone)(nil),                      // 82: scaffold.v1.Gone
-	(*Redirect)(nil),                  // 83: scaffold.v1.Redirect
-	(*GetHostStatusRequest)(nil),      // 84: scaffold.v1.GetHostStatusRequest
-	(*HostStatus)(nil),                // 85: scaffold.v1.HostStatus
-	(*Feature)(nil),                   // 86: scaffold.v1.Feature
-	(*Uplink)(nil),                    // 87: scaffold.v1.Uplink
-	(*ListFlowsRequest)(nil),          // 88: scaffold.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),         // 89: scaffold.v1.ListFlowsResponse
-	(*Flow)(nil),                      // 90: scaffold.v1.Flow
-	(*WhoRequest)(nil),                // 91: scaffold.v1.WhoRequest
-	(*ListRegistrationsRequest)(nil),  // 92: scaffold.v1.ListRegistrationsRequest
-	(*ListRegistrationsResponse)(nil), // 93: scaffold.v1.ListRegistrationsResponse
-	(*LocalRegistration)(nil),         // 94: scaffold.v1.LocalRegistration
-	(*MoveFlowsRequest)(nil),          // 95: scaffold.v1.MoveFlowsRequest
-	(*MoveFlowsResponse)(nil),         // 96: scaffold.v1.MoveFlowsResponse
-	(*BiographyRequest)(nil),          // 97: scaffold.v1.BiographyRequest
-	(*FlowStory)(nil),                 // 98: scaffold.v1.FlowStory
-	(*Chapter)(nil),                   // 99: scaffold.v1.Chapter
-	(*ServeRequest)(nil),              // 100: scaffold.v1.ServeRequest
-	(*ServeNotice)(nil),               // 101: scaffold.v1.ServeNotice
-	(*IdentifyRequest)(nil),           // 102: scaffold.v1.IdentifyRequest
-	(*FlowIdentity)(nil),              // 103: scaffold.v1.FlowIdentity
-	(*FailFlowsRequest)(nil),          // 104: scaffold.v1.FailFlowsRequest
-	(*FailFlowsResponse)(nil),         // 105: scaffold.v1.FailFlowsResponse
-	(*DrainLocalRequest)(nil),         // 106: scaffold.v1.DrainLocalRequest
-	(*DrainProgress)(nil),             // 107: scaffold.v1.DrainProgress
-	(*ListSwitchesRequest)(nil),       // 108: scaffold.v1.ListSwitchesRequest
-	(*ListSwitchesResponse)(nil),      // 109: scaffold.v1.ListSwitchesResponse
-	(*GetSwitchRequest)(nil),          // 110: scaffold.v1.GetSwitchRequest
-	(*Switch)(nil),                    // 111: scaffold.v1.Switch
-	(*SwitchPort)(nil),                // 112: scaffold.v1.SwitchPort
-	(*ServiceShare)(nil),              // 113: scaffold.v1.ServiceShare
-	(*InstanceShare)(nil),             // 114: scaffold.v1.InstanceShare
-	(*ListSwitchFlowsRequest)(nil),    // 115: scaffold.v1.ListSwitchFlowsRequest
-	(*ListSwitchFlowsResponse)(nil),   // 116: scaffold.v1.ListSwitchFlowsResponse
-	(*SwitchFlow)(nil),                // 117: scaffold.v1.SwitchFlow
-	(*AddSwitchFlowRequest)(nil),      // 118: scaffold.v1.AddSwitchFlowRequest
-	(*RemoveSwitchFlowRequest)(nil),   // 119: scaffold.v1.RemoveSwitchFlowRequest
-	(*RemoveSwitchFlowResponse)(nil),  // 120: scaffold.v1.RemoveSwitchFlowResponse
-	(*Access)(nil),                    // 121: scaffold.v1.Access
-	(*UpdateAccessRequest)(nil),       // 122: scaffold.v1.UpdateAccessRequest
-	(*Guard)(nil),                     // 123: scaffold.v1.Guard
-	(*LocatorPrefix)(nil),             // 124: scaffold.v1.LocatorPrefix
-	(*PresentPermitRequest)(nil),      // 125: scaffold.v1.PresentPermitRequest
-	(*HeldPermit)(nil),                // 126: scaffold.v1.HeldPermit
-	(*ServiceSpec)(nil),               // 127: scaffold.v1.ServiceSpec
-	(*StringList)(nil),                // 128: scaffold.v1.StringList
-	(*ApplyRequest)(nil),              // 129: scaffold.v1.ApplyRequest
-	(*ApplyResponse)(nil),             // 130: scaffold.v1.ApplyResponse
-	(*ServiceChange)(nil),             // 131: scaffold.v1.ServiceChange
-	(*FieldChange)(nil),               // 132: scaffold.v1.FieldChange
-	(*SpecProblem)(nil),               // 133: scaffold.v1.SpecProblem
-	(*ExportRequest)(nil),             // 134: scaffold.v1.ExportRequest
-	(*ExportResponse)(nil),            // 135: scaffold.v1.ExportResponse
-	(*GetGatewayRequest)(nil),         // 136: scaffold.v1.GetGatewayRequest
-	(*DrainGatewayRequest)(nil),       // 137: scaffold.v1.DrainGatewayRequest
-	(*ReloadGatewayRequest)(nil),      // 138: scaffold.v1.ReloadGatewayRequest
-	(*GatewayStatus)(nil),             // 139: scaffold.v1.GatewayStatus
-	(*GatewayListener)(nil),           // 140: scaffold.v1.GatewayListener
-	(*LookUpRequest)(nil),             // 141: scaffold.v1.LookUpRequest
-	(*ReportRequest)(nil),             // 142: scaffold.v1.ReportRequest
-	(*ReportResponse)(nil),            // 143: scaffold.v1.ReportResponse
-	nil,                               // 144: scaffold.v1.Event.AttrsEntry
-	nil,                               // 145: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 146: scaffold.v1.HostStatus.CountersEntry
-	nil,                               // 147: scaffold.v1.Switch.PacketInsEntry
-	nil,                               // 148: scaffold.v1.ServiceSpec.WeightsEntry
+	(*Controllers)(nil),               // 59: scaffold.v1.Controllers
+	(*ServicePolicies)(nil),           // 60: scaffold.v1.ServicePolicies
+	(*ServicePolicy)(nil),             // 61: scaffold.v1.ServicePolicy
+	(*LocatorsGone)(nil),              // 62: scaffold.v1.LocatorsGone
+	(*ServiceRef)(nil),                // 63: scaffold.v1.ServiceRef
+	(*RegistrationRefused)(nil),       // 64: scaffold.v1.RegistrationRefused
+	(*RouterReport)(nil),              // 65: scaffold.v1.RouterReport
+	(*RouterJoin)(nil),                // 66: scaffold.v1.RouterJoin
+	(*Neighbours)(nil),                // 67: scaffold.v1.Neighbours
+	(*Neighbour)(nil),                 // 68: scaffold.v1.Neighbour
+	(*HostStates)(nil),                // 69: scaffold.v1.HostStates
+	(*HostState)(nil),                 // 70: scaffold.v1.HostState
+	(*RouterCounters)(nil),            // 71: scaffold.v1.RouterCounters
+	(*Applied)(nil),                   // 72: scaffold.v1.Applied
+	(*RouterOrder)(nil),               // 73: scaffold.v1.RouterOrder
+	(*RouterJoined)(nil),              // 74: scaffold.v1.RouterJoined
+	(*SnapshotBegin)(nil),             // 75: scaffold.v1.SnapshotBegin
+	(*Commit)(nil),                    // 76: scaffold.v1.Commit
+	(*Rules)(nil),                     // 77: scaffold.v1.Rules
+	(*Route)(nil),                     // 78: scaffold.v1.Route
+	(*ServiceRule)(nil),               // 79: scaffold.v1.ServiceRule
+	(*Resolution)(nil),                // 80: scaffold.v1.Resolution
+	(*Target)(nil),                    // 81: scaffold.v1.Target
+	(*Probe)(nil),                     // 82: scaffold.v1.Probe
+	(*Gone)(nil),                      // 83: scaffold.v1.Gone
+	(*Redirect)(nil),                  // 84: scaffold.v1.Redirect
+	(*GetHostStatusRequest)(nil),      // 85: scaffold.v1.GetHostStatusRequest
+	(*HostStatus)(nil),                // 86: scaffold.v1.HostStatus
+	(*Feature)(nil),                   // 87: scaffold.v1.Feature
+	(*Uplink)(nil),                    // 88: scaffold.v1.Uplink
+	(*ListFlowsRequest)(nil),          // 89: scaffold.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),         // 90: scaffold.v1.ListFlowsResponse
+	(*Flow)(nil),                      // 91: scaffold.v1.Flow
+	(*WhoRequest)(nil),                // 92: scaffold.v1.WhoRequest
+	(*ListRegistrationsRequest)(nil),  // 93: scaffold.v1.ListRegistrationsRequest
+	(*ListRegistrationsResponse)(nil), // 94: scaffold.v1.ListRegistrationsResponse
+	(*LocalRegistration)(nil),         // 95: scaffold.v1.LocalRegistration
+	(*MoveFlowsRequest)(nil),          // 96: scaffold.v1.MoveFlowsRequest
+	(*MoveFlowsResponse)(nil),         // 97: scaffold.v1.MoveFlowsResponse
+	(*BiographyRequest)(nil),          // 98: scaffold.v1.BiographyRequest
+	(*FlowStory)(nil),                 // 99: scaffold.v1.FlowStory
+	(*Chapter)(nil),                   // 100: scaffold.v1.Chapter
+	(*ServeRequest)(nil),              // 101: scaffold.v1.ServeRequest
+	(*ServeNotice)(nil),               // 102: scaffold.v1.ServeNotice
+	(*IdentifyRequest)(nil),           // 103: scaffold.v1.IdentifyRequest
+	(*FlowIdentity)(nil),              // 104: scaffold.v1.FlowIdentity
+	(*FailFlowsRequest)(nil),          // 105: scaffold.v1.FailFlowsRequest
+	(*FailFlowsResponse)(nil),         // 106: scaffold.v1.FailFlowsResponse
+	(*DrainLocalRequest)(nil),         // 107: scaffold.v1.DrainLocalRequest
+	(*DrainProgress)(nil),             // 108: scaffold.v1.DrainProgress
+	(*ListSwitchesRequest)(nil),       // 109: scaffold.v1.ListSwitchesRequest
+	(*ListSwitchesResponse)(nil),      // 110: scaffold.v1.ListSwitchesResponse
+	(*GetSwitchRequest)(nil),          // 111: scaffold.v1.GetSwitchRequest
+	(*Switch)(nil),                    // 112: scaffold.v1.Switch
+	(*SwitchPort)(nil),                // 113: scaffold.v1.SwitchPort
+	(*ServiceShare)(nil),              // 114: scaffold.v1.ServiceShare
+	(*InstanceShare)(nil),             // 115: scaffold.v1.InstanceShare
+	(*ListSwitchFlowsRequest)(nil),    // 116: scaffold.v1.ListSwitchFlowsRequest
+	(*ListSwitchFlowsResponse)(nil),   // 117: scaffold.v1.ListSwitchFlowsResponse
+	(*SwitchFlow)(nil),                // 118: scaffold.v1.SwitchFlow
+	(*AddSwitchFlowRequest)(nil),      // 119: scaffold.v1.AddSwitchFlowRequest
+	(*RemoveSwitchFlowRequest)(nil),   // 120: scaffold.v1.RemoveSwitchFlowRequest
+	(*RemoveSwitchFlowResponse)(nil),  // 121: scaffold.v1.RemoveSwitchFlowResponse
+	(*Access)(nil),                    // 122: scaffold.v1.Access
+	(*UpdateAccessRequest)(nil),       // 123: scaffold.v1.UpdateAccessRequest
+	(*Guard)(nil),                     // 124: scaffold.v1.Guard
+	(*LocatorPrefix)(nil),             // 125: scaffold.v1.LocatorPrefix
+	(*PresentPermitRequest)(nil),      // 126: scaffold.v1.PresentPermitRequest
+	(*HeldPermit)(nil),                // 127: scaffold.v1.HeldPermit
+	(*ServiceSpec)(nil),               // 128: scaffold.v1.ServiceSpec
+	(*StringList)(nil),                // 129: scaffold.v1.StringList
+	(*ApplyRequest)(nil),              // 130: scaffold.v1.ApplyRequest
+	(*ApplyResponse)(nil),             // 131: scaffold.v1.ApplyResponse
+	(*ServiceChange)(nil),             // 132: scaffold.v1.ServiceChange
+	(*FieldChange)(nil),               // 133: scaffold.v1.FieldChange
+	(*SpecProblem)(nil),               // 134: scaffold.v1.SpecProblem
+	(*ExportRequest)(nil),             // 135: scaffold.v1.ExportRequest
+	(*ExportResponse)(nil),            // 136: scaffold.v1.ExportResponse
+	(*GetGatewayRequest)(nil),         // 137: scaffold.v1.GetGatewayRequest
+	(*DrainGatewayRequest)(nil),       // 138: scaffold.v1.DrainGatewayRequest
+	(*ReloadGatewayRequest)(nil),      // 139: scaffold.v1.ReloadGatewayRequest
+	(*GatewayStatus)(nil),             // 140: scaffold.v1.GatewayStatus
+	(*GatewayListener)(nil),           // 141: scaffold.v1.GatewayListener
+	(*LookUpRequest)(nil),             // 142: scaffold.v1.LookUpRequest
+	(*ReportRequest)(nil),             // 143: scaffold.v1.ReportRequest
+	(*ReportResponse)(nil),            // 144: scaffold.v1.ReportResponse
+	(*Controller)(nil),                // 145: scaffold.v1.Controller
+	(*ListControllersRequest)(nil),    // 146: scaffold.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),   // 147: scaffold.v1.ListControllersResponse
+	(*AddControllerRequest)(nil),      // 148: scaffold.v1.AddControllerRequest
+	(*AddControllerResponse)(nil),     // 149: scaffold.v1.AddControllerResponse
+	(*RemoveControllerRequest)(nil),   // 150: scaffold.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),  // 151: scaffold.v1.RemoveControllerResponse
+	(*BackupStateRequest)(nil),        // 152: scaffold.v1.BackupStateRequest
+	(*BackupPiece)(nil),               // 153: scaffold.v1.BackupPiece
+	nil,                               // 154: scaffold.v1.Event.AttrsEntry
+	nil,                               // 155: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 156: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 157: scaffold.v1.Switch.PacketInsEntry
+	nil,                               // 158: scaffold.v1.ServiceSpec.WeightsEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
 	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
-	17,  // 1: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
-	121, // 2: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
-	18,  // 3: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
-	17,  // 4: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
-	14,  // 5: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
-	18,  // 6: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
-	33,  // 7: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
-	17,  // 8: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
-	19,  // 9: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
-	121, // 10: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
-	23,  // 11: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
-	19,  // 12: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
-	24,  // 13: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
-	27,  // 14: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
-	28,  // 15: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
-	31,  // 16: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
-	144, // 17: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
-	35,  // 18: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
-	17,  // 19: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
-	44,  // 20: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
-	49,  // 21: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
-	49,  // 22: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
-	51,  // 23: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
-	53,  // 24: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
-	46,  // 25: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
-	47,  // 26: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
-	48,  // 27: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
-	33,  // 28: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
-	45,  // 29: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
-	46,  // 30: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
-	45,  // 31: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
-	50,  // 32: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
-	52,  // 33: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
-	55,  // 34: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
-	58,  // 35: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
-	59,  // 36: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
-	61,  // 37: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
-	63,  // 38: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
-	56,  // 39: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
-	57,  // 40: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
-	2,   // 41: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
-	56,  // 42: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
-	60,  // 43: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
-	17,  // 44: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
-	123, // 45: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
-	62,  // 46: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
-	50,  // 47: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
-	65,  // 48: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
-	66,  // 49: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
-	68,  // 50: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
-	70,  // 51: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
-	71,  // 52: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	67,  // 53: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
-	69,  // 54: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	145, // 55: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
-	73,  // 56: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
-	58,  // 57: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
-	74,  // 58: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
-	76,  // 59: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
-	75,  // 60: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
-	2,   // 61: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
-	77,  // 62: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
-	78,  // 63: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
-	79,  // 64: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
-	81,  // 65: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
-	83,  // 66: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
-	82,  // 67: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
-	80,  // 68: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
-	87,  // 69: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	146, // 70: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
-	86,  // 71: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	126, // 72: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
-	94,  // 73: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
-	90,  // 74: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	94,  // 75: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	90,  // 76: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
-	99,  // 77: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
-	111, // 78: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
-	147, // 79: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
-	112, // 80: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
-	113, // 81: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
-	114, // 82: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
-	117, // 83: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
-	121, // 84: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
-	124, // 85: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
-	148, // 86: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
-	128, // 87: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
-	128, // 88: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
-	127, // 89: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
-	131, // 90: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
-	133, // 91: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
-	132, // 92: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
-	127, // 93: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
-	140, // 94: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
-	33,  // 95: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
-	0,   // 96: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 97: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,   // 98: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,   // 99: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,   // 100: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,   // 101: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10,  // 102: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11,  // 103: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12,  // 104: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15,  // 105: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20,  // 106: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22,  // 107: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	25,  // 108: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	32,  // 109: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	29,  // 110: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
-	122, // 111: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
-	129, // 112: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
-	134, // 113: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
-	43,  // 114: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	64,  // 115: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	41,  // 116: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	39,  // 117: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	33,  // 118: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
-	35,  // 119: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
-	37,  // 120: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
-	84,  // 121: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	88,  // 122: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	91,  // 123: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	92,  // 124: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	95,  // 125: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	97,  // 126: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	100, // 127: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	102, // 128: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	104, // 129: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	106, // 130: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	125, // 131: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
-	141, // 132: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
-	142, // 133: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
-	108, // 134: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
-	110, // 135: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
-	115, // 136: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
-	118, // 137: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
-	119, // 138: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
-	136, // 139: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
-	137, // 140: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
-	138, // 141: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
-	1,   // 142: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18,  // 143: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,   // 144: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18,  // 145: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18,  // 146: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,   // 147: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18,  // 148: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18,  // 149: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13,  // 150: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16,  // 151: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21,  // 152: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23,  // 153: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	26,  // 154: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	33,  // 155: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	30,  // 156: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
-	18,  // 157: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
-	130, // 158: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
-	135, // 159: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
-	54,  // 160: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	72,  // 161: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	42,  // 162: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	40,  // 163: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	34,  // 164: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
-	36,  // 165: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
-	38,  // 166: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
-	85,  // 167: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	89,  // 168: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	90,  // 169: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	93,  // 170: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	96,  // 171: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	98,  // 172: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	101, // 173: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	103, // 174: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	105, // 175: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	107, // 176: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	126, // 177: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
-	42,  // 178: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
-	143, // 179: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
-	109, // 180: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
-	111, // 181: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
-	116, // 182: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
-	117, // 183: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
-	120, // 184: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
-	139, // 185: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
-	139, // 186: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
-	139, // 187: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
-	142, // [142:188] is the sub-list for method output_type
-	96,  // [96:142] is the sub-list for method input_type
-	96,  // [96:96] is the sub-list for extension type_name
-	96,  // [96:96] is the sub-list for extension extendee
-	0,   // [0:96] is the sub-list for field type_name
+	145, // 1: scaffold.v1.Status.controllers:type_name -> scaffold.v1.Controller
+	17,  // 2: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
+	122, // 3: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
+	18,  // 4: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
+	17,  // 5: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
+	14,  // 6: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
+	18,  // 7: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
+	33,  // 8: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
+	17,  // 9: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
+	19,  // 10: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
+	122, // 11: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
+	23,  // 12: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
+	19,  // 13: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
+	24,  // 14: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
+	27,  // 15: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
+	28,  // 16: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
+	31,  // 17: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
+	154, // 18: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	35,  // 19: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
+	17,  // 20: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
+	44,  // 21: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
+	49,  // 22: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
+	49,  // 23: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
+	51,  // 24: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
+	53,  // 25: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
+	46,  // 26: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
+	47,  // 27: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
+	48,  // 28: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
+	33,  // 29: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
+	45,  // 30: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
+	46,  // 31: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
+	45,  // 32: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
+	50,  // 33: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
+	52,  // 34: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
+	55,  // 35: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
+	58,  // 36: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
+	60,  // 37: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
+	62,  // 38: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
+	64,  // 39: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
+	56,  // 40: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
+	57,  // 41: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
+	59,  // 42: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
+	2,   // 43: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
+	56,  // 44: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
+	59,  // 45: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
+	59,  // 46: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
+	61,  // 47: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
+	17,  // 48: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
+	124, // 49: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
+	63,  // 50: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
+	50,  // 51: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
+	66,  // 52: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
+	67,  // 53: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
+	69,  // 54: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
+	71,  // 55: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
+	72,  // 56: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
+	68,  // 57: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
+	70,  // 58: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
+	155, // 59: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	74,  // 60: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
+	58,  // 61: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
+	75,  // 62: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
+	77,  // 63: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
+	76,  // 64: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
+	59,  // 65: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
+	2,   // 66: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
+	59,  // 67: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
+	78,  // 68: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
+	79,  // 69: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
+	80,  // 70: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
+	82,  // 71: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
+	84,  // 72: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
+	83,  // 73: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
+	81,  // 74: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
+	88,  // 75: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
+	156, // 76: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	87,  // 77: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
+	127, // 78: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
+	95,  // 79: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
+	91,  // 80: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
+	95,  // 81: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	91,  // 82: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
+	100, // 83: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
+	112, // 84: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
+	157, // 85: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	113, // 86: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
+	114, // 87: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
+	115, // 88: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
+	118, // 89: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
+	122, // 90: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
+	125, // 91: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
+	158, // 92: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
+	129, // 93: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
+	129, // 94: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
+	128, // 95: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
+	132, // 96: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
+	134, // 97: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
+	133, // 98: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
+	128, // 99: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
+	141, // 100: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
+	33,  // 101: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
+	145, // 102: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
+	145, // 103: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
+	0,   // 104: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 105: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,   // 106: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,   // 107: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,   // 108: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,   // 109: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10,  // 110: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11,  // 111: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12,  // 112: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15,  // 113: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20,  // 114: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22,  // 115: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	25,  // 116: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	32,  // 117: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	29,  // 118: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	123, // 119: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
+	130, // 120: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
+	135, // 121: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
+	146, // 122: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
+	148, // 123: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
+	150, // 124: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
+	152, // 125: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
+	43,  // 126: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	65,  // 127: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	41,  // 128: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	39,  // 129: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	33,  // 130: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	35,  // 131: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	37,  // 132: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	85,  // 133: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	89,  // 134: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	92,  // 135: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	93,  // 136: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	96,  // 137: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	98,  // 138: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	101, // 139: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	103, // 140: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	105, // 141: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	107, // 142: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	126, // 143: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
+	142, // 144: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
+	143, // 145: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
+	109, // 146: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	111, // 147: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	116, // 148: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	119, // 149: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	120, // 150: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	137, // 151: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
+	138, // 152: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
+	139, // 153: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
+	1,   // 154: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18,  // 155: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,   // 156: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18,  // 157: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18,  // 158: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,   // 159: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18,  // 160: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18,  // 161: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13,  // 162: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16,  // 163: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21,  // 164: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23,  // 165: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	26,  // 166: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	33,  // 167: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	30,  // 168: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	18,  // 169: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
+	131, // 170: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
+	136, // 171: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
+	147, // 172: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
+	149, // 173: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
+	151, // 174: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
+	153, // 175: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
+	54,  // 176: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	73,  // 177: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	42,  // 178: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	40,  // 179: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	34,  // 180: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	36,  // 181: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	38,  // 182: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	86,  // 183: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	90,  // 184: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	91,  // 185: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	94,  // 186: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	97,  // 187: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	99,  // 188: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	102, // 189: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	104, // 190: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	106, // 191: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	108, // 192: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	127, // 193: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
+	42,  // 194: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
+	144, // 195: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
+	110, // 196: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	112, // 197: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	117, // 198: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	118, // 199: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	121, // 200: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	140, // 201: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
+	140, // 202: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
+	140, // 203: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
+	154, // [154:204] is the sub-list for method output_type
+	104, // [104:154] is the sub-list for method input_type
+	104, // [104:104] is the sub-list for extension type_name
+	104, // [104:104] is the sub-list for extension extendee
+	0,   // [0:104] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -11220,29 +11939,31 @@ func file_scaffold_proto_init() {
 		(*HostOrder_RegistrationRefused)(nil),
 		(*HostOrder_Attached)(nil),
 		(*HostOrder_Drain)(nil),
+		(*HostOrder_Controllers)(nil),
 	}
-	file_scaffold_proto_msgTypes[64].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[65].OneofWrappers = []any{
 		(*RouterReport_Join)(nil),
 		(*RouterReport_Neighbours)(nil),
 		(*RouterReport_Hosts)(nil),
 		(*RouterReport_Counters)(nil),
 		(*RouterReport_Applied)(nil),
 	}
-	file_scaffold_proto_msgTypes[72].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[73].OneofWrappers = []any{
 		(*RouterOrder_Joined)(nil),
 		(*RouterOrder_Refused)(nil),
 		(*RouterOrder_Begin)(nil),
 		(*RouterOrder_Rules)(nil),
 		(*RouterOrder_Commit)(nil),
+		(*RouterOrder_Controllers)(nil),
 	}
-	file_scaffold_proto_msgTypes[127].OneofWrappers = []any{}
+	file_scaffold_proto_msgTypes[128].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   149,
+			NumMessages:   159,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

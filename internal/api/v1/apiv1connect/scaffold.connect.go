@@ -80,6 +80,14 @@ const (
 	AdminApplyProcedure = "/scaffold.v1.Admin/Apply"
 	// AdminExportProcedure is the fully-qualified name of the Admin's Export RPC.
 	AdminExportProcedure = "/scaffold.v1.Admin/Export"
+	// AdminListControllersProcedure is the fully-qualified name of the Admin's ListControllers RPC.
+	AdminListControllersProcedure = "/scaffold.v1.Admin/ListControllers"
+	// AdminAddControllerProcedure is the fully-qualified name of the Admin's AddController RPC.
+	AdminAddControllerProcedure = "/scaffold.v1.Admin/AddController"
+	// AdminRemoveControllerProcedure is the fully-qualified name of the Admin's RemoveController RPC.
+	AdminRemoveControllerProcedure = "/scaffold.v1.Admin/RemoveController"
+	// AdminBackupStateProcedure is the fully-qualified name of the Admin's BackupState RPC.
+	AdminBackupStateProcedure = "/scaffold.v1.Admin/BackupState"
 	// AgentHostProcedure is the fully-qualified name of the Agent's Host RPC.
 	AgentHostProcedure = "/scaffold.v1.Agent/Host"
 	// AgentRouterProcedure is the fully-qualified name of the Agent's Router RPC.
@@ -167,6 +175,13 @@ type AdminClient interface {
 	Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.ApplyResponse], error)
 	// Export is what an Apply of which would change nothing.
 	Export(context.Context, *connect.Request[v1.ExportRequest]) (*connect.Response[v1.ExportResponse], error)
+	// Several controllers, docs/protocol.md §5.8. Whoever is asked hands on to the one that leads; who runs is told by each.
+	ListControllers(context.Context, *connect.Request[v1.ListControllersRequest]) (*connect.Response[v1.ListControllersResponse], error)
+	// AddController takes one into the cluster that the controllers' state is in; it gets a vote when it has caught up.
+	AddController(context.Context, *connect.Request[v1.AddControllerRequest]) (*connect.Response[v1.AddControllerResponse], error)
+	RemoveController(context.Context, *connect.Request[v1.RemoveControllerRequest]) (*connect.Response[v1.RemoveControllerResponse], error)
+	// BackupState is all that is stored, as a file in pieces.
+	BackupState(context.Context, *connect.Request[v1.BackupStateRequest]) (*connect.ServerStreamForClient[v1.BackupPiece], error)
 }
 
 // NewAdminClient constructs a client for the scaffold.v1.Admin service. By default, it uses the
@@ -288,29 +303,57 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(adminMethods.ByName("Export")),
 			connect.WithClientOptions(opts...),
 		),
+		listControllers: connect.NewClient[v1.ListControllersRequest, v1.ListControllersResponse](
+			httpClient,
+			baseURL+AdminListControllersProcedure,
+			connect.WithSchema(adminMethods.ByName("ListControllers")),
+			connect.WithClientOptions(opts...),
+		),
+		addController: connect.NewClient[v1.AddControllerRequest, v1.AddControllerResponse](
+			httpClient,
+			baseURL+AdminAddControllerProcedure,
+			connect.WithSchema(adminMethods.ByName("AddController")),
+			connect.WithClientOptions(opts...),
+		),
+		removeController: connect.NewClient[v1.RemoveControllerRequest, v1.RemoveControllerResponse](
+			httpClient,
+			baseURL+AdminRemoveControllerProcedure,
+			connect.WithSchema(adminMethods.ByName("RemoveController")),
+			connect.WithClientOptions(opts...),
+		),
+		backupState: connect.NewClient[v1.BackupStateRequest, v1.BackupPiece](
+			httpClient,
+			baseURL+AdminBackupStateProcedure,
+			connect.WithSchema(adminMethods.ByName("BackupState")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // adminClient implements AdminClient.
 type adminClient struct {
-	getStatus     *connect.Client[v1.GetStatusRequest, v1.Status]
-	createService *connect.Client[v1.CreateServiceRequest, v1.Service]
-	listServices  *connect.Client[v1.ListServicesRequest, v1.ListServicesResponse]
-	getService    *connect.Client[v1.GetServiceRequest, v1.Service]
-	updatePolicy  *connect.Client[v1.UpdatePolicyRequest, v1.Service]
-	removeService *connect.Client[v1.RemoveServiceRequest, v1.RemoveServiceResponse]
-	setWeight     *connect.Client[v1.SetWeightRequest, v1.Service]
-	drain         *connect.Client[v1.DrainRequest, v1.Service]
-	drainHost     *connect.Client[v1.DrainHostRequest, v1.DrainHostResponse]
-	explain       *connect.Client[v1.ExplainRequest, v1.ServiceStory]
-	listHosts     *connect.Client[v1.ListHostsRequest, v1.ListHostsResponse]
-	getHost       *connect.Client[v1.GetHostRequest, v1.Host]
-	listRouters   *connect.Client[v1.ListRoutersRequest, v1.ListRoutersResponse]
-	watchEvents   *connect.Client[v1.WatchEventsRequest, v1.Event]
-	getPath       *connect.Client[v1.GetPathRequest, v1.Path]
-	updateAccess  *connect.Client[v1.UpdateAccessRequest, v1.Service]
-	apply         *connect.Client[v1.ApplyRequest, v1.ApplyResponse]
-	export        *connect.Client[v1.ExportRequest, v1.ExportResponse]
+	getStatus        *connect.Client[v1.GetStatusRequest, v1.Status]
+	createService    *connect.Client[v1.CreateServiceRequest, v1.Service]
+	listServices     *connect.Client[v1.ListServicesRequest, v1.ListServicesResponse]
+	getService       *connect.Client[v1.GetServiceRequest, v1.Service]
+	updatePolicy     *connect.Client[v1.UpdatePolicyRequest, v1.Service]
+	removeService    *connect.Client[v1.RemoveServiceRequest, v1.RemoveServiceResponse]
+	setWeight        *connect.Client[v1.SetWeightRequest, v1.Service]
+	drain            *connect.Client[v1.DrainRequest, v1.Service]
+	drainHost        *connect.Client[v1.DrainHostRequest, v1.DrainHostResponse]
+	explain          *connect.Client[v1.ExplainRequest, v1.ServiceStory]
+	listHosts        *connect.Client[v1.ListHostsRequest, v1.ListHostsResponse]
+	getHost          *connect.Client[v1.GetHostRequest, v1.Host]
+	listRouters      *connect.Client[v1.ListRoutersRequest, v1.ListRoutersResponse]
+	watchEvents      *connect.Client[v1.WatchEventsRequest, v1.Event]
+	getPath          *connect.Client[v1.GetPathRequest, v1.Path]
+	updateAccess     *connect.Client[v1.UpdateAccessRequest, v1.Service]
+	apply            *connect.Client[v1.ApplyRequest, v1.ApplyResponse]
+	export           *connect.Client[v1.ExportRequest, v1.ExportResponse]
+	listControllers  *connect.Client[v1.ListControllersRequest, v1.ListControllersResponse]
+	addController    *connect.Client[v1.AddControllerRequest, v1.AddControllerResponse]
+	removeController *connect.Client[v1.RemoveControllerRequest, v1.RemoveControllerResponse]
+	backupState      *connect.Client[v1.BackupStateRequest, v1.BackupPiece]
 }
 
 // GetStatus calls scaffold.v1.Admin.GetStatus.
@@ -403,6 +446,26 @@ func (c *adminClient) Export(ctx context.Context, req *connect.Request[v1.Export
 	return c.export.CallUnary(ctx, req)
 }
 
+// ListControllers calls scaffold.v1.Admin.ListControllers.
+func (c *adminClient) ListControllers(ctx context.Context, req *connect.Request[v1.ListControllersRequest]) (*connect.Response[v1.ListControllersResponse], error) {
+	return c.listControllers.CallUnary(ctx, req)
+}
+
+// AddController calls scaffold.v1.Admin.AddController.
+func (c *adminClient) AddController(ctx context.Context, req *connect.Request[v1.AddControllerRequest]) (*connect.Response[v1.AddControllerResponse], error) {
+	return c.addController.CallUnary(ctx, req)
+}
+
+// RemoveController calls scaffold.v1.Admin.RemoveController.
+func (c *adminClient) RemoveController(ctx context.Context, req *connect.Request[v1.RemoveControllerRequest]) (*connect.Response[v1.RemoveControllerResponse], error) {
+	return c.removeController.CallUnary(ctx, req)
+}
+
+// BackupState calls scaffold.v1.Admin.BackupState.
+func (c *adminClient) BackupState(ctx context.Context, req *connect.Request[v1.BackupStateRequest]) (*connect.ServerStreamForClient[v1.BackupPiece], error) {
+	return c.backupState.CallServerStream(ctx, req)
+}
+
 // AdminHandler is an implementation of the scaffold.v1.Admin service.
 type AdminHandler interface {
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.Status], error)
@@ -430,6 +493,13 @@ type AdminHandler interface {
 	Apply(context.Context, *connect.Request[v1.ApplyRequest]) (*connect.Response[v1.ApplyResponse], error)
 	// Export is what an Apply of which would change nothing.
 	Export(context.Context, *connect.Request[v1.ExportRequest]) (*connect.Response[v1.ExportResponse], error)
+	// Several controllers, docs/protocol.md §5.8. Whoever is asked hands on to the one that leads; who runs is told by each.
+	ListControllers(context.Context, *connect.Request[v1.ListControllersRequest]) (*connect.Response[v1.ListControllersResponse], error)
+	// AddController takes one into the cluster that the controllers' state is in; it gets a vote when it has caught up.
+	AddController(context.Context, *connect.Request[v1.AddControllerRequest]) (*connect.Response[v1.AddControllerResponse], error)
+	RemoveController(context.Context, *connect.Request[v1.RemoveControllerRequest]) (*connect.Response[v1.RemoveControllerResponse], error)
+	// BackupState is all that is stored, as a file in pieces.
+	BackupState(context.Context, *connect.Request[v1.BackupStateRequest], *connect.ServerStream[v1.BackupPiece]) error
 }
 
 // NewAdminHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -547,6 +617,30 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(adminMethods.ByName("Export")),
 		connect.WithHandlerOptions(opts...),
 	)
+	adminListControllersHandler := connect.NewUnaryHandler(
+		AdminListControllersProcedure,
+		svc.ListControllers,
+		connect.WithSchema(adminMethods.ByName("ListControllers")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminAddControllerHandler := connect.NewUnaryHandler(
+		AdminAddControllerProcedure,
+		svc.AddController,
+		connect.WithSchema(adminMethods.ByName("AddController")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminRemoveControllerHandler := connect.NewUnaryHandler(
+		AdminRemoveControllerProcedure,
+		svc.RemoveController,
+		connect.WithSchema(adminMethods.ByName("RemoveController")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminBackupStateHandler := connect.NewServerStreamHandler(
+		AdminBackupStateProcedure,
+		svc.BackupState,
+		connect.WithSchema(adminMethods.ByName("BackupState")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Admin/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AdminGetStatusProcedure:
@@ -585,6 +679,14 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 			adminApplyHandler.ServeHTTP(w, r)
 		case AdminExportProcedure:
 			adminExportHandler.ServeHTTP(w, r)
+		case AdminListControllersProcedure:
+			adminListControllersHandler.ServeHTTP(w, r)
+		case AdminAddControllerProcedure:
+			adminAddControllerHandler.ServeHTTP(w, r)
+		case AdminRemoveControllerProcedure:
+			adminRemoveControllerHandler.ServeHTTP(w, r)
+		case AdminBackupStateProcedure:
+			adminBackupStateHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -664,6 +766,22 @@ func (UnimplementedAdminHandler) Apply(context.Context, *connect.Request[v1.Appl
 
 func (UnimplementedAdminHandler) Export(context.Context, *connect.Request[v1.ExportRequest]) (*connect.Response[v1.ExportResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.Export is not implemented"))
+}
+
+func (UnimplementedAdminHandler) ListControllers(context.Context, *connect.Request[v1.ListControllersRequest]) (*connect.Response[v1.ListControllersResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.ListControllers is not implemented"))
+}
+
+func (UnimplementedAdminHandler) AddController(context.Context, *connect.Request[v1.AddControllerRequest]) (*connect.Response[v1.AddControllerResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.AddController is not implemented"))
+}
+
+func (UnimplementedAdminHandler) RemoveController(context.Context, *connect.Request[v1.RemoveControllerRequest]) (*connect.Response[v1.RemoveControllerResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.RemoveController is not implemented"))
+}
+
+func (UnimplementedAdminHandler) BackupState(context.Context, *connect.Request[v1.BackupStateRequest], *connect.ServerStream[v1.BackupPiece]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.BackupState is not implemented"))
 }
 
 // AgentClient is a client for the scaffold.v1.Agent service.
