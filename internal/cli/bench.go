@@ -21,7 +21,7 @@ const (
 
 func benchCommand() *cobra.Command {
 	return group("bench", "Measure Scaffold beside a peer",
-		benchPath(), benchSwitch(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchKick(), benchLink(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchCrowd(), benchFlood(), benchReactive(), benchEmu(), benchChaos(), benchAgentCommand())
+		benchPath(), benchSwitch(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchKick(), benchLink(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchCrowd(), benchFlows(), benchFlood(), benchReactive(), benchEmu(), benchChaos(), benchAgentCommand())
 }
 
 // benchFlags are what every benchmark has.
@@ -197,15 +197,15 @@ func benchScale() *cobra.Command {
 
 func benchTable() *cobra.Command {
 	var flags benchFlags
-	var services, instances, changes int
+	var size bench.TableSize
 	cmd := &cobra.Command{
-		Use: "table", Short: "What a service router's tables take, and what one change costs", Args: cobra.NoArgs,
-		Example: "  sudo scaffold bench table --services 10000 --instances 10",
+		Use: "table", Short: "What a service router's tables take, and what one change and one first packet cost", Args: cobra.NoArgs,
+		Example: "  sudo scaffold bench table --services 10000 --instances 10 -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if os.Geteuid() != 0 {
 				return failf(ExitMissing, "try again with sudo", "bench table fills tables in the kernel and needs root")
 			}
-			rep, err := bench.Table(services, instances, changes)
+			rep, err := bench.Table(size)
 			if err != nil {
 				return err
 			}
@@ -214,8 +214,9 @@ func benchTable() *cobra.Command {
 	}
 	flags.out = addOutput(cmd.Flags())
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
-	addSize(cmd.Flags(), &services, "services", "", 10000, "services in the table")
-	addSize(cmd.Flags(), &instances, "instances", "", 10, "instances of each")
-	addSize(cmd.Flags(), &changes, "changes", "", 2000, "changes to measure")
+	addSize(cmd.Flags(), &size.Services, "services", "", 100000, "services in the table")
+	addSize(cmd.Flags(), &size.PerService, "instances", "", 10, "instances of each")
+	addSize(cmd.Flags(), &size.Changes, "changes", "", 2000, "changes to measure")
+	addSize(cmd.Flags(), &size.Packets, "packets", "", 5000, "first packets to measure")
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -131,6 +132,13 @@ func (n *network) orders() {
 
 // loaded takes what a host says of its load, and notes which drained instances have no flow left.
 func (n *network) loaded(h *host, l *apiv1.Load) {
+	if err := h.checkLoad(l); err != nil {
+		n.metrics.refusedEvents.Inc()
+		if h.meter.take(time.Now(), eventBurst, eventsASecond) {
+			n.event("host.error", h.Name, "its report of its load is not believed, the one before stays: "+err.Error())
+		}
+		return
+	}
 	before := h.load
 	h.load = l
 	for t := range h.wanted {

@@ -32,7 +32,9 @@ func (n *network) locatorFor(h *host, name string, r *router, at store.Place, as
 			return base + i, nil
 		}
 	}
-	return 0, fmt.Errorf("all 255 locators of router %s are taken or left too recently", r.Name)
+	err := fmt.Errorf("all 255 locators of router %s are taken or left too recently: give some of its hosts another router", r.Name)
+	n.full(r.Name, err)
+	return 0, err
 }
 
 // errWaiting is the answer to who is new where it is not known yet what others have.

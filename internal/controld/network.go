@@ -55,8 +55,9 @@ type network struct {
 	ordering    map[overrideKey]*orderWait // drains that hosts are not told of yet
 	// changedHands: since the last flush an instance became ready, or a host fell silent or came back.
 	changedHands bool
-	grace        *grace // nil once rules are sent
-	notSaved     error  // what is wrong with the store
+	grace        *grace               // nil once rules are sent
+	fullTold     map[string]time.Time // when, by what is full
+	notSaved     error                // what is wrong with the store
 }
 
 type overrideKey struct {
@@ -79,6 +80,7 @@ func newNetwork(c *seat, s *saver, log *slog.Logger) *network {
 		owned:       make(map[sid.Locator]int),
 		identities:  make(map[uint64]*host),
 		quarantine:  make(map[sid.Locator]held),
+		fullTold:    make(map[string]time.Time),
 		overrides:   make(map[overrideKey]store.Override),
 		guards:      newGuards(),
 		switchFlows: make(map[switchFlowKey]store.SwitchFlow),

@@ -1,6 +1,7 @@
 package controld
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -128,7 +129,9 @@ func (n *network) blockFor(name string, asked, had uint32) (uint8, *apiv1.Refuse
 			return uint8(b), nil
 		}
 	}
-	return 0, &apiv1.Refused{Reason: "all 255 blocks of the network are taken"}
+	err := errors.New("all 255 blocks of the network are taken, each by a router that ever joined: no further router can join")
+	n.full(n.cfg.Network, err)
+	return 0, &apiv1.Refused{Reason: err.Error()}
 }
 
 // lostRouter is told that a stream ended. The router stays in the plan: its kernel forwards on.

@@ -2,6 +2,7 @@ package hostd
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -26,6 +27,7 @@ type keeper struct {
 	diag   *sockets.Diag
 	full   uint64                             // packets that found no room, at the last look
 	tell   func(context.Context, host.Census) // hands over a count, unless the context ends first
+	say    func(kind, text string)            // tells the network's history
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -41,6 +43,12 @@ func (d *daemon) keep(edge *host.Edge) (*keeper, error) {
 	k.tell = func(ctx context.Context, c host.Census) {
 		select {
 		case d.inbox <- func() { d.reportLoad(c) }:
+		case <-ctx.Done():
+		}
+	}
+	k.say = func(kind, text string) {
+		select {
+		case d.inbox <- func() { d.report(kind, text, nil) }:
 		case <-ctx.Done():
 		}
 	}
@@ -103,6 +111,7 @@ func (k *keeper) complain(flows int) {
 	counters, err := k.edge.Counters()
 	if full := counters["drop_full"]; err == nil && full != k.full {
 		k.log.Warn("the flow table is full: first packets are lost until flows end", "flows", flows, "lost", full-k.full)
+		k.say("flow.full", fmt.Sprintf("the flow table is full with %d flows: %d first packets were lost; new flows find room when others end", flows, full-k.full))
 		k.full = full
 	}
 }

@@ -104,7 +104,11 @@ func (s *sessions) reportMove(now time.Time, j *journey) {
 
 // report is an event of this host for the network's history.
 func (s *sessions) report(kind, text string, attrs map[string]string) {
-	s.d.control.send(&apiv1.HostReport{Report: &apiv1.HostReport_Event{Event: &apiv1.Event{
-		UnixMs: time.Now().UnixMilli(), Kind: kind, Subject: s.d.cfg.Name, Text: text, Attrs: attrs,
+	s.d.report(kind, text, attrs)
+}
+
+func (d *daemon) report(kind, text string, attrs map[string]string) {
+	d.control.send(&apiv1.HostReport{Report: &apiv1.HostReport_Event{Event: &apiv1.Event{
+		UnixMs: time.Now().UnixMilli(), Kind: kind, Subject: d.cfg.Name, Text: text, Attrs: attrs,
 	}}})
 }

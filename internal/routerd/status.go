@@ -26,6 +26,8 @@ type Status struct {
 	Services   int                `json:"services"`
 	Instances  int                `json:"instances"`
 	TableBytes uint64             `json:"table_bytes"`
+	TableNodes int                `json:"table_nodes"` // entries of the table of instances
+	TableRoom  int                `json:"table_room"`  // and how many there can be
 	Counters   map[string]uint64  `json:"counters,omitempty"`
 }
 
@@ -62,6 +64,7 @@ func (d *daemon) metrics() http.Handler {
 		services:  m.Gauge("services", "Services in the kernel's tables."),
 		instances: m.Gauge("instances", "Instances in the kernel's tables."),
 		bytes:     m.Gauge("table_bytes", "Kernel memory of the tables."),
+		full:      m.Gauge("table_full_ratio", "Used part of the table of instances; from 1 on what is new is refused."),
 		joined:    m.Gauge("joined", "1 while the controller is connected."),
 		rules:     m.Gauge("generation", "Generation of the rules applied."),
 	}
@@ -69,7 +72,7 @@ func (d *daemon) metrics() http.Handler {
 }
 
 // gauges are set by the loop, each second.
-type gauges struct{ hosts, links, routes, services, instances, bytes, joined, rules obs.Gauge }
+type gauges struct{ hosts, links, routes, services, instances, bytes, full, joined, rules obs.Gauge }
 
 func (d *daemon) measure() {
 	s := d.status()
@@ -92,6 +95,7 @@ func (d *daemon) measure() {
 	g.services.Set(float64(s.Services))
 	g.instances.Set(float64(s.Instances))
 	g.bytes.Set(float64(s.TableBytes))
+	g.full.Set(float64(s.TableNodes) / float64(max(s.TableRoom, 1)))
 	g.rules.Set(float64(s.Generation))
 	g.joined.Set(0)
 	if s.Joined {
@@ -141,6 +145,7 @@ func (d *daemon) status() *Status {
 	if d.resolver != nil {
 		u, _ := d.resolver.Usage()
 		s.Adopted, s.Services, s.Instances, s.TableBytes = d.resolver.Adopted(), u.Services, u.Instances, u.Bytes
+		s.TableNodes, s.TableRoom = u.Nodes, u.Room
 		s.Counters, _ = d.resolver.Counters()
 	}
 	return s

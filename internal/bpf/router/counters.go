@@ -31,11 +31,13 @@ type Usage struct {
 	Bytes     uint64 // of kernel memory, all maps
 	Services  int
 	Instances int // of all triples
+	Nodes     int // of the tables: one for up to 16 instances of a port, and one for any port
+	Room      int // nodes that there can be
 }
 
 // Usage asks the kernel for the memory of the maps.
 func (r *Resolver) Usage() (Usage, error) {
-	u := Usage{Services: len(r.services), Instances: r.instances}
+	u := Usage{Services: len(r.services), Instances: r.instances, Nodes: r.nodes, Room: int(r.objs.Tables.MaxEntries())}
 	for _, m := range []*ebpf.Map{r.objs.Tables, r.objs.Services, r.objs.Redirects, r.objs.Gone, r.objs.Told, r.objs.Config, r.objs.Buckets, r.objs.Drops} {
 		info, err := m.Info()
 		if err != nil {

@@ -26,7 +26,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 18);
+	__uint(max_entries, 1 << 19); /* nodes: 100,000 services on TCP and UDP have 400,000; Config.Nodes */
 	__type(key, struct table_key);
 	__type(value, struct table_node);
 } tables SEC(".maps");

@@ -22,6 +22,7 @@ type Config struct {
 	Pin   string    // directory on a bpffs, made if need be; "" pins nothing
 	Plain bool      // a network router: resolves nothing, and only sees to what hosts have left
 	NoTCX bool      // attach by clsact filters, as kernels before 6.6 need it
+	Nodes uint32    // room for so many nodes of tables; 0: 524,288
 }
 
 // A Resolver is the loaded program with its tables. It is not safe for concurrent use, except for
@@ -40,6 +41,7 @@ type Resolver struct {
 	redirects map[sid.Locator]sid.Locator
 	gone      map[sid.Locator]bool
 	instances int
+	nodes     int
 	writes    uint64
 }
 
@@ -95,6 +97,9 @@ func (r *Resolver) loadOnce() error {
 	if err != nil {
 		return err
 	}
+	if r.cfg.Nodes != 0 {
+		spec.Maps["tables"].MaxEntries = r.cfg.Nodes
+	}
 	opts := ebpf.CollectionOptions{}
 	if r.cfg.Pin != "" {
 		if err := os.MkdirAll(r.cfg.Pin, 0o700); err != nil {
@@ -104,6 +109,7 @@ func (r *Resolver) loadOnce() error {
 		for name, m := range spec.Maps {
 			if name[0] != '.' {
 				m.Pinning = ebpf.PinByName
+				m.MaxEntries = pinnedSize(filepath.Join(r.cfg.Pin, name), m.MaxEntries)
 			}
 		}
 	}
@@ -111,6 +117,17 @@ func (r *Resolver) loadOnce() error {
 		return err
 	}
 	return r.objs.Config.Lookup(uint32(0), &r.config)
+}
+
+// pinnedSize is the capacity of the map that is pinned there, which another version may have made: it is taken over
+// as it is.
+func pinnedSize(path string, ours uint32) uint32 {
+	m, err := ebpf.LoadPinnedMap(path, nil)
+	if err != nil {
+		return ours
+	}
+	defer m.Close()
+	return m.MaxEntries()
 }
 
 // SetSpace says which prefixes the network has. Rules of another network are forgotten.

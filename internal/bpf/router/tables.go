@@ -60,6 +60,7 @@ func (r *Resolver) change(t sid.Triple, old, new []resolve.Node) error {
 }
 
 func (r *Resolver) remember(t sid.Triple, nodes []resolve.Node) {
+	r.nodes += len(nodes) - len(r.tables[t])
 	if t.Port != 0 {
 		r.instances += targetsIn(nodes) - targetsIn(r.tables[t])
 	}
@@ -115,5 +116,5 @@ func full(err error) error {
 	if errors.Is(err, ebpf.ErrKeyExist) || !errors.Is(err, errTooBig) {
 		return err
 	}
-	return fmt.Errorf("the kernel's table is full: %w", err)
+	return fmt.Errorf("the router's table is full: remove services that nobody needs, or let hosts serve fewer: %w", err)
 }
