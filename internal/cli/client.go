@@ -33,7 +33,13 @@ func (r *remote) dialAdmin() (client apiv1connect.AdminClient, endpoint string, 
 // command that lists what may be meant.
 func ask[Req, Resp any](ctx context.Context, call func(context.Context, *connect.Request[Req]) (*connect.Response[Resp], error),
 	req *Req, endpoint, listing string) (*Resp, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	return askFor(ctx, answerTime, call, req, endpoint, listing)
+}
+
+// askFor is ask for what takes longer.
+func askFor[Req, Resp any](ctx context.Context, limit time.Duration, call func(context.Context, *connect.Request[Req]) (*connect.Response[Resp], error),
+	req *Req, endpoint, listing string) (*Resp, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	resp, err := call(ctx, connect.NewRequest(req))
 	if err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +56,9 @@ func drawHostStatus(w io.Writer, s *apiv1.HostStatus, counters bool) error {
 	}
 	fmt.Fprintln(w)
 	err = drawTable(w, func(t *table) { drawUplinks(t, s.Uplinks) })
+	if err == nil {
+		err = drawPermits(w, s)
+	}
 	if err != nil || !counters {
 		return err
 	}
@@ -62,6 +66,36 @@ func drawHostStatus(w io.Writer, s *apiv1.HostStatus, counters bool) error {
 	return drawTable(w, func(t *table) {
 		for _, name := range sorted(s.Counters) {
 			t.row(name, s.Counters[name])
+		}
+	})
+}
+
+// drawPermits shows what the host may serve by permit, and what it would serve and may not.
+func drawPermits(w io.Writer, s *apiv1.HostStatus) error {
+	if len(s.Permits) > 0 {
+		fmt.Fprintln(w)
+		err := drawTable(w, func(t *table) {
+			t.row("PERMIT FOR", "UNTIL", "FROM", "TROUBLE")
+			for _, p := range s.Permits {
+				until := "-"
+				if p.NotAfterUnix != 0 {
+					until = time.Unix(p.NotAfterUnix, 0).UTC().Format(time.RFC3339)
+				}
+				t.row(orElse(p.Service, "-"), until, p.From, p.Trouble)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(s.Refused) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return drawTable(w, func(t *table) {
+		t.row("REFUSED", "PORT", "WHY")
+		for _, g := range s.Refused {
+			t.row(g.Service, fmt.Sprintf("%s/%d", g.Proto, g.Port), g.Reason)
 		}
 	})
 }

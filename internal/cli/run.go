@@ -34,7 +34,7 @@ waited for or shed. When none is left, or --drain-limit is over, the program get
 signal goes to the program at once.`
 
 func runCommand() *cobra.Command {
-	var service, socket string
+	var service, socket, permitFile string
 	bye := &farewell{drained: make(chan os.Signal, 1)}
 	cmd := &cobra.Command{
 		Use:   "run --service NAME -- PROGRAM [ARGS]",
@@ -42,6 +42,7 @@ func runCommand() *cobra.Command {
 		Long:  aboutRun,
 		Example: `  scaffold run --service web -- nginx -g 'daemon off;'
   scaffold run --service shell -- /usr/sbin/sshd -D
+  scaffold run --service web --permit s1.permit -- nginx -g 'daemon off;'
   scaffold run --service web --drain wait --drain-limit 2m -- nginx -g 'daemon off;'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,6 +57,15 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if permitFile != "" {
+				shown, err := present(cmd.Context(), hostEndpoint(socket), permitFile)
+				if err != nil {
+					return err
+				}
+				ctx, cancel := context.WithCancel(cmd.Context())
+				defer cancel()
+				go keepPresenting(ctx, cmd.ErrOrStderr(), hostEndpoint(socket), permitFile, shown)
+			}
 			child := exec.Command(path, args[1:]...)
 			child.Args[0] = args[0]
 			child.Stdin, child.Stdout, child.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -66,6 +76,7 @@ func runCommand() *cobra.Command {
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&service, "service", "", "name of the service")
 	cmd.Flags().StringVar(&socket, "socket", "", "Unix socket of this host's daemon (default: $"+apiVariable+", else "+hostd.DefaultSocket+")")
+	cmd.Flags().StringVar(&permitFile, "permit", "", "file with a permit to serve, as service delegate makes it; a new one in its place counts without a restart")
 	cmd.Flags().StringVar(&bye.mode, "drain", "", "what becomes of live flows at SIGTERM: wait, shed, or none: the signal goes to the program at once (default: as the service's policy says)")
 	cmd.Flags().DurationVar(&bye.limit, "drain-limit", 10*time.Second, "how long flows are waited for at most")
 	cmd.MarkFlagRequired("service")

@@ -29,7 +29,8 @@ func serviceCommand() *cobra.Command {
 	cmd := group("service", "Create services, look at them and steer their traffic")
 	a := addAdmin(cmd)
 	cmd.AddCommand(serviceCreate(a), serviceList(a), serviceShow(a), serviceWeight(a),
-		serviceDrain(a), serviceUndrain(a), servicePolicy(a), serviceRemove(a))
+		serviceDrain(a), serviceUndrain(a), servicePolicy(a), serviceRemove(a),
+		serviceAccess(a), serviceKeygen(), serviceDelegate(a))
 	return cmd
 }
 
@@ -74,6 +75,7 @@ func drawService(t *table, s *apiv1.Service) {
 	if p.GetDscp() != 0 {
 		t.row("dscp", p.GetDscp())
 	}
+	drawAccess(t, s)
 	t.row("created", ago(s.CreatedUnixMs))
 }
 

@@ -20,17 +20,24 @@ The service has no instance until a program on some host listens on its address;
 needs to be told.`,
 		Example: `  scaffold service create web
   scaffold service create cache --datagrams unbound
-  scaffold service create db --ready tcp --weight 10`,
+  scaffold service create db --ready tcp --weight 10
+  scaffold service create db --server s1,s2 --allow service:web
+  scaffold service create bank --key bank.key.pub`,
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&req.Sid, "sid", "", "serviceID, as in 00000001-00c0ffee00c0ffee (default: one is assigned)")
 	cmd.Flags().Uint32Var(&req.Ss, "ss", 0, "service system that owns the name (default: the network's own)")
 	policy := addPolicy(cmd.Flags())
+	var access accessFlags
+	access.add(cmd, true)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkServiceID(req.Sid); err != nil {
 			return err
 		}
-		req.Name, req.Policy = args[0], &apiv1.Policy{}
+		req.Name, req.Policy, req.Access = args[0], &apiv1.Policy{}, &apiv1.Access{}
+		if err := access.into(cmd, req.Access); err != nil {
+			return err
+		}
 		policy.apply(req.Policy)
 		return a.change(cmd, func(ctx context.Context, c apiv1connect.AdminClient, at string) (*apiv1.Service, error) {
 			return ask(ctx, c.CreateService, req, at, listServices)

@@ -30,7 +30,7 @@ const maxChaosRate = 1000
 
 func (r *reader) chaos(n *yaml.Node) {
 	c := &chaos{line: n.Line, repair: time.Second, rate: 1, of: []string{chaosLink}}
-	bad := len(r.errs)
+	bad := len(r.Errs)
 	r.object(n, "chaos", fields{
 		"seed":   func(n *yaml.Node) { c.seed = r.seed(n) },
 		"rate":   func(n *yaml.Node) { c.rate = r.number(n, "rate", maxChaosRate) },
@@ -40,7 +40,7 @@ func (r *reader) chaos(n *yaml.Node) {
 		"of":     func(n *yaml.Node) { c.of = r.chaosOf(n) },
 	})
 	switch {
-	case len(r.errs) > bad:
+	case len(r.Errs) > bad:
 		return
 	case c.seed == nil:
 		r.errorf(n.Line, "chaos without a seed could not be repeated; expected seed: N, any number")

@@ -31,7 +31,7 @@ func Parse(path string, text []byte) (*File, error) { return parse(path, text, n
 
 // parse takes the text of files that the lab file names from where it is kept, and from the disk what is not there.
 func parse(path string, text []byte, files map[string][]byte) (*File, error) {
-	r := &reader{path: path, files: files}
+	r := newReader(path, files)
 	f := &File{Path: path, Source: text, Network: Network{Line: 1, Domain: "svc", Space: sid.DefaultSpace(), Plane: usualPlane(), Routing: defaultRouting()}}
 	if len(text) > maxFile {
 		r.errorf(1, "the file has %d bytes; expected at most %d", len(text), maxFile)
@@ -42,7 +42,7 @@ func parse(path string, text []byte, files map[string][]byte) (*File, error) {
 		f.setPlane(f.Network.Plane)
 		r.expandChaos(f)
 		f.order()
-		if (len(f.Nodes) > 0 || len(r.errs) == 0) && !r.partial {
+		if (len(f.Nodes) > 0 || len(r.Errs) == 0) && !r.partial {
 			f.check(r) // without nodes all else would be an echo of one mistake
 		}
 	}

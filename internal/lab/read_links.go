@@ -130,7 +130,7 @@ func seeded(link *Link, number int) (p [2]emu.Params) {
 // of its ends is the engine's.
 func (r *reader) impair(link *Link, imp impairments, number int) {
 	p := seeded(link, number)
-	bad := len(r.errs)
+	bad := len(r.Errs)
 	for _, s := range append(imp.both, imp.way...) {
 		from, to, _ := strings.Cut(s.way, "->")
 		if s.way != "" && [2]string{from, to} != link.Ends && [2]string{to, from} != link.Ends {
@@ -142,7 +142,7 @@ func (r *reader) impair(link *Link, imp impairments, number int) {
 			r.errorf(s.line, "%v", err)
 		}
 	}
-	if len(r.errs) > bad {
+	if len(r.Errs) > bad {
 		link.Emulated = &p // nothing else is to be said of it
 		return
 	}

@@ -19,7 +19,7 @@ type repetition struct {
 
 // steps reads one item of a timeline, which stands for as many steps as it repeats.
 func (r *reader) steps(f *File, n *yaml.Node) []*Step {
-	p, bad := repetition{first: Step{Line: n.Line}}, len(r.errs)
+	p, bad := repetition{first: Step{Line: n.Line}}, len(r.Errs)
 	trace, random := "", false
 	r.object(n, "a step of the timeline", fields{
 		"replay": func(n *yaml.Node) { trace = r.text(n, "replay") },
@@ -31,7 +31,7 @@ func (r *reader) steps(f *File, n *yaml.Node) []*Step {
 		"label":  func(n *yaml.Node) { p.first.Label = r.text(n, "label") },
 	})
 	switch {
-	case len(r.errs) > bad:
+	case len(r.Errs) > bad:
 		return nil
 	case trace != "":
 		return r.replay(f, n, trace, p.first.At)

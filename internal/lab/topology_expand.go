@@ -50,13 +50,13 @@ func (r *reader) expand(f *File, w *written) {
 		r.errorf(w.line, "topology: %v", err)
 		return
 	}
-	bad := len(r.errs)
+	bad := len(r.Errs)
 	r.checkNames(f, w)
-	for i := 0; i < len(w.Graph.Nodes) && len(r.errs) == bad; i++ {
+	for i := 0; i < len(w.Graph.Nodes) && len(r.Errs) == bad; i++ {
 		node := w.Graph.Nodes[i]
 		r.addNode(f, scalar(node.Name, w.line), w.describe(node))
 	}
-	for i := 0; i < len(wires) && len(r.errs) == bad; i++ {
+	for i := 0; i < len(wires) && len(r.Errs) == bad; i++ {
 		r.addLink(f, w.mapping(wires[i]))
 	}
 }

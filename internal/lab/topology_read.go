@@ -26,21 +26,21 @@ type written struct {
 
 // topology reads a topology and puts its nodes and links behind those of the file.
 func (r *reader) topology(f *File, n *yaml.Node) {
-	bad := len(r.errs)
+	bad := len(r.Errs)
 	if w := r.readTopology(f, n); w != nil {
 		f.keepPositions(w.Graph)
 		r.expand(f, w)
 	}
-	r.partial = len(r.errs) > bad
+	r.partial = len(r.Errs) > bad
 }
 
 // readTopology is nil where something is wrong.
 func (r *reader) readTopology(f *File, n *yaml.Node) *written {
 	w := &written{line: n.Line, at: map[string]int{}, except: map[string][]*yaml.Node{}, exceptAt: map[string]int{}}
 	w.Kind = Emulated
-	bad := len(r.errs)
+	bad := len(r.Errs)
 	r.topologyKeys(w, n)
-	if len(r.errs) > bad {
+	if len(r.Errs) > bad {
 		return nil
 	}
 	graph, err := r.graph(f, w)

@@ -31,7 +31,7 @@ func MakeTopology(settings []Pair) (*Topology, error) {
 // texts are mistakes without places.
 func (r *reader) texts() error {
 	var all []error
-	for _, e := range r.errs {
+	for _, e := range r.Errs {
 		all = append(all, errors.New(e.Text))
 	}
 	return errors.Join(all...)

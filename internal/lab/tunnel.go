@@ -187,7 +187,7 @@ func (f *File) checkTunnels(r *reader) {
 	if under > maxUnder {
 		r.errorf(1, "%d links of the underlay; expected at most %d", under, maxUnder)
 	}
-	if len(r.errs) > 0 {
+	if len(r.Errs) > 0 {
 		return
 	}
 	for _, err := range MakePlan(f).mistakes {

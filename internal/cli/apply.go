@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/manifest"
+	"scaffold.dev/scaffold/internal/yamlfile"
+)
+
+// applyTime bounds an apply: the controller saves a hundred records at once, of services by the thousand.
+const applyTime = 2 * time.Minute
+
+const aboutApply = `Apply makes services what files say: it creates those that are missing, changes what differs, and with
+--prune removes those that it made before and that the files no longer name. All is checked first: a
+mistake anywhere, of which each is told with its file, line and column, changes nothing.
+
+What the files do not say of a service stays as somebody has set it. What they said at the last apply
+and do not say any more goes back to its default, unless somebody has changed it by hand since.
+
+A service belongs to the files that named it first: --owner tells sets of files apart.`
+
+// manifests are the flags of what reads files of services.
+type manifests struct {
+	admin
+	paths []string
+	req   apiv1.ApplyRequest
+}
+
+func applyCommand() *cobra.Command {
+	m := &manifests{}
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE",
+		Short: "Make services what files say",
+		Long:  aboutApply,
+		Example: `  scaffold apply -f services.yaml
+  scaffold apply -f services/ --prune --dry-run
+  scaffold export | scaffold apply -f - --api http://[2001:db8::2]:23728`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return m.apply(cmd) },
+	}
+	m.flags(cmd)
+	cmd.Flags().BoolVar(&m.req.DryRun, "dry-run", false, "say what would be done, and do nothing")
+	return cmd
+}
+
+func diffCommand() *cobra.Command {
+	m := &manifests{}
+	cmd := &cobra.Command{
+		Use:   "diff -f FILE",
+		Short: "Show what apply would change; exit code 7 if anything",
+		Example: `  scaffold diff -f services.yaml
+  scaffold diff -f services/ --prune`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return m.diff(cmd) },
+	}
+	m.flags(cmd)
+	return cmd
+}
+
+func (m *manifests) flags(cmd *cobra.Command) {
+	m.admin = addAdmin(cmd)
+	cmd.Flags().StringArrayVarP(&m.paths, "file", "f", nil, "file, directory of *.yaml, or - for standard input; repeat for more")
+	cmd.Flags().StringVar(&m.req.Owner, "owner", "apply", "name of this set of files: others may have services of their own")
+	cmd.Flags().BoolVar(&m.req.Prune, "prune", false, "remove services that these files made and no longer name")
+	cmd.Flags().BoolVar(&m.req.Force, "force", false, "also take over services of other owners, and remove such as have instances")
+	cmd.MarkFlagRequired("file")
+}
+
+// ask sends the files to the controller; all that is wrong with them is the error.
+func (m *manifests) ask(cmd *cobra.Command) (*apiv1.ApplyResponse, error) {
+	set, err := manifest.Load(m.paths, cmd.InOrStdin())
+	if err != nil {
+		return nil, badFiles(err, ExitUsage)
+	}
+	client, endpoint, err := m.dialAdmin()
+	if err != nil {
+		return nil, err
+	}
+	m.req.Services = set.Services
+	resp, err := askFor(cmd.Context(), applyTime, client.Apply, &m.req, endpoint, listServices)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range resp.Warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", w)
+	}
+	if len(resp.Problems) == 0 {
+		return resp, nil
+	}
+	code := ExitRefused
+	for _, p := range resp.Problems {
+		if !p.Refused {
+			code = ExitUsage
+		}
+	}
+	return nil, badFiles(set.Blame(resp.Problems), code)
+}
+
+// badFiles is what is wrong with files, one mistake a line.
+func badFiles(err error, code ExitCode) error {
+	var bad yamlfile.Errors
+	if !errors.As(err, &bad) {
+		return err // the file itself: its kind says the code
+	}
+	hint := "nothing was changed"
+	if strings.Contains(err.Error(), "force") {
+		hint += "; --force does it anyway"
+	}
+	if len(bad) > 1 {
+		err = fmt.Errorf("%d mistakes:\n%w", len(bad), err)
+	}
+	return fail(code, hint, err)
+}
+
+func (m *manifests) apply(cmd *cobra.Command) error {
+	resp, err := m.ask(cmd)
+	if err != nil {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	if m.json() {
+		err = writeJSON(w, resp, "  ")
+	} else {
+		err = m.told(w, resp)
+	}
+	if err != nil {
+		return err
+	}
+	if len(resp.Pending) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: saved, and not applied yet by %s: `scaffold router ls` shows whether they are connected\n", strings.Join(resp.Pending, ", "))
+	}
+	if resp.Failed != "" {
+		return failf(ExitFailed, "the changes above marked \"not done\" were not made; the same apply again does the rest",
+			"%d changes were made, then saving failed: %s", resp.Done, resp.Failed)
+	}
+	return nil
+}
+
+var applied = map[string]string{"create": "created", "update": "changed", "remove": "removed", "adopt": "adopted", "release": "released", "none": "unchanged"}
+
+// told says what was done, a line for each service.
+func (m *manifests) told(w io.Writer, resp *apiv1.ApplyResponse) error {
+	for _, c := range resp.Changes {
+		note := ""
+		switch {
+		case m.req.DryRun && c.Action != "none":
+			note = " (dry run)"
+		case resp.Failed != "" && !c.Done && c.Action != "none":
+			note = " (not done)"
+		}
+		if _, err := fmt.Fprintf(w, "service %s %s%s\n", c.Name, applied[c.Action], note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *manifests) diff(cmd *cobra.Command) error {
+	m.req.DryRun = true
+	resp, err := m.ask(cmd)
+	if err != nil {
+		return err
+	}
+	differs := 0
+	for _, c := range resp.Changes {
+		if c.Action == "create" || c.Action == "remove" || len(c.Fields) > 0 {
+			differs++
+		}
+	}
+	if m.json() {
+		err = writeJSON(cmd.OutOrStdout(), resp, "  ")
+	} else {
+		err = drawDiff(cmd.OutOrStdout(), resp.Changes)
+	}
+	if err != nil || differs == 0 {
+		return err
+	}
+	return failf(ExitUnmet, "`scaffold apply` with the same flags makes them equal", "%d services differ from the files", differs)
+}
+
+func drawDiff(w io.Writer, changes []*apiv1.ServiceChange) error {
+	var b strings.Builder
+	for _, c := range changes {
+		switch {
+		case c.Action == "create":
+			fmt.Fprintf(&b, "+ service %s\n", c.Name)
+		case c.Action == "remove":
+			fmt.Fprintf(&b, "- service %s\n", c.Name)
+		case len(c.Fields) > 0:
+			fmt.Fprintf(&b, "  service %s\n", c.Name)
+		}
+		for _, f := range c.Fields {
+			why := ""
+			if f.Why != "" {
+				why = "  # " + f.Why
+			}
+			if f.From != "" || c.Action != "create" {
+				fmt.Fprintf(&b, "-   %s: %s%s\n", f.Field, orElse(f.From, "(default)"), why)
+			}
+			fmt.Fprintf(&b, "+   %s: %s\n", f.Field, orElse(f.To, "(default)"))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func exportCommand() *cobra.Command {
+	var schema bool
+	cmd := &cobra.Command{
+		Use:   "export [SERVICE...]",
+		Short: "Write services as a file that apply takes",
+		Long: `Export writes what services are, as far as it is not the default, in the form that apply takes: to apply
+the same again changes nothing. Drains and instances are not part of it.`,
+		Example: `  scaffold export > services.yaml
+  scaffold export web db
+  scaffold export --schema > services.schema.json   # for editors`,
+	}
+	a := addAdmin(cmd)
+	cmd.Flags().BoolVar(&schema, "schema", false, "write the JSON schema of such files instead")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if schema {
+			_, err := cmd.OutOrStdout().Write(manifest.Schema())
+			return err
+		}
+		client, endpoint, err := a.dialAdmin()
+		if err != nil {
+			return err
+		}
+		resp, err := askFor(cmd.Context(), applyTime, client.Export, &apiv1.ExportRequest{Names: args}, endpoint, listServices)
+		if err != nil {
+			return err
+		}
+		if a.json() {
+			return writeJSON(cmd.OutOrStdout(), resp, "  ")
+		}
+		text, err := manifest.Format(resp.Services)
+		if err == nil {
+			_, err = cmd.OutOrStdout().Write(text)
+		}
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,169 @@
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/permit"
+	"scaffold.dev/scaffold/internal/yamlfile"
+)
+
+// maxFile bounds one file: services by the hundred thousand fit.
+const maxFile = 64 << 20
+
+// A Set is what files say.
+type Set struct {
+	Services []*apiv1.ServiceSpec
+	at       map[string]map[string]place // by service and field; field "" is the service itself
+}
+
+// Load reads files, all *.yaml and *.yml of directories, and stdin for "-". An error of type yamlfile.Errors
+// is all that is wrong with them.
+func Load(paths []string, stdin io.Reader) (*Set, error) {
+	set := &Set{at: map[string]map[string]place{}}
+	var bad yamlfile.Errors
+	for _, path := range paths {
+		files, err := expand(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			text, err := read(file, stdin)
+			if err != nil {
+				return nil, err
+			}
+			name := file
+			if file == "-" {
+				name = "stdin"
+			}
+			bad = append(bad, set.add(name, text)...)
+		}
+	}
+	return set, bad.Sorted()
+}
+
+// Parse reads one text; path names it in errors.
+func Parse(path string, text []byte) (*Set, error) {
+	set := &Set{at: map[string]map[string]place{}}
+	return set, set.add(path, text).Sorted()
+}
+
+func (s *Set) add(path string, text []byte) yamlfile.Errors {
+	r := &reader{Reader: yamlfile.Reader{Path: path, Columns: true}, set: s}
+	r.keys = func(name string) ([]byte, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		return bounded(name, permit.MaxFile)
+	}
+	r.documents(text)
+	return r.Errs
+}
+
+// expand is the files that a path stands for.
+func expand(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if path == "-" || err == nil && !info.IsDir() {
+		return []string{path}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	entries, err := os.ReadDir(path)
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") {
+			all = append(all, filepath.Join(path, e.Name()))
+		}
+	}
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s has no *.yaml: %w", path, fs.ErrNotExist)
+	}
+	return all, err
+}
+
+func read(path string, stdin io.Reader) ([]byte, error) {
+	if path != "-" {
+		return bounded(path, maxFile)
+	}
+	text, err := io.ReadAll(io.LimitReader(stdin, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("stdin: more than %d bytes", maxFile)
+	}
+	return text, err
+}
+
+func bounded(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > most {
+		err = fmt.Errorf("%s: %d bytes, at most %d", path, info.Size(), most)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+// Blame says what the controller found wrong of the lines that say it.
+func (s *Set) Blame(problems []*apiv1.SpecProblem) yamlfile.Errors {
+	var all yamlfile.Errors
+	for _, p := range problems {
+		fields := s.at[p.Service]
+		at, ok := fields[p.Field]
+		if !ok {
+			at = fields[""]
+		}
+		all = append(all, yamlfile.LineError{Path: cmp.Or(at.path, "services"), Line: at.line, Column: at.column, Text: p.Text})
+	}
+	_ = all.Sorted()
+	return all
+}
+
+// Format writes services as a file.
+func Format(services []*apiv1.ServiceSpec) ([]byte, error) {
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	list := slices.SortedFunc(slices.Values(services), func(a, b *apiv1.ServiceSpec) int { return cmp.Compare(a.Name, b.Name) })
+	for _, s := range list {
+		one := &yaml.Node{Kind: yaml.MappingNode}
+		for _, f := range fields {
+			if v := f.write(s); v != nil {
+				if err := put(one, f.name, v); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if len(one.Content) == 0 {
+			one = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
+		}
+		root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: s.Name, Tag: "!!str"}, one)
+	}
+	if len(list) == 0 {
+		root = &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	}
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	err := e.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "services"}, root}})
+	return b.Bytes(), err
+}
+
+func put(to *yaml.Node, name string, v any) error {
+	var n yaml.Node
+	if err := n.Encode(v); err != nil {
+		return err
+	}
+	if n.Kind != yaml.ScalarNode {
+		n.Style = yaml.FlowStyle
+	}
+	to.Content = append(to.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, &n)
+	return nil
+}
