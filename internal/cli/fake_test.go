@@ -181,3 +181,36 @@ func (f *fake) Who(_ context.Context, r *connect.Request[apiv1.WhoRequest]) (*co
 	}
 	return answer(&apiv1.Flow{Id: fakeFlow, Host: "c1", Process: "curl", Pid: 42}, nil)
 }
+
+func (f *fake) UpdateAccess(_ context.Context, r *connect.Request[apiv1.UpdateAccessRequest]) (*connect.Response[apiv1.Service], error) {
+	return f.edit(r.Msg.Name, func(s *apiv1.Service) error { s.Access = r.Msg.Access; return nil })
+}
+
+// Apply knows which services are there and no more; "taken" is another's, and with "half" the disk is full.
+func (f *fake) Apply(_ context.Context, r *connect.Request[apiv1.ApplyRequest]) (*connect.Response[apiv1.ApplyResponse], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	resp := &apiv1.ApplyResponse{}
+	for _, s := range r.Msg.Services {
+		c := &apiv1.ServiceChange{Name: s.Name, Action: "none"}
+		if f.services[s.Name] == nil {
+			c.Action, c.Done = "create", !r.Msg.DryRun && s.Name != "half"
+			if s.Ready != nil {
+				c.Fields = append(c.Fields, &apiv1.FieldChange{Field: "ready", To: *s.Ready})
+			}
+		}
+		switch s.Name {
+		case "taken":
+			resp.Problems = append(resp.Problems, &apiv1.SpecProblem{Service: "taken", Text: "service taken belongs to the files of others: use force to take it over", Refused: true})
+		case "half":
+			resp.Done, resp.Failed = 1, "no space left on device"
+		}
+		resp.Changes = append(resp.Changes, c)
+	}
+	return answer(resp, nil)
+}
+
+func (f *fake) Export(context.Context, *connect.Request[apiv1.ExportRequest]) (*connect.Response[apiv1.ExportResponse], error) {
+	ready := "tcp"
+	return answer(&apiv1.ExportResponse{Services: []*apiv1.ServiceSpec{{Name: "web", Ready: &ready}}}, nil)
+}
