@@ -17,10 +17,13 @@ const configMax = 1 << 20
 const configHint = "its keys are the flags that `scaffold %s --help` lists, without the dashes; what can be repeated is a list"
 
 // withConfig gives a daemon the flag --config: a YAML file whose keys are the daemon's flags. It is
-// read before the required flags are asked for, so a file may give them; what is typed wins.
-func withConfig(cmd *cobra.Command) *cobra.Command {
+// read before the required flags are asked for, so a file may give them; what is typed wins. With
+// --check the daemon ends when check has seen all flags.
+func withConfig(cmd *cobra.Command, check func() error) *cobra.Command {
 	var path string
+	var only bool
 	cmd.Flags().StringVar(&path, "config", "", "YAML file of these flags, KEY: VALUE or KEY: [VALUE, ...]; flags that are typed win")
+	cmd.Flags().BoolVar(&only, "check", false, "say what is wrong with the flags and the file, and do nothing else")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	hint := fmt.Sprintf(configHint, cmd.Name())
 	file := &configFile{}
@@ -38,7 +41,12 @@ func withConfig(cmd *cobra.Command) *cobra.Command {
 		return fail(ExitUsage, hint, err)
 	}
 	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return file.blame(run(cmd, args)) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if only {
+			return file.blame(fail(ExitUsage, hint, check()))
+		}
+		return file.blame(run(cmd, args))
+	}
 	return cmd
 }
 
@@ -66,7 +74,7 @@ func readConfig(path string) ([]byte, error) {
 func (f *configFile) apply(flags *pflag.FlagSet) error {
 	for _, e := range f.entries {
 		flag := flags.Lookup(e.key)
-		if flag == nil || flag.Hidden || e.key == "config" || e.key == "help" {
+		if flag == nil || flag.Hidden || notInFile(e.key) {
 			f.errorf(e.line, "unknown key %q; %s", e.key, nearest(e.key, flags))
 			continue
 		}
@@ -83,11 +91,14 @@ func (f *configFile) apply(flags *pflag.FlagSet) error {
 	return f.err()
 }
 
+// notInFile are the flags that are about the command line itself.
+func notInFile(flag string) bool { return flag == "config" || flag == "check" || flag == "help" }
+
 // nearest names the key that was likely meant.
 func nearest(key string, flags *pflag.FlagSet) string {
 	best, distance := "", len(key)/2+1
 	flags.VisitAll(func(f *pflag.Flag) {
-		if d := editDistance(key, f.Name); d < distance && f.Name != "config" && f.Name != "help" {
+		if d := editDistance(key, f.Name); d < distance && !notInFile(f.Name) {
 			best, distance = f.Name, d
 		}
 	})

@@ -32,7 +32,7 @@ func (s *sample) command() *cobra.Command {
 	f.StringSliceVar(&s.ports, "port", []string{"eth0"}, "")
 	f.StringArrayVar(&s.raw, "raw", nil, "")
 	cmd.MarkFlagRequired("name")
-	return withConfig(cmd)
+	return withConfig(cmd, func() error { return nil })
 }
 
 func runSample(t testing.TB, s *sample, text string, args ...string) error {

@@ -55,7 +55,7 @@ It serves gRPC and JSON, /metrics and /healthz on every --listen address and on 
 	f.timing(cmd)
 	f.several.add(cmd, &f.cfg)
 	f.openflow.add(cmd)
-	return withConfig(cmd)
+	return withConfig(cmd, f.parse)
 }
 
 // linkedIn names the modules of this binary.

@@ -13,7 +13,7 @@ service, and every connection to one is taken by an instance that the network pi
 
 It sets up addresses, routes and rules of its network namespace, and puts back what others remove.
 SIGTERM leaves the network and removes all of it. After kill -9 everything goes on without the daemon,
-and the next start adopts it; --keep makes SIGTERM behave so, for an upgrade.`
+and the next start adopts it; --keep makes SIGTERM behave so, for an upgrade, and SIGUSR1 always does.`
 
 func hostdCommand() *cobra.Command {
 	var cfg hostd.Config
@@ -35,7 +35,9 @@ func hostdCommand() *cobra.Command {
 			if err := cfg.Check(); err != nil {
 				return fail(ExitUsage, "scaffold hostd --help has examples", err)
 			}
-			return hostd.Run(cmd.Context(), cfg, log)
+			ctx, stop := handingOver(cmd.Context())
+			defer stop()
+			return hostd.Run(ctx, cfg, log)
 		},
 	}
 	f := cmd.Flags()
@@ -55,5 +57,5 @@ func hostdCommand() *cobra.Command {
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	cmd.MarkFlagRequired("name")
 	cmd.MarkFlagRequired("uplink")
-	return withConfig(cmd)
+	return withConfig(cmd, cfg.Check)
 }

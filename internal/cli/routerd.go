@@ -13,7 +13,8 @@ controller's rules into the kernel. With --service it also resolves: the first p
 service gets an instance, or a refusal, from an eBPF program at each port.
 
 SIGTERM removes what it put into the kernel. After kill -9 forwarding and resolution go on without the
-daemon, and the next start adopts them; --keep makes SIGTERM behave so, for an upgrade.
+daemon, and the next start adopts them; --keep makes SIGTERM behave so, for an upgrade, and SIGUSR1
+always does.
 
 Where a router in between knows nothing of Scaffold, name the router behind it with --link.
 
@@ -59,7 +60,7 @@ func routerdCommand() *cobra.Command {
 	set.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
 	cmd.MarkFlagRequired("name")
 	cmd.MarkFlagRequired("controller")
-	return withConfig(cmd)
+	return withConfig(cmd, f.parse)
 }
 
 func (f *routerdFlags) run(cmd *cobra.Command) error {
@@ -67,6 +68,15 @@ func (f *routerdFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fail(ExitUsage, "", err)
 	}
+	if err := f.parse(); err != nil {
+		return err
+	}
+	ctx, stop := handingOver(cmd.Context())
+	defer stop()
+	return routerd.Run(ctx, f.cfg, log)
+}
+
+func (f *routerdFlags) parse() error {
 	for _, text := range f.links {
 		l, err := routerd.ParseLink(text)
 		if err != nil {
@@ -74,8 +84,5 @@ func (f *routerdFlags) run(cmd *cobra.Command) error {
 		}
 		f.cfg.Links = append(f.cfg.Links, l)
 	}
-	if err := f.cfg.Check(); err != nil {
-		return fail(ExitUsage, "scaffold routerd --help has examples", err)
-	}
-	return routerd.Run(cmd.Context(), f.cfg, log)
+	return fail(ExitUsage, "scaffold routerd --help has examples", f.cfg.Check())
 }

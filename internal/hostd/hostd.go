@@ -93,6 +93,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return errors.Join(err, d.undo())
 	}
 	d.loop(ctx)
+	d.cfg.Keep = d.cfg.Keep || errors.Is(context.Cause(ctx), api.ErrHandOver)
 	return d.farewell()
 }
 

@@ -99,6 +99,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	go stream.Converse(ctx)
 	err = d.loop(served)
 	cancel()
+	d.cfg.Keep = d.cfg.Keep || errors.Is(context.Cause(ctx), api.ErrHandOver)
 	return errors.Join(err, d.close())
 }
 
