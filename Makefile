@@ -5,10 +5,16 @@
 export PATH := $(PATH):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export GO
 
-.PHONY: build check test demo bench experiments model generate check-generated clean help
+.PHONY: build deb test-install check test demo bench experiments model generate check-generated clean help
 
 build: ## build bin/scaffold
 	@scripts/build.sh
+
+deb: ## build bin/scaffold_VERSION_ARCH.deb: program, units, manual, completion
+	@scripts/deb.sh
+
+test-install: build ## install on three machines that boot systemd here, upgrade and purge: docs/install.md word for word (not in CI: minutes)
+	@scripts/as-root.sh scripts/test-install.sh
 
 check: build ## what is quick and needs no root: format, vet, tests, race detector
 	@scripts/format.sh

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	version = 1
+	Version = 1 // of the messages, their first octet
 	// HeaderLen is the size in bytes of what all messages begin with, and of a whole PROBE.
 	HeaderLen = 16
 	// MaxLen is the size in bytes of the largest message: it fits the least IPv6 MTU (RFC 8200 §5).
@@ -63,8 +63,8 @@ func ParseHeader(b []byte) (Type, Header, error) {
 	if len(b) < HeaderLen {
 		return 0, Header{}, fmt.Errorf("message of %d bytes, a header has %d: %w", len(b), HeaderLen, ErrLength)
 	}
-	if b[0] != version {
-		return 0, Header{}, fmt.Errorf("message of version %d, want %d: %w", b[0], version, ErrVersion)
+	if b[0] != Version {
+		return 0, Header{}, fmt.Errorf("message of version %d, want %d: %w", b[0], Version, ErrVersion)
 	}
 	if n := int(binary.BigEndian.Uint16(b[2:])); n != len(b) || n > MaxLen {
 		return 0, Header{}, fmt.Errorf("message says %d bytes, the datagram has %d (at most %d): %w", n, len(b), MaxLen, ErrLength)
@@ -79,7 +79,7 @@ func (h Header) append(b []byte, t Type, body int) []byte {
 	if n > MaxLen {
 		panic(fmt.Sprintf("wire: %v of %d bytes, at most %d", t, n, MaxLen))
 	}
-	b = append(b, version, byte(t))
+	b = append(b, Version, byte(t))
 	b = binary.BigEndian.AppendUint16(b, uint16(n))
 	b = binary.BigEndian.AppendUint32(b, h.KeyID)
 	return binary.BigEndian.AppendUint64(b, h.Nonce)

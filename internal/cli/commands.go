@@ -30,6 +30,10 @@ func commands(linked Linked) []*cobra.Command {
 		monitoringCommand(),
 		supportCommand(),
 		doctorCommand(),
+		installCommand(),
+		uninstallCommand(),
+		versionCommand(),
+		packagingCommand(),
 		benchCommand(),
 	}
 }

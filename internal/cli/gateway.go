@@ -68,7 +68,7 @@ func (f *gatewayFlags) command() *cobra.Command {
 	}
 	f.add(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }
-	cmd = withConfig(cmd)
+	cmd = withConfig(cmd, f.cfg.Check)
 	read := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("config") {

@@ -8,6 +8,21 @@ import (
 // version is set by the linker: -X scaffold.dev/scaffold/internal/obs.version=v1.2.3.
 var version string
 
+// revision is set by the linker too: the commit that was built.
+var revision string
+
+// Commit is the commit that was built, as far as anybody knows.
+func Commit() string {
+	if revision != "" {
+		return revision
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return commit(info.Settings)
+}
+
 // Version names this build: what the linker was told, else the module's version, else the commit.
 func Version() string {
 	if version != "" {

@@ -1,0 +1,55 @@
+package setup
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed files
+var embedded embed.FS
+
+// hostCapabilities and routerCapabilities are all that the daemons need; each was tried without.
+const (
+	hostCapabilities   = "CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE CAP_BPF CAP_PERFMON CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_OVERRIDE CAP_CHOWN CAP_KILL"
+	routerCapabilities = "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF CAP_PERFMON CAP_SYS_ADMIN CAP_SYS_NICE"
+)
+
+// text is a file as this package brings it, for a binary at its place.
+func text(name, binary string) []byte {
+	raw, err := embedded.ReadFile("files/" + name)
+	if err != nil {
+		panic("setup: " + err.Error()) // the names are ours
+	}
+	return []byte(strings.NewReplacer("@BIN@", binary, "@HOSTCAPS@", hostCapabilities, "@ROUTERCAPS@", routerCapabilities).Replace(string(raw)))
+}
+
+// A shared file serves every role.
+type shared struct{ name, unpackaged, packaged string }
+
+// Files are brought by the package, below /usr, or by an installation without one, below /etc.
+func common(r Role) []shared {
+	all := []shared{
+		{"sysusers.conf", "/etc/sysusers.d/scaffold.conf", "/usr/lib/sysusers.d/scaffold.conf"},
+		{"tmpfiles.conf", "/etc/tmpfiles.d/scaffold.conf", "/usr/lib/tmpfiles.d/scaffold.conf"},
+		unit(r.Unit()),
+	}
+	if r != Controller {
+		all = append(all, unit("run-scaffold-bpf.mount"))
+	}
+	return all
+}
+
+func unit(name string) shared {
+	return shared{name, "/etc/systemd/system/" + name, "/lib/systemd/system/" + name}
+}
+
+// Packaged returns what a package brings, by path.
+func Packaged() map[string][]byte {
+	all := map[string][]byte{}
+	for _, r := range Roles {
+		for _, f := range common(r) {
+			all[f.packaged] = text(f.name, "/usr/bin/scaffold")
+		}
+	}
+	return all
+}

@@ -1,0 +1,203 @@
+#!/bin/bash
+# Installs the package on three machines that boot systemd (scripts/machine.sh), runs the lines of
+# docs/install.md on them word for word, and then what an operator meets later: restarts under load,
+# an upgrade, a crash, systemd-resolved, uninstallation, purge. Root only; makes namespaces and leaves nothing.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+
+# leave waits for the machines' last processes, for a moment, and removes their cgroups.
+leave() {
+	local try
+	for try in {1..100}; do
+		grep -q 'populated 0' "$BOX_GROUP/cgroup.events" && break
+		read -rt 0.05 <> <(:) || true
+	done
+	find "$BOX_GROUP" -depth -type d -exec rmdir {} +
+	rmdir "$BOX" || echo "test-install: after try $try $BOX is not empty" >&2
+}
+
+if [ "${1:-}" != inside ]; then
+	groups=/sys/fs/cgroup
+	[ -e $groups/cgroup.controllers ] || groups=$groups/unified
+	BOX=$(mktemp -d)
+	BOX_GROUP=$groups/scaffold-install-$$
+	export BOX BOX_GROUP
+	mkdir "$BOX_GROUP"
+	trap leave EXIT
+	mkdir -p "$here/bin/deb"
+	DEB=$(OUT=$here/bin/deb COMPRESS=0 BINARY=$here/bin/scaffold "$here/scripts/deb.sh")
+	DEB2=$(OUT=$here/bin/deb COMPRESS=0 BINARY=$here/bin/scaffold VERSION="$(dpkg-deb -f "$DEB" Version).next" "$here/scripts/deb.sh")
+	export DEB DEB2
+	unshare --mount --pid --fork --net --uts --ipc --kill-child --mount-proc "$0" inside && rc=0 || rc=$?
+	[ "$rc" != 0 ] || echo "test-install: all held"
+	exit "$rc"
+fi
+
+machines="net1 web1 desk1"
+on() {
+	local machine=$1
+	shift
+	nsenter -t "$(cat "$BOX/$machine.pid")" -a env HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin "$@"
+}
+
+fail() {
+	echo "test-install: $*" >&2
+	for machine in $machines; do
+		echo "--- $machine: failed units, journal" >&2
+		on "$machine" systemctl --failed --no-legend --no-pager >&2 || true
+		on "$machine" journalctl --no-pager -o cat -n 25 -u 'scaffold-*' >&2 || true
+	done
+	exit 1
+}
+
+# wants TEXT COMMAND...: its output has the text.
+wants() {
+	local text=$1 got
+	shift
+	got=$("$@" 2>&1) || fail "$* ended with $?: $got"
+	grep -qE -- "$text" <<<"$got" || fail "$*: want $text, got: $got"
+}
+
+boot() {
+	local n=$1 name=$2 outer pid
+	mkdir "$BOX_GROUP/$name" "$BOX/$name"
+	bash -c 'echo $BASHPID >"$1/cgroup.procs"; exec unshare --mount --pid --fork --net --uts --ipc --cgroup --propagation private "$2" "$3" "$4"' \
+		- "$BOX_GROUP/$name" "$here/scripts/machine.sh" "$name" "$BOX/$name" &
+	outer=$!
+	until pid=$(tr -d ' ' <"/proc/$outer/task/$outer/children") && [ -n "$pid" ] && grep -q systemd "/proc/$pid/cmdline"; do
+		kill -0 $outer || fail "$name did not boot"
+		read -rt 0.05 <> <(:) || true
+	done
+	echo "$pid" >"$BOX/$name.pid"
+	ip link add "v$name" type veth peer name eth0 netns "$pid"
+	ip link set "v$name" master segment up
+	nsenter -t "$pid" -n ip addr add "192.0.2.$n/24" dev eth0
+	nsenter -t "$pid" -n ip link set eth0 up
+	until on "$name" systemctl is-system-running --wait >/dev/null 2>&1; do
+		on "$name" systemctl is-system-running 2>/dev/null | grep -q degraded && fail "$name is degraded"
+		read -rt 0.1 <> <(:) || true
+	done
+	on "$name" mkdir -p /srv
+	on "$name" sh -c 'cat >/root/'"$(basename "$DEB")" <"$DEB"
+	on "$name" sh -c 'cat >/tmp/next.deb' <"$DEB2"
+}
+
+# walk runs the blocks of the page: "# on NAME, NAME" says where, "# TEXT" behind a line what it prints.
+walk() {
+	local line where="" inside="" want machine got
+	while IFS= read -r line; do
+		case $line in
+		'```sh') inside=1 where="" ;;
+		'```') inside="" ;;
+		'# on '*) [ -z "$inside" ] || where=${line#\# on } where=${where//,/} ;;
+		*)
+			[ -n "$inside" ] && [ -n "$where" ] && [ -n "$line" ] || continue
+			want=$(sed -n 's/.*  *# \(.*\)$/\1/p' <<<"$line")
+			for machine in $where; do
+				echo "$machine\$ ${line%%  \#*}"
+				got=$(on "$machine" sh -c 'cd /root; sudo() { "$@"; }; export DEBIAN_FRONTEND=noninteractive; '"$line" 2>&1 </dev/null) ||
+					fail "on $machine: $line: ended with $?: $got"
+				[ -z "$want" ] || grep -qE "$(sed 's/  */ +/g' <<<"$want")" <<<"$got" || fail "on $machine: $line: want $want, got: $got"
+			done
+			;;
+		esac
+	done <"$here/docs/install.md"
+}
+
+# found waits until desk1 finds the name.
+found() {
+	local try
+	for try in {1..150}; do
+		on desk1 getent ahostsv6 web.svc >/dev/null && return
+		read -rt 0.1 <> <(:) || true
+	done
+	fail "desk1 does not find web.svc after $try tries"
+}
+
+# slow starts a download on desk1 that takes long, and rest waits for its end.
+slow() {
+	on web1 sh -c 'head -c 3000000 /dev/zero >/srv/big'
+	found # names are not answered while a daemon restarts
+	on desk1 curl --no-progress-meter --limit-rate 250k -o /tmp/big http://web.svc/big &
+	download=$!
+	until [ "$(on desk1 sh -c 'stat -c %s /tmp/big 2>/dev/null || echo 0')" -gt 100000 ]; do
+		kill -0 $download || fail "the download ended before anything was done to it"
+	done
+}
+
+rest() {
+	wait $download || fail "a flow did not live through $*: curl ended with $?"
+	wants 3000000 on desk1 stat -c %s /tmp/big
+	echo "a flow lived through $*"
+}
+
+ip link set lo up
+ip link add segment type bridge
+ip link set segment up
+mount -t tmpfs none "$BOX"
+n=0
+for machine in $machines; do boot $((n += 1)) "$machine"; done
+for machine in $machines; do on "$machine" sh -c 'cd /; find etc var/lib -xdev \( -type f -o -type l \) | sort' >"$BOX/$machine.before"; done
+on desk1 cat /etc/resolv.conf >"$BOX/resolv.conf"
+
+started=$SECONDS
+walk
+echo "the walk took $((SECONDS - started)) s"
+
+# Daemons are what the units say.
+wants '^Uid:\s+[1-9]' on net1 sh -c 'grep Uid: /proc/$(systemctl show -P MainPID scaffold-controld)/status'
+wants '^CapBnd:\s+0000000000000000' on net1 sh -c 'grep CapBnd: /proc/$(systemctl show -P MainPID scaffold-controld)/status'
+for unit in scaffold-controld scaffold-routerd; do on net1 systemd-analyze verify "$unit.service" || fail "$unit: verify"; done
+on web1 systemd-analyze verify scaffold-hostd.service || fail "scaffold-hostd: verify"
+wants '^Saved|exposure level' on net1 systemd-analyze security --no-pager --threshold=25 scaffold-controld.service
+on net1 systemd-analyze security --no-pager scaffold-controld.service scaffold-routerd.service 2>/dev/null | grep -i overall || true
+on web1 systemd-analyze security --no-pager scaffold-hostd.service 2>/dev/null | grep -i overall || true
+on net1 man -w scaffold-hostd scaffold.yaml >/dev/null || fail "no manual"
+
+# Flows live through restarts, an upgrade and a crash.
+slow
+on web1 systemctl restart scaffold-hostd
+on desk1 systemctl restart scaffold-hostd
+on net1 systemctl restart scaffold-routerd scaffold-controld
+rest "restarts of all daemons"
+slow
+for machine in $machines; do on "$machine" env DEBIAN_FRONTEND=noninteractive dpkg -i /tmp/next.deb >/dev/null 2>&1 || fail "$machine: upgrade"; done
+rest "an upgrade of the package everywhere"
+wants next on web1 dpkg-query -W scaffold
+slow
+on web1 systemctl kill -s KILL scaffold-hostd
+rest "a crash"
+wants active on web1 systemctl is-active scaffold-hostd
+wants 'no changes|is installed and runs' on web1 scaffold install host --name web1 --uplink eth0
+on web1 scaffold install host --name other --uplink eth0 --dry-run >/dev/null || fail "a dry run"
+
+# systemd-resolved instead of a plain file.
+if [ -n "${RESOLVED_DEB:=$(ls "$here"/bin/deb/systemd-resolved_*.deb 2>/dev/null | tail -1)}" ]; then
+	on desk1 scaffold uninstall --keep-config host
+	on desk1 cmp /etc/resolv.conf - <"$BOX/resolv.conf" || fail "resolv.conf is not as it was"
+	on desk1 sh -c 'cat >/tmp/r.deb; dpkg -i --force-depends /tmp/r.deb >/dev/null 2>&1; systemctl start systemd-resolved; ln -sf ../run/systemd/resolve/stub-resolv.conf /etc/resolv.conf' <"$RESOLVED_DEB"
+	wants 'installed and runs' on desk1 scaffold install host
+	wants hello on desk1 curl --retry 9 --retry-all-errors --retry-delay 1 --no-progress-meter http://web.svc/
+	wants 'fd5c:' on desk1 resolvectl query web.svc
+	on desk1 scaffold uninstall --keep-config host
+	on desk1 sh -c 'test ! -e /etc/systemd/resolved.conf.d/scaffold.conf' || fail "resolved's drop-in is left"
+	wants 'installed and runs' on desk1 scaffold install host
+	echo "systemd-resolved finds the names"
+else
+	echo "systemd-resolved was left out: put its package into bin/deb"
+fi
+
+# An end leaves the network; uninstallation and purge leave nothing.
+on web1 systemctl stop web
+on web1 scaffold uninstall host
+wants 'inactive|unknown' on web1 sh -c 'systemctl is-active scaffold-hostd || true'
+on web1 cmp /etc/resolv.conf - <"$BOX/resolv.conf" || fail "resolv.conf is not as it was"
+for machine in $machines; do
+	on "$machine" dpkg --purge scaffold >/dev/null 2>&1 || fail "$machine: purge"
+	on "$machine" sh -c 'cd /; find etc var/lib -xdev \( -type f -o -type l \) | sort' >"$BOX/$machine.after"
+	left=$(comm -13 "$BOX/$machine.before" "$BOX/$machine.after" | grep -vE '^var/lib/(dpkg|apt|systemd|ucf|dbus|private)|^etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|\.pid$|resolve|^etc/(systemd/resolved|dbus|machine-id)|ld.so.cache|^etc/\.(pwd|updated)' || true)
+	[ -z "$left" ] || fail "$machine: left after purge: $left"
+	wants nothing on "$machine" sh -c 'getent passwd scaffold || echo nothing'
+	wants nothing on "$machine" sh -c 'test -e /run/scaffold && ls -R /run/scaffold || echo nothing'
+done
+echo "nothing is left on any machine"
