@@ -99,6 +99,9 @@ func (c *Config) Check() error {
 	if _, err := names.Clean(c.Domain, ""); err != nil {
 		return fmt.Errorf("domain: %w", err)
 	}
+	if err := checkDomain(c.Domain); err != nil {
+		return err
+	}
 	if _, err := names.Clean(c.Network, ""); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}

@@ -142,6 +142,9 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	}
 	n.event(kind, n.cfg.Name, text, "epoch", uitoa(n.epoch),
 		"services", uitoa(uint64(len(state.Services))), "hosts", uitoa(uint64(len(state.Hosts))))
+	if d := shadows(n.cfg.Domain); d != "" {
+		n.log.Warn("names of this public domain are hidden from the network's hosts; a subdomain of it would hide none", "domain", d)
+	}
 	n.beginGrace()
 	return n.createAtStart(ctx)
 }
