@@ -45,6 +45,7 @@ const certificateContext = "scaffold locator certificate 1\x00"
 var (
 	ErrExpired     = errors.New("certificate is not valid at this time")
 	ErrCertificate = errors.New("certificate is not signed by the network")
+	ErrRevoked     = errors.New("certificate is of a key that was revoked")
 )
 
 // Certify makes a certificate for a host's key with the network's.

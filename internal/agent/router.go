@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +40,7 @@ var (
 type Router struct {
 	Controllers *api.Controllers                                                     // where they are; the relay of hosts goes to the same
 	Dial        func(ctx context.Context, network, address string) (net.Conn, error) // nil: from this process's namespace
+	Credentials *Credentials                                                         // nil: in the clear
 	Log         *slog.Logger
 	Call        func(func()) bool // runs a function in the loop and waits for it; false after the loop's end
 	Join        func() *apiv1.RouterJoin
@@ -73,7 +75,7 @@ func (r *Router) Converse(ctx context.Context) {
 			r.Controllers.Lost(endpoint)
 		}
 		kind, what := "unreachable", "controller unreachable; forwarding goes on, trying again"
-		if errors.Is(err, ErrRefused) || errors.Is(err, errOtherNetwork) {
+		if errors.Is(err, ErrRefused) || errors.Is(err, errOtherNetwork) || Unwelcome(err) {
 			kind, what = err.Error(), "not in the network; forwarding goes on, trying again"
 		}
 		if kind != said { // the errors of one absence differ
@@ -99,12 +101,18 @@ func pause(ctx context.Context, wait time.Duration) bool {
 
 // client connects on the first call.
 func (r *Router) client(endpoint string) (client *http.Client, err error) {
+	var who *tls.Config
+	if r.Credentials != nil {
+		if who, err = r.Credentials.TLS(); err != nil {
+			return nil, err
+		}
+	}
 	if r.Dial == nil {
-		client, _, err = api.Dial(endpoint)
+		client, _, err = api.DialAs(endpoint, who)
 	} else {
 		var to api.Endpoint
 		if to, err = api.ParseEndpoint(endpoint); err == nil {
-			client = api.DialWith(to, r.Dial)
+			client = api.DialWith(to.As(who), r.Dial)
 		}
 	}
 	if err == nil && r.Controllers.Several() {
@@ -183,6 +191,10 @@ func (r *Router) obey(ctx context.Context, cancel context.CancelFunc, stream str
 		<-written
 		r.Call(func() { r.Parted(s) })
 	}()
+	if j.Trust == "open" {
+		r.Log.Warn("the network is open: anybody who reaches it may join it (trust: open)", "network", j.Network)
+	}
+	r.renew(j.Credential)
 	var err error
 	if !r.Call(func() { err = r.Joined(s, j) }) || err != nil {
 		return err
@@ -195,6 +207,10 @@ func (r *Router) obey(ctx context.Context, cancel context.CancelFunc, stream str
 		if no := order.GetRefused(); no != nil {
 			return fmt.Errorf("the controller ended the session: %s", no.Reason)
 		}
+		if fresh := order.GetCredential(); fresh != nil {
+			r.renew(fresh)
+			continue
+		}
 		if all := order.GetControllers(); all != nil {
 			r.Controllers.Tell(all.Endpoints)
 			continue
@@ -202,5 +218,15 @@ func (r *Router) obey(ctx context.Context, cancel context.CancelFunc, stream str
 		if !r.Call(func() { r.Order(order) }) {
 			return context.Canceled
 		}
+	}
+}
+
+// renew keeps a credential that the controller sent.
+func (r *Router) renew(fresh *apiv1.Credential) {
+	if r.Credentials == nil || fresh == nil {
+		return
+	}
+	if err := r.Credentials.Take(fresh); err != nil {
+		r.Log.Error("credential", "error", err)
 	}
 }

@@ -44,10 +44,12 @@ func CheckJoin(j *apiv1.Join, now time.Time) error {
 		return ErrJoinForged
 	}
 	if age := now.Sub(time.Unix(j.SignedUnix, 0)); age > JoinSkew || age < -JoinSkew {
-		return fmt.Errorf("%w: signed %v ago", ErrJoinOld, age.Round(time.Second))
+		return fmt.Errorf("%w: the host's says %s, the controller's %s", ErrJoinOld, stamp(time.Unix(j.SignedUnix, 0)), stamp(now))
 	}
 	return nil
 }
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
 
 // signedJoin is what the signature is over: the context, then the Join without the signature, its fields in the
 // order of their numbers.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -107,6 +108,7 @@ func newServer(ctx context.Context, handler http.Handler) *http.Server {
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
 		Handler:           handler,
+		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug), // handshakes that failed: the other end says why
 		Protocols:         protocols,
 		HTTP2:             pings(),
 		ReadHeaderTimeout: dialTimeout,

@@ -79,7 +79,7 @@ func (f *controldFlags) network(cmd *cobra.Command) {
 	set.StringVar(&f.cfg.Socket, "socket", controld.DefaultSocket, "path of the API's Unix socket")
 	set.StringVar(&f.cfg.Data, "data", controld.DefaultData, "directory of the state")
 	set.StringArrayVar(&f.create, "service", nil, "a service to create where it does not exist, NAME[:KEY=VALUE,...] with the keys ready, weight, datagrams, dscp, failover, patience and drain")
-	set.StringVar(&f.cfg.Trust, "trust", controld.TrustOpen, "open: any host may join; keys: hosts prove who they are, and flows can fail over")
+	set.StringVar(&f.cfg.Trust, "trust", controld.TrustOpen, "open: anybody may join; keys: members alone, whom tokens make such, and flows can fail over")
 	set.StringVar(&f.cfg.Serve, "serve", controld.ServeAny, "who may serve a service that has neither a key nor a list of servers: any host, or named: none")
 	set.StringVar(&f.services, "services", d.Services.String(), "prefix of service addresses, a /32")
 	set.StringVar(&f.as, "as", d.AS.String(), "prefix of locators, a /48")
@@ -96,6 +96,7 @@ func (f *controldFlags) timing(cmd *cobra.Command) {
 	set.DurationVar(&f.cfg.Quarantine, "quarantine", controld.DefaultQuarantine, "how long a locator that was left is given to nobody else")
 	set.DurationVar(&f.cfg.RedirectFor, "redirect", controld.DefaultRedirectFor, "how long what comes for a locator that its host left is sent after it")
 	set.DurationVar(&f.cfg.CertifyFor, "certify", controld.DefaultCertifyFor, "how long the certificate of a host's locator is valid; hosts get fresh ones in time")
+	set.DurationVar(&f.cfg.CredentialFor, "credentials-for", controld.DefaultCredentialFor, "how long the credential of a member is valid; daemons get fresh ones in time")
 	set.BoolVar(&f.cfg.Profiles, "pprof", false, "serve /debug/pprof/ too; it tells much of the process")
 	set.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	set.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -109,7 +110,9 @@ func (f *controldFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fail(ExitUsage, "scaffold controld --help has examples", err)
 	}
-	f.openflow.serve(&f.cfg, log)
+	if err := f.openflow.serve(&f.cfg, log); err != nil {
+		return err
+	}
 	return controld.Run(cmd.Context(), f.cfg, log)
 }
 

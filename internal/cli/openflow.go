@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -90,13 +91,21 @@ func (f *openflowFlags) secure() error {
 }
 
 // serve has the controller drive switches while it leads, and serve what operators ask of them, and their metrics.
-func (f *openflowFlags) serve(c *controld.Config, log *slog.Logger) {
+// Hosts behind switches come by a door of their own: on the controller's socket they would be taken for administrators.
+func (f *openflowFlags) serve(c *controld.Config, log *slog.Logger) error {
 	if len(f.cfg.Listen) == 0 {
-		return
+		return nil
 	}
+	door, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix"}) // at a name of the kernel's choice
+	if err != nil {
+		return fmt.Errorf("a door for the hosts at switches: %w", err)
+	}
+	f.cfg.Relay = "unix:" + door.Addr().String()
+	c.Doors = append(c.Doors, door)
 	c.Beside = func(ctx context.Context) error { return switchd.Run(ctx, f.cfg, log) }
 	f.cfg.Desk = new(switchd.Desk)
 	c.Mounts = append(c.Mounts, f.cfg.Desk.Mount())
 	c.Metrics = obs.NewMetrics("controld")
 	f.cfg.Metrics = c.Metrics.Part("switchd")
+	return nil
 }

@@ -44,7 +44,7 @@ func routerdCommand() *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.StringVar(&f.cfg.Name, "name", "", "name of this router in the network")
-	set.StringSliceVar(&f.cfg.Controllers, "controller", nil, "endpoint of the controller, http://host:port or unix:/path; of several, repeat it: the one that leads is found, and the others once it is gone")
+	set.StringSliceVar(&f.cfg.Controllers, "controller", nil, "endpoint of the controller, https://host:port, http://host:port where the network is open, or unix:/path; of several, repeat it: the one that leads is found, and the others once it is gone")
 	set.BoolVar(&f.cfg.Service, "service", false, "resolve services: be a service router")
 	set.Uint32Var(&f.cfg.Block, "block", 0, "number of the block of locators to ask for, 1 to 255 (default: any)")
 	set.StringSliceVar(&f.cfg.Ports, "port", nil, "interface to forward on; repeat for more (default: all Ethernet-like ones but --mgmt)")
@@ -52,6 +52,7 @@ func routerdCommand() *cobra.Command {
 	set.StringArrayVar(&f.links, "link", nil, "a router behind one without Scaffold, peer=NAME,port=INTERFACE,via=ADDRESS; repeat for more")
 	set.StringVar(&f.cfg.Socket, "socket", routerd.DefaultSocket, "path of the status API's Unix socket")
 	set.StringVar(&f.cfg.Metrics, "metrics", "", "address to serve /metrics and /healthz at besides the socket, host:port")
+	set.StringVar(&f.cfg.Credentials, "credentials", routerd.DefaultCredentials, "directory of what scaffold join wrote: the router's key and certificates, for a network with keys")
 	set.StringVar(&f.cfg.BPFFS, "bpffs", "", "BPF file system for pins (default /run/scaffold/bpf, mounted if need be)")
 	set.BoolVar(&f.cfg.Keep, "keep", false, "leave routes and tables in place when stopped, for the next routerd to adopt")
 	set.BoolVar(&f.cfg.NoTCX, "clsact", false, "attach by clsact filters also where the kernel has tcx (6.6)")

@@ -98,6 +98,8 @@ func streamError(err error) error {
 		return connect.NewError(connect.CodeResourceExhausted, err)
 	case errors.Is(err, errReplaced):
 		return connect.NewError(connect.CodeAborted, err)
+	case errors.Is(err, errRevoked):
+		return connect.NewError(connect.CodePermissionDenied, err)
 	case errors.Is(err, errTermOver):
 		return connect.NewError(connect.CodeUnavailable, err)
 	}

@@ -34,20 +34,22 @@ type Config struct {
 	Listen        []string                    // endpoints of the API beside the socket
 	Socket        string                      // path of the API's Unix socket; empty: none
 	Services      []ServiceSpec
-	ProbeInterval time.Duration // between PROBEs of a host
-	SuspectAfter  uint32        // unanswered probes
-	GoneAfter     time.Duration // of unanswered probes
-	Lease         time.Duration // how long a host's silent daemon is waited for
-	Grace         time.Duration // how long after a restart rules wait for reports
-	Quarantine    time.Duration // how long a locator is given to nobody else
-	RedirectFor   time.Duration // how long what comes for a locator that its host left is sent after it
-	Trust         string        // TrustOpen, TrustKeys
-	Serve         string        // who may serve what names nobody: ServeAny, ServeNamed
-	CertifyFor    time.Duration // how long a host's certificate is valid
-	QueueLength   int           // orders that a stream may lag behind
-	Profiles      bool          // serve /debug/pprof on the socket
-	Mounts        []api.Mount   // what else of this process is served with the API
-	Metrics       *obs.Metrics  // of "controld", where the process exports more with them; nil: its own
+	ProbeInterval time.Duration  // between PROBEs of a host
+	SuspectAfter  uint32         // unanswered probes
+	GoneAfter     time.Duration  // of unanswered probes
+	Lease         time.Duration  // how long a host's silent daemon is waited for
+	Grace         time.Duration  // how long after a restart rules wait for reports
+	Quarantine    time.Duration  // how long a locator is given to nobody else
+	RedirectFor   time.Duration  // how long what comes for a locator that its host left is sent after it
+	Trust         string         // TrustOpen, TrustKeys
+	Serve         string         // who may serve what names nobody: ServeAny, ServeNamed
+	CertifyFor    time.Duration  // how long the certificate of a host's locator is valid
+	CredentialFor time.Duration  // how long members' credentials are
+	Doors         []net.Listener // more places to listen, for what relays strangers: nobody rules by them
+	QueueLength   int            // orders that a stream may lag behind
+	Profiles      bool           // serve /debug/pprof on the socket
+	Mounts        []api.Mount    // what else of this process is served with the API
+	Metrics       *obs.Metrics   // of "controld", where the process exports more with them; nil: its own
 }
 
 // A ServiceSpec is a service to create at start where it does not exist yet.
@@ -71,6 +73,7 @@ const (
 	DefaultQuarantine    = 15 * time.Minute
 	DefaultRedirectFor   = time.Minute
 	DefaultCertifyFor    = 24 * time.Hour
+	DefaultCredentialFor = 90 * 24 * time.Hour
 	DefaultQueueLength   = 4096
 )
 
@@ -91,6 +94,7 @@ func (c *Config) Check() error {
 	orElse(&c.Trust, TrustOpen)
 	orElse(&c.Serve, ServeAny)
 	orElse(&c.CertifyFor, DefaultCertifyFor)
+	orElse(&c.CredentialFor, DefaultCredentialFor)
 	orElse(&c.QueueLength, DefaultQueueLength)
 	c.Domain = strings.Trim(strings.ToLower(c.Domain), ".")
 	if err := c.Space.Validate(); err != nil {

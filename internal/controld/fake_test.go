@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -276,10 +277,13 @@ func join(name, router string) *apiv1.Join {
 	}
 }
 
-func (c *controller) joinHost(j *apiv1.Join) *fakeHost {
+func (c *controller) joinHost(j *apiv1.Join) *fakeHost { return c.hostOver(c.agent, j) }
+
+// hostOver is joinHost by another way to the controller.
+func (c *controller) hostOver(agent apiv1connect.AgentClient, j *apiv1.Join) *fakeHost {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &fakeHost{t: c.t, name: j.Name, stream: c.agent.Host(ctx), cancel: cancel}
+	h := &fakeHost{t: c.t, name: j.Name, stream: agent.Host(ctx), cancel: cancel}
 	h.cancel = func() { cancel(); hangUpStream(h.stream) }
 	c.t.Cleanup(h.cancel)
 	h.report(&apiv1.HostReport{Report: &apiv1.HostReport_Join{Join: j}})

@@ -47,7 +47,8 @@ func start(t testing.TB, cfg Config) *controller {
 
 func (c *controller) run(cfg Config) {
 	c.t.Helper()
-	cfg.Data, cfg.Socket, cfg.Network = c.data, c.socket, "test"
+	cfg.Data, cfg.Socket = c.data, c.socket
+	orElse(&cfg.Network, "test")
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop, c.done = cancel, make(chan error, 1)
 	log := slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -64,7 +64,7 @@ func (n *network) joinHost(s *hostSession, j *apiv1.Join) *apiv1.Refused {
 		return &apiv1.Refused{Reason: err.Error()}
 	}
 	h := n.hosts[name]
-	if refused := n.proves(h, j); refused != nil {
+	if refused := n.proves(s.peer, h, j); refused != nil {
 		return refused
 	}
 	if h != nil && n.alive(h) && !sameHost(h, j) {
@@ -146,6 +146,9 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 	}
 	n.settleHost(h)
 	n.certifyLater(h, s)
+	n.renewLater(s.peer, func() bool { return h.session == s }, func(c *apiv1.Credential) {
+		s.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Credential{Credential: c}})
+	})
 	n.moveGuards() // who serves hears where it is before the host does
 	n.tellNews()
 	s.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Joined{Joined: n.hostJoined(h, answers)}})
@@ -190,6 +193,7 @@ func (n *network) hostJoined(h *host, others []*apiv1.Attached) *apiv1.Joined {
 		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()), Trust: n.cfg.Trust, Others: others,
 		Controllers: n.all(), NetworkId: n.id,
 		Certificate: n.certificate(h.Key, h.Locator), Challenge: h.challenge,
+		Credential: n.freshIfDue(h.session.peer), Revoked: n.revokedForHosts(),
 	}
 	if n.key != nil {
 		j.NetworkKey = n.key.Public().(ed25519.PublicKey)

@@ -21,6 +21,8 @@ type metrics struct {
 	refusedEvents  obs.Counter
 	refusedDrains  obs.Counter
 	refusedServing obs.Counter
+	refusedTokens  obs.Counter
+	refusedCalls   obs.Counter
 	requests       obs.Histogram
 	applying       obs.Histogram
 	leads          obs.Gauge
@@ -44,6 +46,8 @@ func newMetrics(m *obs.Metrics) metrics {
 		storeErrors:    m.Counter("store_failures_total", "Times that saving began to fail."),
 		refusedEvents:  m.Counter("host_events_refused_total", "Events of hosts that were too many, too long or of kinds that are not theirs."),
 		refusedDrains:  m.Counter("drains_refused_total", "Drains of a service's last instance that were asked for without force."),
+		refusedTokens:  m.Counter("tokens_refused_total", "Tokens that were forged, expired, used already or for another."),
+		refusedCalls:   m.Counter("calls_refused_total", "Calls of strangers, and of members who may not make them.", "why"),
 		refusedServing: m.Counter("registrations_refused_total", "Registrations of hosts that may not serve, by what speaks against it.", "why"),
 		requests:       m.Histogram("requests_seconds", "Calls of the API, streams left out, by method and outcome.", nil, "method", "code"),
 		applying:       m.Histogram("rules_apply_seconds", "From sending rules to a router until it says that they are in its data path.", applyBuckets),

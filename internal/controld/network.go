@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/internal/store"
+	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -31,6 +32,11 @@ type network struct {
 	controllers map[string]store.Controller
 	running     map[string]store.Candidate // nil until it is known
 	key         ed25519.PrivateKey         // the network's; nil where it is open
+	authority   *trust.Authority           // of the key
+	gate        *gate                      // nil where it is open; for every goroutine
+	members     map[memberName]store.Member
+	tokens      map[string]store.Token // by id
+	strangers   meter                  // of what is told of those who were refused
 	epoch       uint64
 	generation  uint64 // of the rules: epoch<<32 and a count, so that it grows over restarts too
 	started     time.Time
@@ -67,7 +73,7 @@ type overrideKey struct {
 
 func newNetwork(c *seat, s *saver, log *slog.Logger) *network {
 	n := &network{
-		cfg: c.cfg, log: log, loop: newLoop(), saver: s, seat: c, health: c.health, metrics: c.metrics,
+		cfg: c.cfg, log: log, loop: newLoop(), saver: s, seat: c, gate: c.gate, health: c.health, metrics: c.metrics,
 		controllers: make(map[string]store.Controller),
 		started:     time.Now(),
 		names:       names.NewTable(c.cfg.Domain),
@@ -87,6 +93,8 @@ func newNetwork(c *seat, s *saver, log *slog.Logger) *network {
 		waits:       make(map[*wait]struct{}),
 		ordering:    make(map[overrideKey]*orderWait),
 		news:        make(map[*host][]*apiv1.ServicePolicy),
+		members:     make(map[memberName]store.Member),
+		tokens:      make(map[string]store.Token),
 		events:      newHistory(),
 	}
 	n.export(n.metrics.registry)
@@ -104,6 +112,7 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	if err := n.takeKey(ctx, state.Key); err != nil {
 		return err
 	}
+	n.restoreMembers(state)
 	for _, r := range state.Services {
 		if err := n.names.Add(r); err != nil {
 			return err

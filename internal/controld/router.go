@@ -9,6 +9,7 @@ import (
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/store"
+	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -57,6 +58,9 @@ func (n *network) joinRouter(s *routerSession, j *apiv1.RouterJoin) *apiv1.Refus
 	if max(len(j.BootId), len(j.Version)) > maxText {
 		return &apiv1.Refused{Reason: fmt.Sprintf("boot id or version of more than %d bytes", maxText)}
 	}
+	if err := itself(s.peer, trust.Router, name, nil); err != nil {
+		return &apiv1.Refused{Reason: err.Error()}
+	}
 	r, known := n.routers[name]
 	if known && r.session != nil && r.bootID != j.BootId {
 		return &apiv1.Refused{Retry: true, Reason: fmt.Sprintf("a router named %s is connected already: give this one another name", name)}
@@ -90,6 +94,9 @@ func (n *network) admitRouter(s *routerSession, want store.Router, j *apiv1.Rout
 	clear(r.states)
 	n.trustAgain(r)
 	n.event("router.join", r.Name, "router joined", "block", uitoa(r.Block), "holds", uitoa(j.Generation), "version", j.Version)
+	n.renewLater(s.peer, func() bool { return r.session == s }, func(c *apiv1.Credential) {
+		s.send(&apiv1.RouterOrder{Order: &apiv1.RouterOrder_Credential{Credential: c}})
+	})
 	s.send(&apiv1.RouterOrder{Order: &apiv1.RouterOrder_Joined{Joined: n.routerJoined(r)}})
 }
 
@@ -99,6 +106,7 @@ func (n *network) routerJoined(r *router) *apiv1.RouterJoined {
 		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()),
 		SuspectAfter:    n.cfg.SuspectAfter, GoneAfterMs: uint32(n.cfg.GoneAfter.Milliseconds()),
 		Controllers: n.all(), NetworkId: n.id, Epoch: n.epoch,
+		Trust: n.cfg.Trust, Credential: n.freshIfDue(r.session.peer),
 	}
 }
 

@@ -51,6 +51,10 @@ func run(ctx context.Context, cfg Config, s *store.Store, listeners []net.Listen
 	}
 	c := newSeat(cfg, s, log)
 	group, ctx := errgroup.WithContext(ctx)
+	if c.gate != nil {
+		c.gate.secure(listeners)
+		group.Go(func() error { c.learnKey(ctx); return nil })
+	}
 	group.Go(func() error { return c.run(ctx) })
 	if s.Elected() {
 		group.Go(func() error { s.Candidates(ctx, c.seen); return nil })
@@ -81,7 +85,7 @@ func listen(cfg Config) ([]net.Listener, error) {
 		}
 		all = append(all, l)
 	}
-	return all, nil
+	return append(all, cfg.Doors...), nil
 }
 
 // unixEndpoint takes a path, or an endpoint that says so already.
@@ -105,13 +109,17 @@ func (n *network) handler() http.Handler {
 	mux := http.NewServeMux()
 	limit := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom), connect.WithInterceptors(n.metrics.timed()))
 	admin := &adminAPI{n: n}
-	mux.Handle(apiv1connect.NewAdminHandler(admin, limit))
+	mux.Handle(apiv1connect.NewAdminHandler(admin, limit, ownOnly()))
+	mux.Handle(apiv1connect.NewTrustHandler(&trustAPI{n: n, admin: admin}, limit))
 	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n: n, orders: admin}, limit, connect.WithCompression("gzip", nil, nil)))
 	for _, m := range n.cfg.Mounts {
 		mux.Handle(m.Path, m.Handler)
 	}
 	mux.Handle("/", obs.Handler(n.metrics.registry, n.health, n.cfg.Profiles))
-	return withDeadlines(mux)
+	if n.gate == nil {
+		return withDeadlines(mux)
+	}
+	return withDeadlines(n.gate.wrap(mux))
 }
 
 // createAtStart adds the services of the command line that do not exist.

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"connectrpc.com/connect"
 	"golang.org/x/sync/errgroup"
 
 	"scaffold.dev/scaffold/internal/obs"
@@ -32,6 +34,7 @@ type seat struct {
 	metrics metrics
 	began   time.Time
 	term    atomic.Pointer[term] // nil while it stands by
+	gate    *gate                // nil where the network is open
 	peers   *peers               // who else runs, and who leads
 	standby http.Handler
 	leads   chan struct{} // closed when the first term has begun
@@ -51,6 +54,11 @@ var errTermOver = errors.New("this controller does not lead any more")
 func newSeat(cfg Config, s *store.Store, log *slog.Logger) *seat {
 	c := &seat{cfg: cfg, store: s, log: log, health: new(obs.Health), metrics: newMetrics(cfg.Metrics),
 		began: time.Now(), peers: newPeers(), leads: make(chan struct{})}
+	if cfg.Trust == TrustKeys {
+		c.gate = newGate(cfg.Name, strings.TrimPrefix(cfg.Socket, "unix:"), func(err error) {
+			c.metrics.refusedCalls.Inc(connect.CodeOf(err).String())
+		})
+	}
 	c.standby = c.standbyHandler()
 	return c
 }
@@ -206,6 +214,23 @@ func (n *network) promote(ctx context.Context, s *store.Store) {
 		}
 		if err != nil && ctx.Err() == nil {
 			n.log.Debug("members of the cluster", "error", err)
+		}
+	}
+}
+
+// learnKey takes up the network's key where another controller has made it: a standby speaks by TLS too.
+func (c *seat) learnKey(ctx context.Context) {
+	for !c.gate.ready() {
+		state, err := c.store.Load(ctx)
+		if err == nil && len(state.Key) > 0 {
+			if _, err = c.gate.certify(state.Key, c.cfg.Network); err == nil {
+				return
+			}
+		}
+		select {
+		case <-time.After(campaignAgain):
+		case <-ctx.Done():
+			return
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 // A session is one stream of a host or a router, seen from the loop. Out is the type of its orders.
 type session[Out any] struct {
+	peer peer // whose it is
 	ctx  context.Context
 	end  context.CancelCauseFunc
 	wake chan struct{} // something waits
@@ -22,16 +23,17 @@ type session[Out any] struct {
 var (
 	errSlow     = errors.New("it does not read its orders")
 	errReplaced = errors.New("a newer stream of the same daemon took its place")
+	errRevoked  = errors.New("it is no member of the network any more")
 )
 
 // ours reports whether the controller ended a stream, for a reason that the peer is to know.
 func ours(cause error) bool {
-	return errors.Is(cause, errSlow) || errors.Is(cause, errReplaced) || errors.Is(cause, errTermOver)
+	return errors.Is(cause, errSlow) || errors.Is(cause, errReplaced) || errors.Is(cause, errTermOver) || errors.Is(cause, errRevoked)
 }
 
 func newSession[Out any](ctx context.Context, length int) *session[Out] {
 	ctx, end := context.WithCancelCause(ctx)
-	return &session[Out]{ctx: ctx, end: end, wake: make(chan struct{}, 1), limit: length}
+	return &session[Out]{peer: peerOf(ctx), ctx: ctx, end: end, wake: make(chan struct{}, 1), limit: length}
 }
 
 // send queues an order; a full queue ends the session. Only the loop calls it.

@@ -2,6 +2,7 @@ package controld
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -35,10 +36,15 @@ func (c *seat) standbyHandler() http.Handler {
 	path, handler = apiv1connect.NewAdminHandler(&standbyAdmin{c: c})
 	mux.Handle(path+"ListControllers", handler)
 	mux.Handle(path, onward)
+	path, _ = apiv1connect.NewTrustHandler(apiv1connect.UnimplementedTrustHandler{})
+	mux.Handle(path, onward)
 	for _, m := range c.cfg.Mounts {
 		mux.Handle(m.Path, onward)
 	}
 	mux.Handle("/", obs.Handler(c.metrics.registry, c.health, c.cfg.Profiles))
+	if c.gate != nil {
+		return withDeadlines(c.gate.wrap(mux))
+	}
 	return withDeadlines(mux)
 }
 
@@ -90,8 +96,9 @@ func (c *seat) handOn() http.Handler {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", "scaffold"
 			r.Out.Header.Set(handedOn, c.cfg.Name)
+			r.Out.Header.Set(onBehalf, peerOf(r.In.Context()).header())
 		},
-		Transport:     &onward{clients: map[string]*http.Client{}},
+		Transport:     &onward{who: c.gate.client(), clients: map[string]*http.Client{}},
 		FlushInterval: -1,
 		ErrorHandler:  unavailable,
 	}
@@ -145,6 +152,7 @@ func (c *seat) reached(ctx context.Context) string {
 
 // onward sends a request to the endpoint that its context names.
 type onward struct {
+	who     *tls.Config // nil: in the clear
 	mu      sync.Mutex
 	clients map[string]*http.Client
 }
@@ -167,7 +175,7 @@ func (o *onward) client(endpoint string) (*http.Client, error) {
 	if c := o.clients[endpoint]; c != nil {
 		return c, nil
 	}
-	c, _, err := api.Dial(endpoint)
+	c, _, err := api.DialAs(endpoint, o.who)
 	if err == nil {
 		o.clients[endpoint] = c
 	}

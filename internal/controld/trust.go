@@ -13,11 +13,12 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/store"
+	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
 
-// How much hosts are trusted: whoever comes, or who proves to hold the key of the first host of its name.
+// How much hosts are trusted: whoever comes, or members, whom tokens make such.
 const (
 	TrustOpen = "open"
 	TrustKeys = "keys"
@@ -29,6 +30,7 @@ const certifyAgain = 0.4
 // takeKey makes the network's key, or takes it up.
 func (n *network) takeKey(ctx context.Context, seed []byte) error {
 	if n.cfg.Trust != TrustKeys {
+		n.log.Warn("this network is open: anybody who reaches it may join it and rule it; --trust keys lets members alone in")
 		return nil
 	}
 	if len(seed) != ed25519.SeedSize {
@@ -42,15 +44,26 @@ func (n *network) takeKey(ctx context.Context, seed []byte) error {
 		}
 		n.event("controller.key", n.cfg.Name, "the network has a key now: it certifies hosts' locators")
 	}
-	n.key = ed25519.NewKeyFromSeed(seed)
+	return n.certifyBy(seed)
+}
+
+// certifyBy takes a key of the network to certify by.
+func (n *network) certifyBy(seed []byte) (err error) {
+	if n.authority, err = n.gate.certify(seed, n.cfg.Network); err != nil {
+		return err
+	}
+	n.key = n.authority.Key()
 	return nil
 }
 
 // proves says why a Join does not show that it comes from the host whose name it bears; nil where it does, or
 // where nobody is asked to.
-func (n *network) proves(h *host, j *apiv1.Join) *apiv1.Refused {
+func (n *network) proves(p peer, h *host, j *apiv1.Join) *apiv1.Refused {
 	if n.key == nil {
 		return nil
+	}
+	if err := itself(p, trust.Host, j.Name, j.Key); err != nil {
+		return &apiv1.Refused{Reason: err.Error()}
 	}
 	if err := api.CheckJoin(j, time.Now()); err != nil {
 		return &apiv1.Refused{Reason: fmt.Sprintf("%v (this network has trust: keys)", err), Retry: errors.Is(err, api.ErrJoinOld)}

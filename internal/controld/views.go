@@ -107,7 +107,7 @@ func loadOf(load *apiv1.Load, t sid.Triple) (flows, acceptQueue uint32) {
 // ListHosts lists hosts by name: those that are here, and those that failed.
 func (a *adminAPI) ListHosts(ctx context.Context, _ *connect.Request[apiv1.ListHostsRequest]) (*connect.Response[apiv1.ListHostsResponse], error) {
 	return get(ctx, a.n, func() (*apiv1.ListHostsResponse, error) {
-		list := new(apiv1.ListHostsResponse)
+		list := &apiv1.ListHostsResponse{Trust: a.n.cfg.Trust}
 		for _, name := range slices.Sorted(maps.Keys(a.n.hosts)) {
 			if h := a.n.hosts[name]; h.Here || h.failed {
 				list.Hosts = append(list.Hosts, a.n.host(h))
@@ -152,7 +152,7 @@ func (n *network) host(h *host) *apiv1.Host {
 // ListRouters lists routers by name.
 func (a *adminAPI) ListRouters(ctx context.Context, _ *connect.Request[apiv1.ListRoutersRequest]) (*connect.Response[apiv1.ListRoutersResponse], error) {
 	return get(ctx, a.n, func() (*apiv1.ListRoutersResponse, error) {
-		list := new(apiv1.ListRoutersResponse)
+		list := &apiv1.ListRoutersResponse{Trust: a.n.cfg.Trust}
 		for _, name := range slices.Sorted(maps.Keys(a.n.routers)) {
 			list.Routers = append(list.Routers, a.n.router(a.n.routers[name]))
 		}

@@ -13,14 +13,15 @@ import (
 
 // A Config is what a router is.
 type Config struct {
-	Name       string     // in the network
-	Controller string     // endpoints, joined by commas; one of them leads
-	Netns      string     // path of the network namespace from which the controller is reached; "": this process's own
-	Service    bool       // also resolves first packets
-	Block      uint32     // number of the block of locators to ask for; 0: any
-	LinkLocal  netip.Addr // its address on all ports
-	Ports      []Port     // by number
-	Log        *slog.Logger
+	Name        string     // in the network
+	Controller  string     // endpoints, joined by commas; one of them leads
+	Netns       string     // path of the network namespace from which the controller is reached; "": this process's own
+	Credentials string     // directory of what makes it a member of a network with keys; "": nothing
+	Service     bool       // also resolves first packets
+	Block       uint32     // number of the block of locators to ask for; 0: any
+	LinkLocal   netip.Addr // its address on all ports
+	Ports       []Port     // by number
+	Log         *slog.Logger
 }
 
 // A Port is one of the router's.
@@ -33,7 +34,7 @@ type Port struct {
 const usualMTU = 1500
 
 // keys are the parameters that Parse knows.
-const keys = "controller, netns, service, block, link-local, ports"
+const keys = "controller, netns, credentials, service, block, link-local, ports"
 
 // Parse reads a configuration from parameters: service true or false, ports as "NAME:MTU,NAME:MTU,...".
 func Parse(name string, parameters map[string]string) (Config, error) {
@@ -45,6 +46,8 @@ func Parse(name string, parameters map[string]string) (Config, error) {
 			c.Controller = value
 		case "netns":
 			c.Netns = value
+		case "credentials":
+			c.Credentials = value
 		case "service":
 			c.Service, err = strconv.ParseBool(value)
 		case "block":

@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/internal/agent"
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/internal/userstack"
 	"scaffold.dev/scaffold/sid"
 )
@@ -62,7 +63,7 @@ func (c *control) run() {
 		return
 	}
 	defer c.close()
-	stream := &agent.Router{Controllers: c.controllers, Dial: c.cfg.dial, Log: c.log, Call: c.call, Join: c.join, Joined: c.joined,
+	stream := &agent.Router{Controllers: c.controllers, Credentials: &agent.Credentials{Directory: trust.Directory(c.cfg.Credentials)}, Dial: c.cfg.dial, Log: c.log, Call: c.call, Join: c.join, Joined: c.joined,
 		Order: c.order, Parted: c.parted, Health: func(error) {}}
 	go stream.Converse(c.ctx)
 	tick := time.NewTicker(helloEvery)

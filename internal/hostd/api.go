@@ -24,7 +24,7 @@ func (d *daemon) serveAPI(ctx context.Context) error {
 	}
 	mux := http.NewServeMux()
 	mux.Handle(apiv1connect.NewLocalHandler(&local{d: d}))
-	for _, of := range []string{apiv1connect.AdminName, apiv1connect.SwitchesName} {
+	for _, of := range []string{apiv1connect.AdminName, apiv1connect.SwitchesName, apiv1connect.TrustName} {
 		mux.Handle("/"+of+"/", d.adminProxy())
 	}
 	d.export()

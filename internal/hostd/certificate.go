@@ -1,8 +1,11 @@
 package hostd
 
 import (
+	"bytes"
+	"crypto/ed25519"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -17,7 +20,10 @@ func (d *daemon) tellTrust() {
 		d.sessions.trusts(nil)
 		return
 	}
-	keys := &session.Keys{Host: d.key, Network: d.home.NetworkKey, Certificates: map[sid.Locator]wire.Certificate{}}
+	keys := &session.Keys{Host: d.key, Network: d.home.NetworkKey, Certificates: map[sid.Locator]wire.Certificate{}, Revoked: map[wire.Key]bool{}}
+	for _, key := range d.home.Revoked {
+		keys.Revoked[wire.Key(key)] = true
+	}
 	for _, f := range d.former {
 		addCertificate(keys, f.Locator, f.Certificate)
 	}
@@ -25,6 +31,32 @@ func (d *daemon) tellTrust() {
 		addCertificate(keys, d.places[i].Locator, d.places[i].Certificate)
 	}
 	d.sessions.trusts(keys)
+}
+
+// renewed keeps a fresh credential, for the connections to come.
+func (d *daemon) renewed(fresh *apiv1.Credential) {
+	if err := d.credentials.Take(fresh); err != nil {
+		d.log.Error("credential", "error", err)
+	}
+}
+
+// revoked takes no certificate of the keys any more; all: there are no others.
+func (d *daemon) revoked(list []*apiv1.Revocation, all bool) {
+	if d.home == nil {
+		return
+	}
+	var keys [][]byte
+	if !all {
+		keys = slices.Clone(d.home.Revoked)
+	}
+	for _, r := range list {
+		known := slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, r.Key) })
+		if len(r.Key) == ed25519.PublicKeySize && !known {
+			keys = append(keys, r.Key)
+		}
+	}
+	d.home.Revoked, d.unsaved = keys, true
+	d.tellTrust()
 }
 
 func addCertificate(keys *session.Keys, l sid.Locator, b []byte) {

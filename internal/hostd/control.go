@@ -13,9 +13,11 @@ import (
 
 	"connectrpc.com/connect"
 
+	"scaffold.dev/scaffold/internal/agent"
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/trust"
 )
 
 // How long between attempts to reach the controller, and how much may wait to be sent to it.
@@ -43,6 +45,8 @@ type control struct {
 	network string                 // id of the one that was joined; of the goroutine that joins
 	out     chan *apiv1.HostReport // of the session; nil while there is none; the loop's own
 
+	member *trust.Member // that it dialled as; the loop's own
+
 	mu       sync.Mutex
 	endpoint string        // where the controller is reached; empty: nowhere now
 	changed  chan struct{} // closed when endpoint is replaced
@@ -66,11 +70,32 @@ func (c *control) dial(endpoint string) {
 		return
 	}
 	conns := &connections{dialer: net.Dialer{Timeout: dialLimit}}
-	client := api.DialWith(e, conns.dial)
+	c.member, _ = c.d.credentials.Member()
+	who, err := c.d.credentials.TLS()
+	if err != nil {
+		c.d.log.Error("nothing is said to the controller in the clear instead", "error", err)
+		c.replace(endpoint, failing(err), conns)
+		return
+	}
+	client := api.DialWith(e.As(who), conns.dial)
 	if c.d.controllers != nil && c.d.controllers.Several() {
 		client = api.Impatient(client)
 	}
 	c.replace(endpoint, client, conns)
+}
+
+// failing is a client that says what is wrong.
+func failing(err error) *http.Client {
+	return &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, err })}
+}
+
+// admitted dials anew where a credential has come since: somebody has run `scaffold join`.
+func (c *control) admitted(endpoint string) {
+	had := c.member
+	if m, err := c.d.credentials.Member(); err == nil && m != had && c.goesBy(endpoint) {
+		c.member = m
+		c.dial(endpoint)
+	}
 }
 
 // drop ends the session: there is no way to the controller.
@@ -168,6 +193,7 @@ func (c *control) run(ctx context.Context) {
 		c.report(endpoint, err)
 		if errors.Is(err, errFinal) {
 			wait = retryFinal
+			c.d.call(ctx, func() { c.admitted(endpoint) })
 		}
 		next, soon := c.next(endpoint, joined, err)
 		pause := wait
@@ -254,6 +280,11 @@ func (c *control) attempt(ctx context.Context, changed <-chan struct{}, client *
 	if len(bids) == 0 {
 		return false, errors.New("no uplink leads to a router")
 	}
+	defer func() {
+		if !joined && agent.Unwelcome(err) {
+			err = fmt.Errorf("%w: %w", errFinal, err)
+		}
+	}()
 	if err := stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Join{Join: ask}}); err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}

@@ -13,12 +13,14 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"scaffold.dev/scaffold/internal/agent"
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
 	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/internal/bpf/sockets"
 	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -27,15 +29,16 @@ const leaveWait = 2 * time.Second
 
 // A daemon is the state of the loop. Fields are the loop's own unless they say otherwise.
 type daemon struct {
-	cfg      Config
-	log      *slog.Logger
-	store    store
-	key      ed25519.PrivateKey
-	bootID   string
-	netns    uint64
-	features []*apiv1.Feature
-	inbox    chan func() // what other goroutines want done
-	metrics  metrics     // for every goroutine
+	cfg         Config
+	log         *slog.Logger
+	store       store
+	key         ed25519.PrivateKey
+	credentials *agent.Credentials // what makes it a member of a network with keys; for every goroutine
+	bootID      string
+	netns       uint64
+	features    []*apiv1.Feature
+	inbox       chan func() // what other goroutines want done
+	metrics     metrics     // for every goroutine
 
 	ctx     context.Context // of everything but the farewell
 	uplinks []*uplink       // in the order of preference
@@ -102,8 +105,9 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	if d.store, err = openStore(d.cfg.StateDir); err != nil {
 		return err
 	}
-	if d.key, err = d.store.key(); err != nil {
-		return err
+	d.credentials = &agent.Credentials{Directory: trust.Directory(d.cfg.StateDir)}
+	if d.key, err = d.credentials.Directory.Key(); err != nil {
+		return fmt.Errorf("the host's: %w", err)
 	}
 	if d.netns, err = netnsInode(); err != nil {
 		return err

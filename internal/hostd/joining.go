@@ -87,6 +87,11 @@ func (d *daemon) joined(j *apiv1.Joined, bids []*bid, out chan *apiv1.HostReport
 		close(out)
 		return
 	}
+	d.renewed(j.Credential)
+	d.revoked(j.Revoked, true)
+	if j.Trust == "open" {
+		d.log.Warn("the network is open: anybody who reaches it may join it (trust: open)", "network", j.Network)
+	}
 	for _, p := range places {
 		d.log.Info("joined the network", "network", j.Network, "locator", p.Locator, "uplink", p.Uplink, "router", p.At.Router, "port", p.At.Port)
 	}

@@ -67,7 +67,14 @@ func (d *daemon) status(s *apiv1.HostStatus) {
 		}
 		s.Uplinks = append(s.Uplinks, up)
 	}
+	if m, _ := d.credentials.Member(); m != nil {
+		s.CredentialUntilUnix = m.Until().Unix()
+	}
 	if d.home != nil {
+		s.Trust = "open"
+		if d.home.NetworkKey != nil {
+			s.Trust = "keys"
+		}
 		s.Network, s.Domain = d.home.Network, d.home.Domain
 		s.Identity = d.home.Space.Identity(identityOf(d.key)).String()
 	}

@@ -23,6 +23,10 @@ func (d *daemon) order(o *apiv1.HostOrder) {
 		d.sessions.order(o.Drain)
 	case *apiv1.HostOrder_Attached:
 		d.attached(o.Attached)
+	case *apiv1.HostOrder_Credential:
+		d.renewed(o.Credential)
+	case *apiv1.HostOrder_Revoked:
+		d.revoked(o.Revoked.List, false)
 	}
 }
 

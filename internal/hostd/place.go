@@ -22,6 +22,7 @@ type home struct {
 	Routers    []string  `json:"routers"`
 	Nonlocal   string    `json:"nonlocal_bind"`         // the sysctl before we came
 	NetworkKey []byte    `json:"network_key,omitempty"` // Ed25519, of certificates; nil in an open network
+	Revoked    [][]byte  `json:"revoked,omitempty"`     // keys that the network certifies no more
 }
 
 // A place is one attachment of the host: what the network gave it for an uplink that leads to a router.

@@ -2,14 +2,10 @@ package hostd
 
 import (
 	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,27 +22,6 @@ func openStore(dir string) (store, error) {
 		return store{}, fmt.Errorf("state directory: %w", err)
 	}
 	return store{dir}, nil
-}
-
-// key is the host's own; it is made once.
-func (s store) key() (ed25519.PrivateKey, error) {
-	file := filepath.Join(s.dir, "key")
-	b, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		_, key, err := ed25519.GenerateKey(rand.Reader)
-		if err != nil {
-			return nil, err
-		}
-		return key, s.write("key", []byte(hex.EncodeToString(key.Seed())+"\n"))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the host's key: %w", err)
-	}
-	seed, err := hex.DecodeString(strings.TrimSpace(string(b)))
-	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("%s is no key: remove it and the host joins as a new one", file)
-	}
-	return ed25519.NewKeyFromSeed(seed), nil
 }
 
 // identityOf is the low half of the host's stable client address: it follows from the key, so that a

@@ -51,7 +51,8 @@ func (l *Lab) Journal(host string) string {
 }
 
 func (l *Lab) routerArgv(n *PlanNode) []string {
-	argv := []string{"--controller", l.controllerURL(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block), "--mgmt", managementDev}
+	argv := []string{"--controller", l.controllerURL(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block), "--mgmt", managementDev,
+		"--credentials", l.credentialsDir(n)}
 	if n.Service {
 		argv = append(argv, "--service")
 	}
@@ -77,6 +78,11 @@ func (l *Lab) startDaemons(ctx context.Context) error {
 				continue
 			}
 			if err := l.startDaemon(ctx, n); err != nil {
+				return err
+			}
+		}
+		if kind == Controller {
+			if err := l.admit(ctx); err != nil {
 				return err
 			}
 		}

@@ -15,6 +15,9 @@ func (l *Lab) addScaffold(n *PlanNode, parameters map[string]string) {
 	}
 	parameters["controller"] = l.controllerURL()
 	parameters["netns"] = netnsPath(l.plan.Node(l.File.of(Controller)[0].Name).Netns)
+	if l.File.Network.Trust == "keys" {
+		parameters["credentials"] = l.credentialsDir(n)
+	}
 	parameters["service"] = strconv.FormatBool(n.Service)
 	parameters["block"] = strconv.Itoa(n.Block)
 	parameters["link-local"] = n.LinkLocal.String()

@@ -19,6 +19,7 @@ type Config struct {
 	Ports       []string // interfaces; none: all Ethernet-like ones but Management
 	Management  string   // interface that leads to the controller and is no port
 	Links       []Link   // neighbours behind routers that know nothing of Scaffold
+	Credentials string   // directory of what makes it a member of a network with keys
 	Socket      string   // path of the status API's Unix socket
 	Metrics     string   // host:port that serves metrics and health besides; "": none
 	BPFFS       string   // where pins are
@@ -36,6 +37,9 @@ type Link struct {
 
 // DefaultSocket is where the status API is when nobody says otherwise.
 const DefaultSocket = "/run/scaffold/routerd.sock"
+
+// DefaultCredentials is where `scaffold join` puts a router's.
+const DefaultCredentials = "/var/lib/scaffold/routerd"
 
 // ParseLink reads "peer=NAME,port=INTERFACE,via=ADDRESS".
 func ParseLink(s string) (Link, error) {
@@ -67,6 +71,9 @@ func ParseLink(s string) (Link, error) {
 func (c *Config) Check() error {
 	if c.Socket == "" {
 		c.Socket = DefaultSocket
+	}
+	if c.Credentials == "" {
+		c.Credentials = DefaultCredentials
 	}
 	if c.BPFFS == "" {
 		c.BPFFS = bpffs.Default

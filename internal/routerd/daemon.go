@@ -19,6 +19,7 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/features"
 	"scaffold.dev/scaffold/internal/bpf/router"
 	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -94,7 +95,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- api.Serve(ctx, d.handler(watch), listener) }()
 	go d.hear()
-	stream := &agent.Router{Controllers: d.controllers, Log: log, Call: d.call, Join: d.join, Joined: d.joined, Order: d.order, Parted: d.parted,
+	stream := &agent.Router{Controllers: d.controllers, Credentials: &agent.Credentials{Directory: trust.Directory(cfg.Credentials)}, Log: log, Call: d.call, Join: d.join, Joined: d.joined, Order: d.order, Parted: d.parted,
 		Health: func(err error) { d.health.Set("controller", err) }}
 	go stream.Converse(ctx)
 	err = d.loop(served)

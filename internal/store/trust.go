@@ -54,4 +54,10 @@ func DeleteRevoked(r Revoked) Change { return Change{"revoked/" + hex.EncodeToSt
 // DeleteHost forgets a host.
 func DeleteHost(name string) Change { return Change{"host/" + name, nil} }
 
+// DeleteRouter frees a router's block.
+func DeleteRouter(name string) Change { return Change{"router/" + name, nil} }
+
+// DeleteLinks forgets a router's links.
+func DeleteLinks(router string) Change { return Change{"links/" + router, nil} }
+
 func memberKey(m Member) string { return "member/" + m.Role + "/" + m.Name }

@@ -20,6 +20,7 @@ type Config struct {
 	Listen     []string // where switches connect: tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE
 	TLS        *tls.Config
 	Controller string // endpoint of the API that switches are joined to
+	Relay      string // endpoint that the control channel of hosts is carried to; "": Controller
 	Switches   []Switch
 	Links      []Link // that switches cannot find out themselves
 	OnlyListed bool   // switches that Switches does not name are refused

@@ -25,11 +25,17 @@ func (d *daemon) newModules() (*linked, error) {
 	if err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
+	relayed := endpoint
+	if d.cfg.Relay != "" {
+		if relayed, err = api.ParseEndpoint(d.cfg.Relay); err != nil {
+			return nil, fmt.Errorf("relay: %w", err)
+		}
+	}
 	client, base, err := api.Dial(d.cfg.Controller)
 	if err != nil {
 		return nil, fmt.Errorf("controller: %w", err)
 	}
-	l := &linked{directory: newDirectory(apiv1connect.NewAdminClient(client, base)), join: newJoin(endpoint, d.log), hangUp: client.CloseIdleConnections}
+	l := &linked{directory: newDirectory(apiv1connect.NewAdminClient(client, base)), join: newJoin(relayed, d.log), hangUp: client.CloseIdleConnections}
 	l.modules = newModules(d, l.directory, d.notes, d.log)
 	l.operators = newOperators(recordKeeper{apiv1connect.NewAgentClient(client, base)}, l.flows)
 	d.audience = l.modules

@@ -58,6 +58,9 @@ func (s *Server) certificate() (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
+	if s.by == nil {
+		return nil, errors.New("this controller does not have the network's key yet")
+	}
 	if s.leaf != nil && now.Before(s.fresh) && now.After(s.leaf.Leaf.NotBefore) {
 		return s.leaf, nil
 	}

@@ -15,11 +15,12 @@ import (
 
 // A Token lets its bearer become a member, once. It is written in one line:
 //
-//	scaffold1-  base64url of:  id 8 | secret 16 | pin 32 | addresses, joined by commas | check 4
+//	scaffold1-  base64url of:  role 1 | id 8 | secret 16 | pin 32 | addresses, joined by commas | check 4
 //
 // The check is the beginning of the SHA-256 of all before it: a token that was cut or mistyped is told from a
 // wrong one without asking anybody.
 type Token struct {
+	Role      Role
 	ID        TokenID
 	Secret    TokenSecret
 	Pin       Pin      // of the network: the bearer knows the controller by it before it says the secret
@@ -46,16 +47,19 @@ func (s TokenSecret) Fits(hash []byte) bool { return subtle.ConstantTimeCompare(
 const (
 	tokenPrefix   = "scaffold1-"
 	tokenCheck    = 4
-	tokenFixed    = 8 + 16 + 32
+	tokenFixed    = 1 + 8 + 16 + 32
 	mostAddresses = 512 // bytes
 )
 
 // ErrToken says that a text is no token.
 var ErrToken = errors.New("this is no token")
 
+// roleBytes are the roles as tokens write them, from 1 on.
+var roleBytes = []Role{Host, Router, Admin}
+
 // NewToken makes one that nobody can guess.
-func NewToken(pin Pin, addresses ...string) Token {
-	t := Token{Pin: pin, Addresses: addresses}
+func NewToken(role Role, pin Pin, addresses ...string) Token {
+	t := Token{Role: role, Pin: pin, Addresses: addresses}
 	rand.Read(t.ID[:]) // never fails (crypto/rand)
 	rand.Read(t.Secret[:])
 	return t
@@ -63,7 +67,7 @@ func NewToken(pin Pin, addresses ...string) Token {
 
 // String is the token as it is passed on. Whoever reads it can use it.
 func (t Token) String() string {
-	b := slices.Concat(t.ID[:], t.Secret[:], t.Pin[:], []byte(strings.Join(t.Addresses, ",")))
+	b := slices.Concat([]byte{byte(1 + slices.Index(roleBytes, t.Role))}, t.ID[:], t.Secret[:], t.Pin[:], []byte(strings.Join(t.Addresses, ",")))
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(append(b, check(b)...))
 }
 
@@ -92,9 +96,13 @@ func ParseToken(s string) (Token, error) {
 	if !bytes.Equal(check(b), sum) {
 		return t, fmt.Errorf("%w: a part of it is missing or was mistyped", ErrToken)
 	}
-	copy(t.ID[:], b)
-	copy(t.Secret[:], b[8:])
-	copy(t.Pin[:], b[24:])
+	if b[0] < 1 || int(b[0]) > len(roleBytes) {
+		return t, fmt.Errorf("%w that this version knows: it is for another kind of member", ErrToken)
+	}
+	t.Role = roleBytes[b[0]-1]
+	copy(t.ID[:], b[1:])
+	copy(t.Secret[:], b[9:])
+	copy(t.Pin[:], b[25:])
 	if rest := string(b[tokenFixed:]); rest != "" {
 		t.Addresses = strings.Split(rest, ",")
 	}

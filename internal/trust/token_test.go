@@ -10,7 +10,7 @@ import (
 
 func TestATokenIsReadAsItWasWritten(t *testing.T) {
 	for _, addresses := range [][]string{nil, {"[2001:db8::1]:23728"}, {"10.0.0.1:23728", "c2.example:1"}} {
-		want := NewToken(Pin{1, 2, 3}, addresses...)
+		want := NewToken(Host, Pin{1, 2, 3}, addresses...)
 		got, err := ParseToken(" " + want.String() + "\n")
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%v came back as %v, %v", want, got, err)
@@ -22,7 +22,7 @@ func TestATokenIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestADamagedTokenIsNone(t *testing.T) {
-	whole := NewToken(Pin{9}).String()
+	whole := NewToken(Host, Pin{9}).String()
 	for i := range whole {
 		for _, bad := range []string{whole[:i], whole[:i] + "A" + whole[i+1:], whole[:i] + "=" + whole[i:], whole[:i] + " " + whole[i+1:]} {
 			if bad == whole {
@@ -38,8 +38,8 @@ func TestADamagedTokenIsNone(t *testing.T) {
 }
 
 func FuzzParseToken(f *testing.F) {
-	f.Add(NewToken(Pin{1}).String())
-	f.Add(NewToken(Pin{2}, "a:1", "b:2").String())
+	f.Add(NewToken(Host, Pin{1}).String())
+	f.Add(NewToken(Admin, Pin{2}, "a:1", "b:2").String())
 	f.Add("scaffold1-AAAA")
 	f.Fuzz(func(t *testing.T, s string) {
 		token, err := ParseToken(s)

@@ -1444,6 +1444,7 @@ func (*ListHostsRequest) Descriptor() ([]byte, []int) {
 type ListHostsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Hosts         []*Host                `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	Trust         string                 `protobuf:"bytes,20,opt,name=trust,proto3" json:"trust,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1483,6 +1484,13 @@ func (x *ListHostsResponse) GetHosts() []*Host {
 		return x.Hosts
 	}
 	return nil
+}
+
+func (x *ListHostsResponse) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
 }
 
 type GetHostRequest struct {
@@ -1769,6 +1777,7 @@ func (*ListRoutersRequest) Descriptor() ([]byte, []int) {
 type ListRoutersResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Routers       []*Router              `protobuf:"bytes,1,rep,name=routers,proto3" json:"routers,omitempty"`
+	Trust         string                 `protobuf:"bytes,20,opt,name=trust,proto3" json:"trust,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1808,6 +1817,13 @@ func (x *ListRoutersResponse) GetRouters() []*Router {
 		return x.Routers
 	}
 	return nil
+}
+
+func (x *ListRoutersResponse) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
 }
 
 type Router struct {
@@ -3773,6 +3789,8 @@ type HostOrder struct {
 	//	*HostOrder_Attached
 	//	*HostOrder_Drain
 	//	*HostOrder_Controllers
+	//	*HostOrder_Credential
+	//	*HostOrder_Revoked
 	Order         isHostOrder_Order `protobuf_oneof:"order"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3887,6 +3905,24 @@ func (x *HostOrder) GetControllers() *Controllers {
 	return nil
 }
 
+func (x *HostOrder) GetCredential() *Credential {
+	if x != nil {
+		if x, ok := x.Order.(*HostOrder_Credential); ok {
+			return x.Credential
+		}
+	}
+	return nil
+}
+
+func (x *HostOrder) GetRevoked() *Revocations {
+	if x != nil {
+		if x, ok := x.Order.(*HostOrder_Revoked); ok {
+			return x.Revoked
+		}
+	}
+	return nil
+}
+
 type isHostOrder_Order interface {
 	isHostOrder_Order()
 }
@@ -3923,6 +3959,14 @@ type HostOrder_Controllers struct {
 	Controllers *Controllers `protobuf:"bytes,30,opt,name=controllers,proto3,oneof"` // these are all now
 }
 
+type HostOrder_Credential struct {
+	Credential *Credential `protobuf:"bytes,20,opt,name=credential,proto3,oneof"` // a fresh one, before that of before ends
+}
+
+type HostOrder_Revoked struct {
+	Revoked *Revocations `protobuf:"bytes,21,opt,name=revoked,proto3,oneof"` // more of them
+}
+
 func (*HostOrder_Joined) isHostOrder_Order() {}
 
 func (*HostOrder_Refused) isHostOrder_Order() {}
@@ -3938,6 +3982,10 @@ func (*HostOrder_Attached) isHostOrder_Order() {}
 func (*HostOrder_Drain) isHostOrder_Order() {}
 
 func (*HostOrder_Controllers) isHostOrder_Order() {}
+
+func (*HostOrder_Credential) isHostOrder_Order() {}
+
+func (*HostOrder_Revoked) isHostOrder_Order() {}
 
 type Joined struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -3955,6 +4003,8 @@ type Joined struct {
 	Challenge       []byte                 `protobuf:"bytes,50,opt,name=challenge,proto3" json:"challenge,omitempty"`                    // random; what the host signs in this session quotes it
 	Controllers     *Controllers           `protobuf:"bytes,30,opt,name=controllers,proto3" json:"controllers,omitempty"`
 	NetworkId       string                 `protobuf:"bytes,31,opt,name=network_id,json=networkId,proto3" json:"network_id,omitempty"` // tells networks of one name apart
+	Credential      *Credential            `protobuf:"bytes,20,opt,name=credential,proto3" json:"credential,omitempty"`                // a fresh one, where that of the host is due
+	Revoked         []*Revocation          `protobuf:"bytes,21,rep,name=revoked,proto3" json:"revoked,omitempty"`                      // all that hosts have to know
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4085,6 +4135,20 @@ func (x *Joined) GetNetworkId() string {
 		return x.NetworkId
 	}
 	return ""
+}
+
+func (x *Joined) GetCredential() *Credential {
+	if x != nil {
+		return x.Credential
+	}
+	return nil
+}
+
+func (x *Joined) GetRevoked() []*Revocation {
+	if x != nil {
+		return x.Revoked
+	}
+	return nil
 }
 
 // serial 0: nobody asked; a fresh certificate for a locator that the host has.
@@ -5244,6 +5308,7 @@ type RouterOrder struct {
 	//	*RouterOrder_Rules
 	//	*RouterOrder_Commit
 	//	*RouterOrder_Controllers
+	//	*RouterOrder_Credential
 	Order         isRouterOrder_Order `protobuf_oneof:"order"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5340,6 +5405,15 @@ func (x *RouterOrder) GetControllers() *Controllers {
 	return nil
 }
 
+func (x *RouterOrder) GetCredential() *Credential {
+	if x != nil {
+		if x, ok := x.Order.(*RouterOrder_Credential); ok {
+			return x.Credential
+		}
+	}
+	return nil
+}
+
 type isRouterOrder_Order interface {
 	isRouterOrder_Order()
 }
@@ -5368,6 +5442,10 @@ type RouterOrder_Controllers struct {
 	Controllers *Controllers `protobuf:"bytes,30,opt,name=controllers,proto3,oneof"` // these are all now
 }
 
+type RouterOrder_Credential struct {
+	Credential *Credential `protobuf:"bytes,20,opt,name=credential,proto3,oneof"` // a fresh one, before that of before ends
+}
+
 func (*RouterOrder_Joined) isRouterOrder_Order() {}
 
 func (*RouterOrder_Refused) isRouterOrder_Order() {}
@@ -5380,6 +5458,8 @@ func (*RouterOrder_Commit) isRouterOrder_Order() {}
 
 func (*RouterOrder_Controllers) isRouterOrder_Order() {}
 
+func (*RouterOrder_Credential) isRouterOrder_Order() {}
+
 type RouterJoined struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Network         string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
@@ -5390,7 +5470,9 @@ type RouterJoined struct {
 	GoneAfterMs     uint32                 `protobuf:"varint,6,opt,name=gone_after_ms,json=goneAfterMs,proto3" json:"gone_after_ms,omitempty"`
 	Controllers     *Controllers           `protobuf:"bytes,30,opt,name=controllers,proto3" json:"controllers,omitempty"`
 	NetworkId       string                 `protobuf:"bytes,31,opt,name=network_id,json=networkId,proto3" json:"network_id,omitempty"`
-	Epoch           uint64                 `protobuf:"varint,32,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the leader: one of a lower epoch leads no more
+	Epoch           uint64                 `protobuf:"varint,32,opt,name=epoch,proto3" json:"epoch,omitempty"`          // of the leader: one of a lower epoch leads no more
+	Credential      *Credential            `protobuf:"bytes,20,opt,name=credential,proto3" json:"credential,omitempty"` // a fresh one, where that of the router is due
+	Trust           string                 `protobuf:"bytes,21,opt,name=trust,proto3" json:"trust,omitempty"`           // "open", "keys"
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -5486,6 +5568,20 @@ func (x *RouterJoined) GetEpoch() uint64 {
 		return x.Epoch
 	}
 	return 0
+}
+
+func (x *RouterJoined) GetCredential() *Credential {
+	if x != nil {
+		return x.Credential
+	}
+	return nil
+}
+
+func (x *RouterJoined) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
 }
 
 type SnapshotBegin struct {
@@ -6160,24 +6256,26 @@ func (*GetHostStatusRequest) Descriptor() ([]byte, []int) {
 }
 
 type HostStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Network       string                 `protobuf:"bytes,2,opt,name=network,proto3" json:"network,omitempty"`
-	Domain        string                 `protobuf:"bytes,3,opt,name=domain,proto3" json:"domain,omitempty"`
-	State         string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"` // "waiting for a router", "joining", "joined", "controller unreachable"
-	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	Uplinks       []*Uplink              `protobuf:"bytes,6,rep,name=uplinks,proto3" json:"uplinks,omitempty"`
-	Identity      string                 `protobuf:"bytes,7,opt,name=identity,proto3" json:"identity,omitempty"`
-	Controller    string                 `protobuf:"bytes,8,opt,name=controller,proto3" json:"controller,omitempty"`
-	Flows         uint32                 `protobuf:"varint,9,opt,name=flows,proto3" json:"flows,omitempty"`
-	Counters      map[string]uint64      `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // drops by reason and more
-	Features      []*Feature             `protobuf:"bytes,11,rep,name=features,proto3" json:"features,omitempty"`
-	Permits       []*HeldPermit          `protobuf:"bytes,50,rep,name=permits,proto3" json:"permits,omitempty"`
-	Refused       []*LocalRegistration   `protobuf:"bytes,51,rep,name=refused,proto3" json:"refused,omitempty"`                             // what it would serve and may not
-	KernelBytes   uint64                 `protobuf:"varint,70,opt,name=kernel_bytes,json=kernelBytes,proto3" json:"kernel_bytes,omitempty"` // memory of the edge's maps
-	MaxFlows      uint32                 `protobuf:"varint,71,opt,name=max_flows,json=maxFlows,proto3" json:"max_flows,omitempty"`          // that the edge has room for
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	Name                string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Network             string                 `protobuf:"bytes,2,opt,name=network,proto3" json:"network,omitempty"`
+	Domain              string                 `protobuf:"bytes,3,opt,name=domain,proto3" json:"domain,omitempty"`
+	State               string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"` // "waiting for a router", "joining", "joined", "controller unreachable"
+	Reason              string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Uplinks             []*Uplink              `protobuf:"bytes,6,rep,name=uplinks,proto3" json:"uplinks,omitempty"`
+	Identity            string                 `protobuf:"bytes,7,opt,name=identity,proto3" json:"identity,omitempty"`
+	Controller          string                 `protobuf:"bytes,8,opt,name=controller,proto3" json:"controller,omitempty"`
+	Flows               uint32                 `protobuf:"varint,9,opt,name=flows,proto3" json:"flows,omitempty"`
+	Counters            map[string]uint64      `protobuf:"bytes,10,rep,name=counters,proto3" json:"counters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // drops by reason and more
+	Features            []*Feature             `protobuf:"bytes,11,rep,name=features,proto3" json:"features,omitempty"`
+	Permits             []*HeldPermit          `protobuf:"bytes,50,rep,name=permits,proto3" json:"permits,omitempty"`
+	Refused             []*LocalRegistration   `protobuf:"bytes,51,rep,name=refused,proto3" json:"refused,omitempty"`                                                       // what it would serve and may not
+	KernelBytes         uint64                 `protobuf:"varint,70,opt,name=kernel_bytes,json=kernelBytes,proto3" json:"kernel_bytes,omitempty"`                           // memory of the edge's maps
+	MaxFlows            uint32                 `protobuf:"varint,71,opt,name=max_flows,json=maxFlows,proto3" json:"max_flows,omitempty"`                                    // that the edge has room for
+	Trust               string                 `protobuf:"bytes,20,opt,name=trust,proto3" json:"trust,omitempty"`                                                           // "open", "keys"; empty: not known yet
+	CredentialUntilUnix int64                  `protobuf:"varint,21,opt,name=credential_until_unix,json=credentialUntilUnix,proto3" json:"credential_until_unix,omitempty"` // 0: it has none
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *HostStatus) Reset() {
@@ -6311,6 +6409,20 @@ func (x *HostStatus) GetKernelBytes() uint64 {
 func (x *HostStatus) GetMaxFlows() uint32 {
 	if x != nil {
 		return x.MaxFlows
+	}
+	return 0
+}
+
+func (x *HostStatus) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
+}
+
+func (x *HostStatus) GetCredentialUntilUnix() int64 {
+	if x != nil {
+		return x.CredentialUntilUnix
 	}
 	return 0
 }
@@ -10614,6 +10726,1126 @@ func (x *BackupPiece) GetData() []byte {
 	return nil
 }
 
+type MeetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeetRequest) Reset() {
+	*x = MeetRequest{}
+	mi := &file_scaffold_proto_msgTypes[154]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeetRequest) ProtoMessage() {}
+
+func (x *MeetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[154]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeetRequest.ProtoReflect.Descriptor instead.
+func (*MeetRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{154}
+}
+
+type MeetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
+	Trust         string                 `protobuf:"bytes,2,opt,name=trust,proto3" json:"trust,omitempty"`                             // "open", "keys"
+	NowUnixMs     int64                  `protobuf:"varint,3,opt,name=now_unix_ms,json=nowUnixMs,proto3" json:"now_unix_ms,omitempty"` // of the controller's clock
+	Domain        string                 `protobuf:"bytes,4,opt,name=domain,proto3" json:"domain,omitempty"`
+	Leader        string                 `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"` // name of the controller that answers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeetResponse) Reset() {
+	*x = MeetResponse{}
+	mi := &file_scaffold_proto_msgTypes[155]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeetResponse) ProtoMessage() {}
+
+func (x *MeetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[155]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeetResponse.ProtoReflect.Descriptor instead.
+func (*MeetResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{155}
+}
+
+func (x *MeetResponse) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *MeetResponse) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
+}
+
+func (x *MeetResponse) GetNowUnixMs() int64 {
+	if x != nil {
+		return x.NowUnixMs
+	}
+	return 0
+}
+
+func (x *MeetResponse) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+func (x *MeetResponse) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+type RedeemRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Secret        []byte                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RedeemRequest) Reset() {
+	*x = RedeemRequest{}
+	mi := &file_scaffold_proto_msgTypes[156]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RedeemRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RedeemRequest) ProtoMessage() {}
+
+func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[156]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RedeemRequest.ProtoReflect.Descriptor instead.
+func (*RedeemRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{156}
+}
+
+func (x *RedeemRequest) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *RedeemRequest) GetSecret() []byte {
+	if x != nil {
+		return x.Secret
+	}
+	return nil
+}
+
+func (x *RedeemRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RenewRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRequest) Reset() {
+	*x = RenewRequest{}
+	mi := &file_scaffold_proto_msgTypes[157]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRequest) ProtoMessage() {}
+
+func (x *RenewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[157]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
+func (*RenewRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{157}
+}
+
+type IssueRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IssueRequest) Reset() {
+	*x = IssueRequest{}
+	mi := &file_scaffold_proto_msgTypes[158]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IssueRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IssueRequest) ProtoMessage() {}
+
+func (x *IssueRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[158]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IssueRequest.ProtoReflect.Descriptor instead.
+func (*IssueRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{158}
+}
+
+func (x *IssueRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *IssueRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *IssueRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+type Credential struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificate   []byte                 `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"` // X.509, DER
+	Roots         [][]byte               `protobuf:"bytes,2,rep,name=roots,proto3" json:"roots,omitempty"`             // of the network's keys, X.509, DER
+	Role          string                 `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Network       string                 `protobuf:"bytes,5,opt,name=network,proto3" json:"network,omitempty"`
+	UntilUnix     int64                  `protobuf:"varint,6,opt,name=until_unix,json=untilUnix,proto3" json:"until_unix,omitempty"`
+	Domain        string                 `protobuf:"bytes,7,opt,name=domain,proto3" json:"domain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Credential) Reset() {
+	*x = Credential{}
+	mi := &file_scaffold_proto_msgTypes[159]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Credential) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Credential) ProtoMessage() {}
+
+func (x *Credential) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[159]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Credential.ProtoReflect.Descriptor instead.
+func (*Credential) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{159}
+}
+
+func (x *Credential) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *Credential) GetRoots() [][]byte {
+	if x != nil {
+		return x.Roots
+	}
+	return nil
+}
+
+func (x *Credential) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Credential) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Credential) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *Credential) GetUntilUnix() int64 {
+	if x != nil {
+		return x.UntilUnix
+	}
+	return 0
+}
+
+func (x *Credential) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+type CreateTokenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`                       // "host", "router", "admin"
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                       // who alone may use it; empty: anybody
+	ValidMs       int64                  `protobuf:"varint,3,opt,name=valid_ms,json=validMs,proto3" json:"valid_ms,omitempty"` // 0: an hour
+	Uses          uint32                 `protobuf:"varint,4,opt,name=uses,proto3" json:"uses,omitempty"`                      // 0: once
+	Addresses     []string               `protobuf:"bytes,5,rep,name=addresses,proto3" json:"addresses,omitempty"`             // of controllers, host:port, to be in the token
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateTokenRequest) Reset() {
+	*x = CreateTokenRequest{}
+	mi := &file_scaffold_proto_msgTypes[160]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateTokenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateTokenRequest) ProtoMessage() {}
+
+func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[160]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
+func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{160}
+}
+
+func (x *CreateTokenRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *CreateTokenRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CreateTokenRequest) GetValidMs() int64 {
+	if x != nil {
+		return x.ValidMs
+	}
+	return 0
+}
+
+func (x *CreateTokenRequest) GetUses() uint32 {
+	if x != nil {
+		return x.Uses
+	}
+	return 0
+}
+
+func (x *CreateTokenRequest) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+type CreateTokenResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	Stored        *Token                 `protobuf:"bytes,2,opt,name=stored,proto3" json:"stored,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateTokenResponse) Reset() {
+	*x = CreateTokenResponse{}
+	mi := &file_scaffold_proto_msgTypes[161]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateTokenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateTokenResponse) ProtoMessage() {}
+
+func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[161]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
+func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{161}
+}
+
+func (x *CreateTokenResponse) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *CreateTokenResponse) GetStored() *Token {
+	if x != nil {
+		return x.Stored
+	}
+	return nil
+}
+
+type ListTokensRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTokensRequest) Reset() {
+	*x = ListTokensRequest{}
+	mi := &file_scaffold_proto_msgTypes[162]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTokensRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTokensRequest) ProtoMessage() {}
+
+func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[162]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
+func (*ListTokensRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{162}
+}
+
+type ListTokensResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tokens        []*Token               `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTokensResponse) Reset() {
+	*x = ListTokensResponse{}
+	mi := &file_scaffold_proto_msgTypes[163]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTokensResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTokensResponse) ProtoMessage() {}
+
+func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[163]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
+func (*ListTokensResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{163}
+}
+
+func (x *ListTokensResponse) GetTokens() []*Token {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+type Token struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	CreatedUnix   int64                  `protobuf:"varint,4,opt,name=created_unix,json=createdUnix,proto3" json:"created_unix,omitempty"`
+	ExpiresUnix   int64                  `protobuf:"varint,5,opt,name=expires_unix,json=expiresUnix,proto3" json:"expires_unix,omitempty"`
+	Uses          uint32                 `protobuf:"varint,6,opt,name=uses,proto3" json:"uses,omitempty"`
+	Used          []*Member              `protobuf:"bytes,7,rep,name=used,proto3" json:"used,omitempty"`
+	State         string                 `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"` // "open", "used", "expired"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Token) Reset() {
+	*x = Token{}
+	mi := &file_scaffold_proto_msgTypes[164]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Token) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Token) ProtoMessage() {}
+
+func (x *Token) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[164]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Token.ProtoReflect.Descriptor instead.
+func (*Token) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{164}
+}
+
+func (x *Token) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Token) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Token) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Token) GetCreatedUnix() int64 {
+	if x != nil {
+		return x.CreatedUnix
+	}
+	return 0
+}
+
+func (x *Token) GetExpiresUnix() int64 {
+	if x != nil {
+		return x.ExpiresUnix
+	}
+	return 0
+}
+
+func (x *Token) GetUses() uint32 {
+	if x != nil {
+		return x.Uses
+	}
+	return 0
+}
+
+func (x *Token) GetUsed() []*Member {
+	if x != nil {
+		return x.Used
+	}
+	return nil
+}
+
+func (x *Token) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+type RevokeTokenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeTokenRequest) Reset() {
+	*x = RevokeTokenRequest{}
+	mi := &file_scaffold_proto_msgTypes[165]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeTokenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeTokenRequest) ProtoMessage() {}
+
+func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[165]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
+func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{165}
+}
+
+func (x *RevokeTokenRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type RevokeTokenResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeTokenResponse) Reset() {
+	*x = RevokeTokenResponse{}
+	mi := &file_scaffold_proto_msgTypes[166]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeTokenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeTokenResponse) ProtoMessage() {}
+
+func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[166]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
+func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{166}
+}
+
+type ListMembersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMembersRequest) Reset() {
+	*x = ListMembersRequest{}
+	mi := &file_scaffold_proto_msgTypes[167]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMembersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMembersRequest) ProtoMessage() {}
+
+func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[167]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
+func (*ListMembersRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{167}
+}
+
+type ListMembersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Members       []*Member              `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
+	Revoked       []*Revocation          `protobuf:"bytes,2,rep,name=revoked,proto3" json:"revoked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMembersResponse) Reset() {
+	*x = ListMembersResponse{}
+	mi := &file_scaffold_proto_msgTypes[168]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMembersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMembersResponse) ProtoMessage() {}
+
+func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[168]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
+func (*ListMembersResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{168}
+}
+
+func (x *ListMembersResponse) GetMembers() []*Member {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *ListMembersResponse) GetRevoked() []*Revocation {
+	if x != nil {
+		return x.Revoked
+	}
+	return nil
+}
+
+type Member struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"` // key id, docs/protocol.md §6.6
+	SinceUnix     int64                  `protobuf:"varint,4,opt,name=since_unix,json=sinceUnix,proto3" json:"since_unix,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Member) Reset() {
+	*x = Member{}
+	mi := &file_scaffold_proto_msgTypes[169]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Member) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Member) ProtoMessage() {}
+
+func (x *Member) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[169]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Member.ProtoReflect.Descriptor instead.
+func (*Member) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{169}
+}
+
+func (x *Member) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Member) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Member) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Member) GetSinceUnix() int64 {
+	if x != nil {
+		return x.SinceUnix
+	}
+	return 0
+}
+
+type Revocations struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	List          []*Revocation          `protobuf:"bytes,1,rep,name=list,proto3" json:"list,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Revocations) Reset() {
+	*x = Revocations{}
+	mi := &file_scaffold_proto_msgTypes[170]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Revocations) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Revocations) ProtoMessage() {}
+
+func (x *Revocations) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[170]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Revocations.ProtoReflect.Descriptor instead.
+func (*Revocations) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{170}
+}
+
+func (x *Revocations) GetList() []*Revocation {
+	if x != nil {
+		return x.List
+	}
+	return nil
+}
+
+type Revocation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // Ed25519
+	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	AtUnix        int64                  `protobuf:"varint,4,opt,name=at_unix,json=atUnix,proto3" json:"at_unix,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Revocation) Reset() {
+	*x = Revocation{}
+	mi := &file_scaffold_proto_msgTypes[171]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Revocation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Revocation) ProtoMessage() {}
+
+func (x *Revocation) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[171]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Revocation.ProtoReflect.Descriptor instead.
+func (*Revocation) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{171}
+}
+
+func (x *Revocation) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Revocation) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Revocation) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Revocation) GetAtUnix() int64 {
+	if x != nil {
+		return x.AtUnix
+	}
+	return 0
+}
+
+type ForgetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetRequest) Reset() {
+	*x = ForgetRequest{}
+	mi := &file_scaffold_proto_msgTypes[172]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetRequest) ProtoMessage() {}
+
+func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[172]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
+func (*ForgetRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{172}
+}
+
+func (x *ForgetRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *ForgetRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ForgetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Sessions      uint32                 `protobuf:"varint,2,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetResponse) Reset() {
+	*x = ForgetResponse{}
+	mi := &file_scaffold_proto_msgTypes[173]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetResponse) ProtoMessage() {}
+
+func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[173]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
+func (*ForgetResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{173}
+}
+
+func (x *ForgetResponse) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *ForgetResponse) GetSessions() uint32 {
+	if x != nil {
+		return x.Sessions
+	}
+	return 0
+}
+
 var File_scaffold_proto protoreflect.FileDescriptor
 
 const file_scaffold_proto_rawDesc = "" +
@@ -10728,9 +11960,10 @@ const file_scaffold_proto_rawDesc = "" +
 	"\faccept_queue\x18\n" +
 	" \x01(\rR\vacceptQueue\x12\"\n" +
 	"\rsince_unix_ms\x18\v \x01(\x03R\vsinceUnixMs\"\x12\n" +
-	"\x10ListHostsRequest\"<\n" +
+	"\x10ListHostsRequest\"R\n" +
 	"\x11ListHostsResponse\x12'\n" +
-	"\x05hosts\x18\x01 \x03(\v2\x11.scaffold.v1.HostR\x05hosts\"$\n" +
+	"\x05hosts\x18\x01 \x03(\v2\x11.scaffold.v1.HostR\x05hosts\x12\x14\n" +
+	"\x05trust\x18\x14 \x01(\tR\x05trust\"$\n" +
 	"\x0eGetHostRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\xf1\x02\n" +
 	"\x04Host\x12\x12\n" +
@@ -10752,9 +11985,10 @@ const file_scaffold_proto_rawDesc = "" +
 	"\alocator\x18\x01 \x01(\tR\alocator\x12\x16\n" +
 	"\x06router\x18\x02 \x01(\tR\x06router\x12\x12\n" +
 	"\x04port\x18\x03 \x01(\tR\x04port\"\x14\n" +
-	"\x12ListRoutersRequest\"D\n" +
+	"\x12ListRoutersRequest\"Z\n" +
 	"\x13ListRoutersResponse\x12-\n" +
-	"\arouters\x18\x01 \x03(\v2\x13.scaffold.v1.RouterR\arouters\"\xc5\x02\n" +
+	"\arouters\x18\x01 \x03(\v2\x13.scaffold.v1.RouterR\arouters\x12\x14\n" +
+	"\x05trust\x18\x14 \x01(\tR\x05trust\"\xc5\x02\n" +
 	"\x06Router\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x14\n" +
@@ -10913,7 +12147,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\faccept_queue\x18\x06 \x01(\rR\vacceptQueue\x12\x18\n" +
 	"\abacklog\x18\a \x01(\rR\abacklog\"\x1f\n" +
 	"\x05Leave\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xdd\x03\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xce\x04\n" +
 	"\tHostOrder\x12-\n" +
 	"\x06joined\x18\x01 \x01(\v2\x13.scaffold.v1.JoinedH\x00R\x06joined\x120\n" +
 	"\arefused\x18\x02 \x01(\v2\x14.scaffold.v1.RefusedH\x00R\arefused\x12:\n" +
@@ -10922,8 +12156,12 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x14registration_refused\x18\x05 \x01(\v2 .scaffold.v1.RegistrationRefusedH\x00R\x13registrationRefused\x123\n" +
 	"\battached\x18\x06 \x01(\v2\x15.scaffold.v1.AttachedH\x00R\battached\x12/\n" +
 	"\x05drain\x18\a \x01(\v2\x17.scaffold.v1.DrainOrderH\x00R\x05drain\x12<\n" +
-	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersH\x00R\vcontrollersB\a\n" +
-	"\x05order\"\xdb\x03\n" +
+	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersH\x00R\vcontrollers\x129\n" +
+	"\n" +
+	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialH\x00R\n" +
+	"credential\x124\n" +
+	"\arevoked\x18\x15 \x01(\v2\x18.scaffold.v1.RevocationsH\x00R\arevokedB\a\n" +
+	"\x05order\"\xc7\x04\n" +
 	"\x06Joined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
@@ -10941,7 +12179,11 @@ const file_scaffold_proto_rawDesc = "" +
 	"\tchallenge\x182 \x01(\fR\tchallenge\x12:\n" +
 	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\x12\x1d\n" +
 	"\n" +
-	"network_id\x18\x1f \x01(\tR\tnetworkId\"\x8e\x01\n" +
+	"network_id\x18\x1f \x01(\tR\tnetworkId\x127\n" +
+	"\n" +
+	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialR\n" +
+	"credential\x121\n" +
+	"\arevoked\x18\x15 \x03(\v2\x17.scaffold.v1.RevocationR\arevoked\"\x8e\x01\n" +
 	"\bAttached\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\rR\x06serial\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12 \n" +
@@ -11033,15 +12275,18 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"\xca\x02\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"\x85\x03\n" +
 	"\vRouterOrder\x123\n" +
 	"\x06joined\x18\x01 \x01(\v2\x19.scaffold.v1.RouterJoinedH\x00R\x06joined\x120\n" +
 	"\arefused\x18\x02 \x01(\v2\x14.scaffold.v1.RefusedH\x00R\arefused\x122\n" +
 	"\x05begin\x18\x03 \x01(\v2\x1a.scaffold.v1.SnapshotBeginH\x00R\x05begin\x12*\n" +
 	"\x05rules\x18\x04 \x01(\v2\x12.scaffold.v1.RulesH\x00R\x05rules\x12-\n" +
 	"\x06commit\x18\x05 \x01(\v2\x13.scaffold.v1.CommitH\x00R\x06commit\x12<\n" +
-	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersH\x00R\vcontrollersB\a\n" +
-	"\x05order\"\xd2\x02\n" +
+	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersH\x00R\vcontrollers\x129\n" +
+	"\n" +
+	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialH\x00R\n" +
+	"credentialB\a\n" +
+	"\x05order\"\xa1\x03\n" +
 	"\fRouterJoined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
@@ -11052,7 +12297,11 @@ const file_scaffold_proto_rawDesc = "" +
 	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\x12\x1d\n" +
 	"\n" +
 	"network_id\x18\x1f \x01(\tR\tnetworkId\x12\x14\n" +
-	"\x05epoch\x18  \x01(\x04R\x05epoch\"/\n" +
+	"\x05epoch\x18  \x01(\x04R\x05epoch\x127\n" +
+	"\n" +
+	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialR\n" +
+	"credential\x12\x14\n" +
+	"\x05trust\x18\x15 \x01(\tR\x05trust\"/\n" +
 	"\rSnapshotBegin\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
@@ -11104,7 +12353,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x12\n" +
 	"\x04gone\x18\x03 \x01(\bR\x04gone\"\x16\n" +
-	"\x14GetHostStatusRequest\"\xe0\x04\n" +
+	"\x14GetHostStatusRequest\"\xaa\x05\n" +
 	"\n" +
 	"HostStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -11124,7 +12373,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\apermits\x182 \x03(\v2\x17.scaffold.v1.HeldPermitR\apermits\x128\n" +
 	"\arefused\x183 \x03(\v2\x1e.scaffold.v1.LocalRegistrationR\arefused\x12!\n" +
 	"\fkernel_bytes\x18F \x01(\x04R\vkernelBytes\x12\x1b\n" +
-	"\tmax_flows\x18G \x01(\rR\bmaxFlows\x1a;\n" +
+	"\tmax_flows\x18G \x01(\rR\bmaxFlows\x12\x14\n" +
+	"\x05trust\x18\x14 \x01(\tR\x05trust\x122\n" +
+	"\x15credential_until_unix\x18\x15 \x01(\x03R\x13credentialUntilUnix\x1a;\n" +
 	"\rCountersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"A\n" +
@@ -11469,7 +12720,81 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x18RemoveControllerResponse\"\x14\n" +
 	"\x12BackupStateRequest\"!\n" +
 	"\vBackupPiece\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data2\xde\f\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\r\n" +
+	"\vMeetRequest\"\x8e\x01\n" +
+	"\fMeetResponse\x12\x18\n" +
+	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x14\n" +
+	"\x05trust\x18\x02 \x01(\tR\x05trust\x12\x1e\n" +
+	"\vnow_unix_ms\x18\x03 \x01(\x03R\tnowUnixMs\x12\x16\n" +
+	"\x06domain\x18\x04 \x01(\tR\x06domain\x12\x16\n" +
+	"\x06leader\x18\x05 \x01(\tR\x06leader\"K\n" +
+	"\rRedeemRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\fR\x06secret\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\x0e\n" +
+	"\fRenewRequest\"H\n" +
+	"\fIssueRequest\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\"\xbd\x01\n" +
+	"\n" +
+	"Credential\x12 \n" +
+	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x14\n" +
+	"\x05roots\x18\x02 \x03(\fR\x05roots\x12\x12\n" +
+	"\x04role\x18\x03 \x01(\tR\x04role\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x18\n" +
+	"\anetwork\x18\x05 \x01(\tR\anetwork\x12\x1d\n" +
+	"\n" +
+	"until_unix\x18\x06 \x01(\x03R\tuntilUnix\x12\x16\n" +
+	"\x06domain\x18\a \x01(\tR\x06domain\"\x89\x01\n" +
+	"\x12CreateTokenRequest\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x19\n" +
+	"\bvalid_ms\x18\x03 \x01(\x03R\avalidMs\x12\x12\n" +
+	"\x04uses\x18\x04 \x01(\rR\x04uses\x12\x1c\n" +
+	"\taddresses\x18\x05 \x03(\tR\taddresses\"W\n" +
+	"\x13CreateTokenResponse\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12*\n" +
+	"\x06stored\x18\x02 \x01(\v2\x12.scaffold.v1.TokenR\x06stored\"\x13\n" +
+	"\x11ListTokensRequest\"@\n" +
+	"\x12ListTokensResponse\x12*\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x12.scaffold.v1.TokenR\x06tokens\"\xd8\x01\n" +
+	"\x05Token\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12!\n" +
+	"\fcreated_unix\x18\x04 \x01(\x03R\vcreatedUnix\x12!\n" +
+	"\fexpires_unix\x18\x05 \x01(\x03R\vexpiresUnix\x12\x12\n" +
+	"\x04uses\x18\x06 \x01(\rR\x04uses\x12'\n" +
+	"\x04used\x18\a \x03(\v2\x13.scaffold.v1.MemberR\x04used\x12\x14\n" +
+	"\x05state\x18\b \x01(\tR\x05state\"$\n" +
+	"\x12RevokeTokenRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x15\n" +
+	"\x13RevokeTokenResponse\"\x14\n" +
+	"\x12ListMembersRequest\"w\n" +
+	"\x13ListMembersResponse\x12-\n" +
+	"\amembers\x18\x01 \x03(\v2\x13.scaffold.v1.MemberR\amembers\x121\n" +
+	"\arevoked\x18\x02 \x03(\v2\x17.scaffold.v1.RevocationR\arevoked\"a\n" +
+	"\x06Member\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x1d\n" +
+	"\n" +
+	"since_unix\x18\x04 \x01(\x03R\tsinceUnix\":\n" +
+	"\vRevocations\x12+\n" +
+	"\x04list\x18\x01 \x03(\v2\x17.scaffold.v1.RevocationR\x04list\"_\n" +
+	"\n" +
+	"Revocation\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x17\n" +
+	"\aat_unix\x18\x04 \x01(\x03R\x06atUnix\"7\n" +
+	"\rForgetRequest\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\">\n" +
+	"\x0eForgetResponse\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
+	"\bsessions\x18\x02 \x01(\rR\bsessions2\xde\f\n" +
 	"\x05Admin\x12?\n" +
 	"\tGetStatus\x12\x1d.scaffold.v1.GetStatusRequest\x1a\x13.scaffold.v1.Status\x12H\n" +
 	"\rCreateService\x12!.scaffold.v1.CreateServiceRequest\x1a\x14.scaffold.v1.Service\x12S\n" +
@@ -11527,7 +12852,18 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"GetGateway\x12\x1e.scaffold.v1.GetGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatus\x12L\n" +
 	"\fDrainGateway\x12 .scaffold.v1.DrainGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatus\x12N\n" +
-	"\rReloadGateway\x12!.scaffold.v1.ReloadGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatusB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
+	"\rReloadGateway\x12!.scaffold.v1.ReloadGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatus2\x85\x05\n" +
+	"\x05Trust\x12;\n" +
+	"\x04Meet\x12\x18.scaffold.v1.MeetRequest\x1a\x19.scaffold.v1.MeetResponse\x12=\n" +
+	"\x06Redeem\x12\x1a.scaffold.v1.RedeemRequest\x1a\x17.scaffold.v1.Credential\x12;\n" +
+	"\x05Renew\x12\x19.scaffold.v1.RenewRequest\x1a\x17.scaffold.v1.Credential\x12;\n" +
+	"\x05Issue\x12\x19.scaffold.v1.IssueRequest\x1a\x17.scaffold.v1.Credential\x12P\n" +
+	"\vCreateToken\x12\x1f.scaffold.v1.CreateTokenRequest\x1a .scaffold.v1.CreateTokenResponse\x12M\n" +
+	"\n" +
+	"ListTokens\x12\x1e.scaffold.v1.ListTokensRequest\x1a\x1f.scaffold.v1.ListTokensResponse\x12P\n" +
+	"\vRevokeToken\x12\x1f.scaffold.v1.RevokeTokenRequest\x1a .scaffold.v1.RevokeTokenResponse\x12P\n" +
+	"\vListMembers\x12\x1f.scaffold.v1.ListMembersRequest\x1a .scaffold.v1.ListMembersResponse\x12A\n" +
+	"\x06Forget\x12\x1a.scaffold.v1.ForgetRequest\x1a\x1b.scaffold.v1.ForgetResponseB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_scaffold_proto_rawDescOnce sync.Once
@@ -11541,7 +12877,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 159)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 179)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -11697,11 +13033,31 @@ var file_scaffold_proto_goTypes = []any{
 	(*RemoveControllerResponse)(nil),  // 151: scaffold.v1.RemoveControllerResponse
 	(*BackupStateRequest)(nil),        // 152: scaffold.v1.BackupStateRequest
 	(*BackupPiece)(nil),               // 153: scaffold.v1.BackupPiece
-	nil,                               // 154: scaffold.v1.Event.AttrsEntry
-	nil,                               // 155: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 156: scaffold.v1.HostStatus.CountersEntry
-	nil,                               // 157: scaffold.v1.Switch.PacketInsEntry
-	nil,                               // 158: scaffold.v1.ServiceSpec.WeightsEntry
+	(*MeetRequest)(nil),               // 154: scaffold.v1.MeetRequest
+	(*MeetResponse)(nil),              // 155: scaffold.v1.MeetResponse
+	(*RedeemRequest)(nil),             // 156: scaffold.v1.RedeemRequest
+	(*RenewRequest)(nil),              // 157: scaffold.v1.RenewRequest
+	(*IssueRequest)(nil),              // 158: scaffold.v1.IssueRequest
+	(*Credential)(nil),                // 159: scaffold.v1.Credential
+	(*CreateTokenRequest)(nil),        // 160: scaffold.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 161: scaffold.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),         // 162: scaffold.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 163: scaffold.v1.ListTokensResponse
+	(*Token)(nil),                     // 164: scaffold.v1.Token
+	(*RevokeTokenRequest)(nil),        // 165: scaffold.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),       // 166: scaffold.v1.RevokeTokenResponse
+	(*ListMembersRequest)(nil),        // 167: scaffold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 168: scaffold.v1.ListMembersResponse
+	(*Member)(nil),                    // 169: scaffold.v1.Member
+	(*Revocations)(nil),               // 170: scaffold.v1.Revocations
+	(*Revocation)(nil),                // 171: scaffold.v1.Revocation
+	(*ForgetRequest)(nil),             // 172: scaffold.v1.ForgetRequest
+	(*ForgetResponse)(nil),            // 173: scaffold.v1.ForgetResponse
+	nil,                               // 174: scaffold.v1.Event.AttrsEntry
+	nil,                               // 175: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 176: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 177: scaffold.v1.Switch.PacketInsEntry
+	nil,                               // 178: scaffold.v1.ServiceSpec.WeightsEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
 	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
@@ -11722,7 +13078,7 @@ var file_scaffold_proto_depIdxs = []int32{
 	27,  // 15: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
 	28,  // 16: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
 	31,  // 17: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
-	154, // 18: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	174, // 18: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
 	35,  // 19: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
 	17,  // 20: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
 	44,  // 21: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
@@ -11747,172 +13103,202 @@ var file_scaffold_proto_depIdxs = []int32{
 	56,  // 40: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
 	57,  // 41: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
 	59,  // 42: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
-	2,   // 43: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
-	56,  // 44: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
-	59,  // 45: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
-	59,  // 46: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
-	61,  // 47: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
-	17,  // 48: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
-	124, // 49: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
-	63,  // 50: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
-	50,  // 51: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
-	66,  // 52: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
-	67,  // 53: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
-	69,  // 54: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
-	71,  // 55: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
-	72,  // 56: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	68,  // 57: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
-	70,  // 58: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	155, // 59: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
-	74,  // 60: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
-	58,  // 61: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
-	75,  // 62: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
-	77,  // 63: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
-	76,  // 64: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
-	59,  // 65: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
-	2,   // 66: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
-	59,  // 67: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
-	78,  // 68: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
-	79,  // 69: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
-	80,  // 70: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
-	82,  // 71: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
-	84,  // 72: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
-	83,  // 73: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
-	81,  // 74: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
-	88,  // 75: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	156, // 76: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
-	87,  // 77: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	127, // 78: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
-	95,  // 79: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
-	91,  // 80: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	95,  // 81: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	91,  // 82: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
-	100, // 83: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
-	112, // 84: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
-	157, // 85: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
-	113, // 86: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
-	114, // 87: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
-	115, // 88: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
-	118, // 89: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
-	122, // 90: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
-	125, // 91: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
-	158, // 92: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
-	129, // 93: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
-	129, // 94: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
-	128, // 95: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
-	132, // 96: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
-	134, // 97: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
-	133, // 98: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
-	128, // 99: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
-	141, // 100: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
-	33,  // 101: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
-	145, // 102: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
-	145, // 103: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
-	0,   // 104: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 105: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,   // 106: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,   // 107: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,   // 108: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,   // 109: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10,  // 110: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11,  // 111: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12,  // 112: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15,  // 113: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20,  // 114: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22,  // 115: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	25,  // 116: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	32,  // 117: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	29,  // 118: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
-	123, // 119: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
-	130, // 120: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
-	135, // 121: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
-	146, // 122: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
-	148, // 123: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
-	150, // 124: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
-	152, // 125: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
-	43,  // 126: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	65,  // 127: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	41,  // 128: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	39,  // 129: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	33,  // 130: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
-	35,  // 131: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
-	37,  // 132: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
-	85,  // 133: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	89,  // 134: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	92,  // 135: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	93,  // 136: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	96,  // 137: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	98,  // 138: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	101, // 139: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	103, // 140: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	105, // 141: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	107, // 142: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	126, // 143: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
-	142, // 144: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
-	143, // 145: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
-	109, // 146: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
-	111, // 147: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
-	116, // 148: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
-	119, // 149: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
-	120, // 150: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
-	137, // 151: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
-	138, // 152: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
-	139, // 153: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
-	1,   // 154: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18,  // 155: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,   // 156: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18,  // 157: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18,  // 158: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,   // 159: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18,  // 160: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18,  // 161: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13,  // 162: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16,  // 163: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21,  // 164: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23,  // 165: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	26,  // 166: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	33,  // 167: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	30,  // 168: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
-	18,  // 169: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
-	131, // 170: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
-	136, // 171: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
-	147, // 172: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
-	149, // 173: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
-	151, // 174: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
-	153, // 175: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
-	54,  // 176: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	73,  // 177: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	42,  // 178: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	40,  // 179: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	34,  // 180: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
-	36,  // 181: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
-	38,  // 182: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
-	86,  // 183: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	90,  // 184: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	91,  // 185: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	94,  // 186: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	97,  // 187: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	99,  // 188: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	102, // 189: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	104, // 190: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	106, // 191: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	108, // 192: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	127, // 193: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
-	42,  // 194: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
-	144, // 195: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
-	110, // 196: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
-	112, // 197: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
-	117, // 198: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
-	118, // 199: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
-	121, // 200: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
-	140, // 201: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
-	140, // 202: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
-	140, // 203: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
-	154, // [154:204] is the sub-list for method output_type
-	104, // [104:154] is the sub-list for method input_type
-	104, // [104:104] is the sub-list for extension type_name
-	104, // [104:104] is the sub-list for extension extendee
-	0,   // [0:104] is the sub-list for field type_name
+	159, // 43: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
+	170, // 44: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
+	2,   // 45: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
+	56,  // 46: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
+	59,  // 47: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
+	159, // 48: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
+	171, // 49: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
+	59,  // 50: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
+	61,  // 51: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
+	17,  // 52: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
+	124, // 53: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
+	63,  // 54: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
+	50,  // 55: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
+	66,  // 56: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
+	67,  // 57: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
+	69,  // 58: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
+	71,  // 59: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
+	72,  // 60: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
+	68,  // 61: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
+	70,  // 62: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
+	175, // 63: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	74,  // 64: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
+	58,  // 65: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
+	75,  // 66: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
+	77,  // 67: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
+	76,  // 68: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
+	59,  // 69: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
+	159, // 70: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
+	2,   // 71: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
+	59,  // 72: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
+	159, // 73: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
+	78,  // 74: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
+	79,  // 75: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
+	80,  // 76: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
+	82,  // 77: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
+	84,  // 78: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
+	83,  // 79: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
+	81,  // 80: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
+	88,  // 81: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
+	176, // 82: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	87,  // 83: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
+	127, // 84: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
+	95,  // 85: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
+	91,  // 86: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
+	95,  // 87: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	91,  // 88: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
+	100, // 89: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
+	112, // 90: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
+	177, // 91: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	113, // 92: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
+	114, // 93: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
+	115, // 94: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
+	118, // 95: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
+	122, // 96: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
+	125, // 97: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
+	178, // 98: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
+	129, // 99: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
+	129, // 100: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
+	128, // 101: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
+	132, // 102: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
+	134, // 103: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
+	133, // 104: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
+	128, // 105: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
+	141, // 106: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
+	33,  // 107: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
+	145, // 108: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
+	145, // 109: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
+	164, // 110: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
+	164, // 111: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
+	169, // 112: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
+	169, // 113: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
+	171, // 114: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
+	171, // 115: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
+	0,   // 116: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 117: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,   // 118: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,   // 119: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,   // 120: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,   // 121: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10,  // 122: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11,  // 123: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12,  // 124: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15,  // 125: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20,  // 126: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22,  // 127: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	25,  // 128: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	32,  // 129: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	29,  // 130: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	123, // 131: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
+	130, // 132: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
+	135, // 133: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
+	146, // 134: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
+	148, // 135: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
+	150, // 136: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
+	152, // 137: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
+	43,  // 138: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	65,  // 139: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	41,  // 140: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	39,  // 141: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	33,  // 142: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	35,  // 143: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	37,  // 144: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	85,  // 145: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	89,  // 146: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	92,  // 147: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	93,  // 148: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	96,  // 149: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	98,  // 150: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	101, // 151: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	103, // 152: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	105, // 153: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	107, // 154: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	126, // 155: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
+	142, // 156: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
+	143, // 157: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
+	109, // 158: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	111, // 159: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	116, // 160: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	119, // 161: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	120, // 162: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	137, // 163: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
+	138, // 164: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
+	139, // 165: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
+	154, // 166: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
+	156, // 167: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
+	157, // 168: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
+	158, // 169: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
+	160, // 170: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
+	162, // 171: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
+	165, // 172: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
+	167, // 173: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
+	172, // 174: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
+	1,   // 175: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18,  // 176: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,   // 177: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18,  // 178: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18,  // 179: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,   // 180: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18,  // 181: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18,  // 182: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13,  // 183: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16,  // 184: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21,  // 185: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23,  // 186: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	26,  // 187: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	33,  // 188: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	30,  // 189: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	18,  // 190: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
+	131, // 191: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
+	136, // 192: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
+	147, // 193: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
+	149, // 194: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
+	151, // 195: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
+	153, // 196: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
+	54,  // 197: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	73,  // 198: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	42,  // 199: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	40,  // 200: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	34,  // 201: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	36,  // 202: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	38,  // 203: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	86,  // 204: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	90,  // 205: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	91,  // 206: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	94,  // 207: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	97,  // 208: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	99,  // 209: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	102, // 210: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	104, // 211: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	106, // 212: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	108, // 213: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	127, // 214: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
+	42,  // 215: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
+	144, // 216: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
+	110, // 217: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	112, // 218: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	117, // 219: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	118, // 220: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	121, // 221: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	140, // 222: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
+	140, // 223: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
+	140, // 224: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
+	155, // 225: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
+	159, // 226: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
+	159, // 227: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
+	159, // 228: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
+	161, // 229: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
+	163, // 230: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
+	166, // 231: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
+	168, // 232: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
+	173, // 233: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
+	175, // [175:234] is the sub-list for method output_type
+	116, // [116:175] is the sub-list for method input_type
+	116, // [116:116] is the sub-list for extension type_name
+	116, // [116:116] is the sub-list for extension extendee
+	0,   // [0:116] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -11940,6 +13326,8 @@ func file_scaffold_proto_init() {
 		(*HostOrder_Attached)(nil),
 		(*HostOrder_Drain)(nil),
 		(*HostOrder_Controllers)(nil),
+		(*HostOrder_Credential)(nil),
+		(*HostOrder_Revoked)(nil),
 	}
 	file_scaffold_proto_msgTypes[65].OneofWrappers = []any{
 		(*RouterReport_Join)(nil),
@@ -11955,6 +13343,7 @@ func file_scaffold_proto_init() {
 		(*RouterOrder_Rules)(nil),
 		(*RouterOrder_Commit)(nil),
 		(*RouterOrder_Controllers)(nil),
+		(*RouterOrder_Credential)(nil),
 	}
 	file_scaffold_proto_msgTypes[128].OneofWrappers = []any{}
 	type x struct{}
@@ -11963,9 +13352,9 @@ func file_scaffold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   159,
+			NumMessages:   179,
 			NumExtensions: 0,
-			NumServices:   5,
+			NumServices:   6,
 		},
 		GoTypes:           file_scaffold_proto_goTypes,
 		DependencyIndexes: file_scaffold_proto_depIdxs,

@@ -23,6 +23,7 @@ type Keys struct {
 	Host         ed25519.PrivateKey
 	Network      ed25519.PublicKey
 	Certificates map[sid.Locator]wire.Certificate
+	Revoked      map[wire.Key]bool // whose certificates count no more, whatever they say
 
 	passed map[wire.Certificate]struct{} // others' that the network did sign
 }
@@ -65,6 +66,9 @@ func (k *Keys) Verify(now time.Time, m wire.Message, locators ...sid.Locator) (w
 // check spares the network's signature on a certificate that has passed before: a host that moves ten
 // thousand flows sends its certificates a thousand times.
 func (k *Keys) check(c *wire.Certificate, now int64) error {
+	if k.Revoked[c.Key] {
+		return fmt.Errorf("%v: %w", c.Locator, wire.ErrRevoked)
+	}
 	if _, ok := k.passed[*c]; ok {
 		return c.Current(now)
 	}

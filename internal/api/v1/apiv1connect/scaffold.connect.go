@@ -34,6 +34,8 @@ const (
 	SwitchesName = "scaffold.v1.Switches"
 	// GatewayName is the fully-qualified name of the Gateway service.
 	GatewayName = "scaffold.v1.Gateway"
+	// TrustName is the fully-qualified name of the Trust service.
+	TrustName = "scaffold.v1.Trust"
 )
 
 // These constants are the fully-qualified names of the RPCs defined in this package. They're
@@ -146,6 +148,24 @@ const (
 	GatewayDrainGatewayProcedure = "/scaffold.v1.Gateway/DrainGateway"
 	// GatewayReloadGatewayProcedure is the fully-qualified name of the Gateway's ReloadGateway RPC.
 	GatewayReloadGatewayProcedure = "/scaffold.v1.Gateway/ReloadGateway"
+	// TrustMeetProcedure is the fully-qualified name of the Trust's Meet RPC.
+	TrustMeetProcedure = "/scaffold.v1.Trust/Meet"
+	// TrustRedeemProcedure is the fully-qualified name of the Trust's Redeem RPC.
+	TrustRedeemProcedure = "/scaffold.v1.Trust/Redeem"
+	// TrustRenewProcedure is the fully-qualified name of the Trust's Renew RPC.
+	TrustRenewProcedure = "/scaffold.v1.Trust/Renew"
+	// TrustIssueProcedure is the fully-qualified name of the Trust's Issue RPC.
+	TrustIssueProcedure = "/scaffold.v1.Trust/Issue"
+	// TrustCreateTokenProcedure is the fully-qualified name of the Trust's CreateToken RPC.
+	TrustCreateTokenProcedure = "/scaffold.v1.Trust/CreateToken"
+	// TrustListTokensProcedure is the fully-qualified name of the Trust's ListTokens RPC.
+	TrustListTokensProcedure = "/scaffold.v1.Trust/ListTokens"
+	// TrustRevokeTokenProcedure is the fully-qualified name of the Trust's RevokeToken RPC.
+	TrustRevokeTokenProcedure = "/scaffold.v1.Trust/RevokeToken"
+	// TrustListMembersProcedure is the fully-qualified name of the Trust's ListMembers RPC.
+	TrustListMembersProcedure = "/scaffold.v1.Trust/ListMembers"
+	// TrustForgetProcedure is the fully-qualified name of the Trust's Forget RPC.
+	TrustForgetProcedure = "/scaffold.v1.Trust/Forget"
 )
 
 // AdminClient is a client for the scaffold.v1.Admin service.
@@ -1726,4 +1746,290 @@ func (UnimplementedGatewayHandler) DrainGateway(context.Context, *connect.Reques
 
 func (UnimplementedGatewayHandler) ReloadGateway(context.Context, *connect.Request[v1.ReloadGatewayRequest]) (*connect.Response[v1.GatewayStatus], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Gateway.ReloadGateway is not implemented"))
+}
+
+// TrustClient is a client for the scaffold.v1.Trust service.
+type TrustClient interface {
+	// Meet tells whose network this is and what its clock says: before anything secret is said.
+	Meet(context.Context, *connect.Request[v1.MeetRequest]) (*connect.Response[v1.MeetResponse], error)
+	// Redeem makes the key of the TLS connection a member's.
+	Redeem(context.Context, *connect.Request[v1.RedeemRequest]) (*connect.Response[v1.Credential], error)
+	Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.Credential], error)
+	// Issue does without a token what Redeem does.
+	Issue(context.Context, *connect.Request[v1.IssueRequest]) (*connect.Response[v1.Credential], error)
+	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
+	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
+	RevokeToken(context.Context, *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error)
+	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
+	// Forget revokes a member's key and frees its name.
+	Forget(context.Context, *connect.Request[v1.ForgetRequest]) (*connect.Response[v1.ForgetResponse], error)
+}
+
+// NewTrustClient constructs a client for the scaffold.v1.Trust service. By default, it uses the
+// Connect protocol with the binary Protobuf Codec, asks for gzipped responses, and sends
+// uncompressed requests. To use the gRPC or gRPC-Web protocols, supply the connect.WithGRPC() or
+// connect.WithGRPCWeb() options.
+//
+// The URL supplied here should be the base URL for the Connect or gRPC server (for example,
+// http://api.acme.com or https://acme.com/grpc).
+func NewTrustClient(httpClient connect.HTTPClient, baseURL string, opts ...connect.ClientOption) TrustClient {
+	baseURL = strings.TrimRight(baseURL, "/")
+	trustMethods := v1.File_scaffold_proto.Services().ByName("Trust").Methods()
+	return &trustClient{
+		meet: connect.NewClient[v1.MeetRequest, v1.MeetResponse](
+			httpClient,
+			baseURL+TrustMeetProcedure,
+			connect.WithSchema(trustMethods.ByName("Meet")),
+			connect.WithClientOptions(opts...),
+		),
+		redeem: connect.NewClient[v1.RedeemRequest, v1.Credential](
+			httpClient,
+			baseURL+TrustRedeemProcedure,
+			connect.WithSchema(trustMethods.ByName("Redeem")),
+			connect.WithClientOptions(opts...),
+		),
+		renew: connect.NewClient[v1.RenewRequest, v1.Credential](
+			httpClient,
+			baseURL+TrustRenewProcedure,
+			connect.WithSchema(trustMethods.ByName("Renew")),
+			connect.WithClientOptions(opts...),
+		),
+		issue: connect.NewClient[v1.IssueRequest, v1.Credential](
+			httpClient,
+			baseURL+TrustIssueProcedure,
+			connect.WithSchema(trustMethods.ByName("Issue")),
+			connect.WithClientOptions(opts...),
+		),
+		createToken: connect.NewClient[v1.CreateTokenRequest, v1.CreateTokenResponse](
+			httpClient,
+			baseURL+TrustCreateTokenProcedure,
+			connect.WithSchema(trustMethods.ByName("CreateToken")),
+			connect.WithClientOptions(opts...),
+		),
+		listTokens: connect.NewClient[v1.ListTokensRequest, v1.ListTokensResponse](
+			httpClient,
+			baseURL+TrustListTokensProcedure,
+			connect.WithSchema(trustMethods.ByName("ListTokens")),
+			connect.WithClientOptions(opts...),
+		),
+		revokeToken: connect.NewClient[v1.RevokeTokenRequest, v1.RevokeTokenResponse](
+			httpClient,
+			baseURL+TrustRevokeTokenProcedure,
+			connect.WithSchema(trustMethods.ByName("RevokeToken")),
+			connect.WithClientOptions(opts...),
+		),
+		listMembers: connect.NewClient[v1.ListMembersRequest, v1.ListMembersResponse](
+			httpClient,
+			baseURL+TrustListMembersProcedure,
+			connect.WithSchema(trustMethods.ByName("ListMembers")),
+			connect.WithClientOptions(opts...),
+		),
+		forget: connect.NewClient[v1.ForgetRequest, v1.ForgetResponse](
+			httpClient,
+			baseURL+TrustForgetProcedure,
+			connect.WithSchema(trustMethods.ByName("Forget")),
+			connect.WithClientOptions(opts...),
+		),
+	}
+}
+
+// trustClient implements TrustClient.
+type trustClient struct {
+	meet        *connect.Client[v1.MeetRequest, v1.MeetResponse]
+	redeem      *connect.Client[v1.RedeemRequest, v1.Credential]
+	renew       *connect.Client[v1.RenewRequest, v1.Credential]
+	issue       *connect.Client[v1.IssueRequest, v1.Credential]
+	createToken *connect.Client[v1.CreateTokenRequest, v1.CreateTokenResponse]
+	listTokens  *connect.Client[v1.ListTokensRequest, v1.ListTokensResponse]
+	revokeToken *connect.Client[v1.RevokeTokenRequest, v1.RevokeTokenResponse]
+	listMembers *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
+	forget      *connect.Client[v1.ForgetRequest, v1.ForgetResponse]
+}
+
+// Meet calls scaffold.v1.Trust.Meet.
+func (c *trustClient) Meet(ctx context.Context, req *connect.Request[v1.MeetRequest]) (*connect.Response[v1.MeetResponse], error) {
+	return c.meet.CallUnary(ctx, req)
+}
+
+// Redeem calls scaffold.v1.Trust.Redeem.
+func (c *trustClient) Redeem(ctx context.Context, req *connect.Request[v1.RedeemRequest]) (*connect.Response[v1.Credential], error) {
+	return c.redeem.CallUnary(ctx, req)
+}
+
+// Renew calls scaffold.v1.Trust.Renew.
+func (c *trustClient) Renew(ctx context.Context, req *connect.Request[v1.RenewRequest]) (*connect.Response[v1.Credential], error) {
+	return c.renew.CallUnary(ctx, req)
+}
+
+// Issue calls scaffold.v1.Trust.Issue.
+func (c *trustClient) Issue(ctx context.Context, req *connect.Request[v1.IssueRequest]) (*connect.Response[v1.Credential], error) {
+	return c.issue.CallUnary(ctx, req)
+}
+
+// CreateToken calls scaffold.v1.Trust.CreateToken.
+func (c *trustClient) CreateToken(ctx context.Context, req *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error) {
+	return c.createToken.CallUnary(ctx, req)
+}
+
+// ListTokens calls scaffold.v1.Trust.ListTokens.
+func (c *trustClient) ListTokens(ctx context.Context, req *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error) {
+	return c.listTokens.CallUnary(ctx, req)
+}
+
+// RevokeToken calls scaffold.v1.Trust.RevokeToken.
+func (c *trustClient) RevokeToken(ctx context.Context, req *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error) {
+	return c.revokeToken.CallUnary(ctx, req)
+}
+
+// ListMembers calls scaffold.v1.Trust.ListMembers.
+func (c *trustClient) ListMembers(ctx context.Context, req *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error) {
+	return c.listMembers.CallUnary(ctx, req)
+}
+
+// Forget calls scaffold.v1.Trust.Forget.
+func (c *trustClient) Forget(ctx context.Context, req *connect.Request[v1.ForgetRequest]) (*connect.Response[v1.ForgetResponse], error) {
+	return c.forget.CallUnary(ctx, req)
+}
+
+// TrustHandler is an implementation of the scaffold.v1.Trust service.
+type TrustHandler interface {
+	// Meet tells whose network this is and what its clock says: before anything secret is said.
+	Meet(context.Context, *connect.Request[v1.MeetRequest]) (*connect.Response[v1.MeetResponse], error)
+	// Redeem makes the key of the TLS connection a member's.
+	Redeem(context.Context, *connect.Request[v1.RedeemRequest]) (*connect.Response[v1.Credential], error)
+	Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.Credential], error)
+	// Issue does without a token what Redeem does.
+	Issue(context.Context, *connect.Request[v1.IssueRequest]) (*connect.Response[v1.Credential], error)
+	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
+	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
+	RevokeToken(context.Context, *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error)
+	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
+	// Forget revokes a member's key and frees its name.
+	Forget(context.Context, *connect.Request[v1.ForgetRequest]) (*connect.Response[v1.ForgetResponse], error)
+}
+
+// NewTrustHandler builds an HTTP handler from the service implementation. It returns the path on
+// which to mount the handler and the handler itself.
+//
+// By default, handlers support the Connect, gRPC, and gRPC-Web protocols with the binary Protobuf
+// and JSON codecs. They also support gzip compression.
+func NewTrustHandler(svc TrustHandler, opts ...connect.HandlerOption) (string, http.Handler) {
+	trustMethods := v1.File_scaffold_proto.Services().ByName("Trust").Methods()
+	trustMeetHandler := connect.NewUnaryHandler(
+		TrustMeetProcedure,
+		svc.Meet,
+		connect.WithSchema(trustMethods.ByName("Meet")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustRedeemHandler := connect.NewUnaryHandler(
+		TrustRedeemProcedure,
+		svc.Redeem,
+		connect.WithSchema(trustMethods.ByName("Redeem")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustRenewHandler := connect.NewUnaryHandler(
+		TrustRenewProcedure,
+		svc.Renew,
+		connect.WithSchema(trustMethods.ByName("Renew")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustIssueHandler := connect.NewUnaryHandler(
+		TrustIssueProcedure,
+		svc.Issue,
+		connect.WithSchema(trustMethods.ByName("Issue")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustCreateTokenHandler := connect.NewUnaryHandler(
+		TrustCreateTokenProcedure,
+		svc.CreateToken,
+		connect.WithSchema(trustMethods.ByName("CreateToken")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustListTokensHandler := connect.NewUnaryHandler(
+		TrustListTokensProcedure,
+		svc.ListTokens,
+		connect.WithSchema(trustMethods.ByName("ListTokens")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustRevokeTokenHandler := connect.NewUnaryHandler(
+		TrustRevokeTokenProcedure,
+		svc.RevokeToken,
+		connect.WithSchema(trustMethods.ByName("RevokeToken")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustListMembersHandler := connect.NewUnaryHandler(
+		TrustListMembersProcedure,
+		svc.ListMembers,
+		connect.WithSchema(trustMethods.ByName("ListMembers")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustForgetHandler := connect.NewUnaryHandler(
+		TrustForgetProcedure,
+		svc.Forget,
+		connect.WithSchema(trustMethods.ByName("Forget")),
+		connect.WithHandlerOptions(opts...),
+	)
+	return "/scaffold.v1.Trust/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case TrustMeetProcedure:
+			trustMeetHandler.ServeHTTP(w, r)
+		case TrustRedeemProcedure:
+			trustRedeemHandler.ServeHTTP(w, r)
+		case TrustRenewProcedure:
+			trustRenewHandler.ServeHTTP(w, r)
+		case TrustIssueProcedure:
+			trustIssueHandler.ServeHTTP(w, r)
+		case TrustCreateTokenProcedure:
+			trustCreateTokenHandler.ServeHTTP(w, r)
+		case TrustListTokensProcedure:
+			trustListTokensHandler.ServeHTTP(w, r)
+		case TrustRevokeTokenProcedure:
+			trustRevokeTokenHandler.ServeHTTP(w, r)
+		case TrustListMembersProcedure:
+			trustListMembersHandler.ServeHTTP(w, r)
+		case TrustForgetProcedure:
+			trustForgetHandler.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// UnimplementedTrustHandler returns CodeUnimplemented from all methods.
+type UnimplementedTrustHandler struct{}
+
+func (UnimplementedTrustHandler) Meet(context.Context, *connect.Request[v1.MeetRequest]) (*connect.Response[v1.MeetResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.Meet is not implemented"))
+}
+
+func (UnimplementedTrustHandler) Redeem(context.Context, *connect.Request[v1.RedeemRequest]) (*connect.Response[v1.Credential], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.Redeem is not implemented"))
+}
+
+func (UnimplementedTrustHandler) Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.Credential], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.Renew is not implemented"))
+}
+
+func (UnimplementedTrustHandler) Issue(context.Context, *connect.Request[v1.IssueRequest]) (*connect.Response[v1.Credential], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.Issue is not implemented"))
+}
+
+func (UnimplementedTrustHandler) CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.CreateToken is not implemented"))
+}
+
+func (UnimplementedTrustHandler) ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.ListTokens is not implemented"))
+}
+
+func (UnimplementedTrustHandler) RevokeToken(context.Context, *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.RevokeToken is not implemented"))
+}
+
+func (UnimplementedTrustHandler) ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.ListMembers is not implemented"))
+}
+
+func (UnimplementedTrustHandler) Forget(context.Context, *connect.Request[v1.ForgetRequest]) (*connect.Response[v1.ForgetResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.Forget is not implemented"))
 }

@@ -1,0 +1,176 @@
+package controld
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/store"
+	"scaffold.dev/scaffold/internal/trust"
+)
+
+// A gate knows who makes each call and lets through what he may. A network that is open has none. It is used by
+// all goroutines.
+type gate struct {
+	server  *trust.Server
+	refused func(error)
+	socket  string // the Unix socket at which whoever can open it may do all
+
+	mu      sync.Mutex
+	roots   *trust.Roots
+	revoked map[string]store.Revoked   // by key
+	calls   map[string]map[*entry]bool // that run, by key
+}
+
+// An entry is a call that runs.
+type entry struct{ end context.CancelCauseFunc }
+
+func newGate(name, socket string, refused func(error)) *gate {
+	return &gate{
+		server: trust.NewServer(nil, name), refused: refused, socket: socket,
+		revoked: make(map[string]store.Revoked), calls: make(map[string]map[*entry]bool),
+	}
+}
+
+// certify has the gate know members by the network's key, and show a certificate of it.
+func (g *gate) certify(seed []byte, network string) (*trust.Authority, error) {
+	a, err := trust.NewAuthority(seed, network)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := trust.NewRoots(a.Certificate())
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.roots = roots
+	g.server.Certify(a)
+	return a, nil
+}
+
+// ready reports whether it has the network's key.
+func (g *gate) ready() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.roots != nil
+}
+
+func (g *gate) known() *trust.Roots {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.roots
+}
+
+// client is how this controller calls others; nil: in the clear.
+func (g *gate) client() *tls.Config {
+	if g == nil {
+		return nil
+	}
+	return g.server.Client(g.known)
+}
+
+// secure makes TLS of all listeners but the Unix socket of the one who rules here.
+func (g *gate) secure(listeners []net.Listener) {
+	for i, l := range listeners {
+		if at, ok := l.Addr().(*net.UnixAddr); !ok || at.Name != g.socket {
+			listeners[i] = api.Secure(l, g.server.Config())
+		}
+	}
+}
+
+// wrap lets through what the caller may do, and tells the others why not.
+func (g *gate) wrap(next http.Handler) http.Handler {
+	errs := connect.NewErrorWriter()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := g.identify(r)
+		if err := mayCall(p, r.URL.Path); err != nil {
+			g.refused(err)
+			if errs.IsSupported(r) {
+				_ = errs.Write(w, r, err) // a caller who hangs up needs no answer
+				return
+			}
+			http.Error(w, errors.Unwrap(err).Error(), http.StatusForbidden)
+			return
+		}
+		ctx, leave := g.enter(context.WithValue(r.Context(), peerKey{}, p), p)
+		defer leave()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// enter notes that a call runs, so that it ends when the caller's key is revoked.
+func (g *gate) enter(ctx context.Context, p peer) (context.Context, func()) {
+	if p.local || p.stranger != nil || p.Key == nil {
+		return ctx, func() {}
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	e, key := &entry{end}, string(p.Key)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r, gone := g.revoked[key]; gone { // meanwhile
+		end(wasRevoked(r))
+	}
+	if g.calls[key] == nil {
+		g.calls[key] = make(map[*entry]bool)
+	}
+	g.calls[key][e] = true
+	return ctx, func() {
+		end(nil)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if delete(g.calls[key], e); len(g.calls[key]) == 0 {
+			delete(g.calls, key)
+		}
+	}
+}
+
+// revoke ends what the holder of a key has begun, and lets him begin nothing more. It returns how many calls ended.
+func (g *gate) revoke(r store.Revoked) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.revoked[string(r.Key)] = r
+	for e := range g.calls[string(r.Key)] {
+		e.end(wasRevoked(r))
+	}
+	return len(g.calls[string(r.Key)])
+}
+
+func (g *gate) pin() trust.Pin {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.roots.Pin()
+}
+
+func (g *gate) rootsDER() [][]byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.roots.DER()
+}
+
+// allRevoked are the revoked keys, those of long ago first.
+func (g *gate) allRevoked() []store.Revoked {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.SortedFunc(maps.Values(g.revoked), func(a, b store.Revoked) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), strings.Compare(a.Name, b.Name))
+	})
+}
+
+// isRevoked returns when a key was, if it was.
+func (g *gate) isRevoked(key []byte) (store.Revoked, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r, ok := g.revoked[string(key)]
+	return r, ok
+}

@@ -1,0 +1,135 @@
+package controld
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/trust"
+)
+
+// A circle is who may call a method.
+type circle int
+
+const (
+	onlyAdmins    circle = iota // what is not named anywhere
+	allMembers                  // whoever has a credential
+	hostsToo                    // administrators, and hosts about themselves: ownOnly looks at the message
+	onlyHosts                   // of the certificate's name: the method compares
+	onlyRouters                 // likewise
+	strangersToo                // whoever speaks TLS
+	hostsOrRouter               // what daemons ask
+)
+
+// circles are of methods whose name does not say it: those that read are for all members.
+var circles = map[string]circle{
+	apiv1connect.TrustMeetProcedure:       strangersToo,
+	apiv1connect.TrustRedeemProcedure:     strangersToo,
+	apiv1connect.TrustRenewProcedure:      allMembers,
+	apiv1connect.TrustForgetProcedure:     allMembers, // Forget: only itself, but for administrators
+	apiv1connect.TrustListTokensProcedure: onlyAdmins,
+	apiv1connect.AgentHostProcedure:       onlyHosts,
+	apiv1connect.AgentRouterProcedure:     onlyRouters,
+	apiv1connect.AgentNoteProcedure:       onlyAdmins, // of who drives the switches, on the socket
+	apiv1connect.AgentKeepFlowProcedure:   onlyAdmins,
+	apiv1connect.AgentKeptFlowsProcedure:  onlyAdmins,
+	apiv1connect.AdminSetWeightProcedure:  hostsToo,
+	apiv1connect.AdminDrainProcedure:      hostsToo,
+	apiv1connect.AdminDrainHostProcedure:  hostsToo,
+}
+
+// reading are the beginnings of methods that change nothing.
+var reading = []string{"Get", "List", "Watch", "Explain", "Export"}
+
+func circleOf(path string) circle {
+	if c, ok := circles[path]; ok {
+		return c
+	}
+	service, method, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if service == apiv1connect.AgentName {
+		return hostsOrRouter
+	}
+	for _, prefix := range reading {
+		if strings.HasPrefix(method, prefix) {
+			return allMembers
+		}
+	}
+	if path == "/metrics" || path == "/healthz" {
+		return allMembers
+	}
+	return onlyAdmins
+}
+
+// mayCall says why the peer may not call what is at the path; the error is connect's.
+func mayCall(p peer, path string) error {
+	c := circleOf(path)
+	switch {
+	case p.rules() || c == strangersToo && p.Key != nil:
+		return nil
+	case p.stranger != nil:
+		return connect.NewError(connect.CodeUnauthenticated, p.stranger)
+	}
+	may := false
+	switch c {
+	case allMembers:
+		may = true
+	case hostsToo, onlyHosts:
+		may = p.Role == trust.Host
+	case onlyRouters:
+		may = p.Role == trust.Router
+	case hostsOrRouter:
+		may = p.Role == trust.Host || p.Role == trust.Router
+	}
+	if may {
+		return nil
+	}
+	return forbidden(p, "do this")
+}
+
+func forbidden(p peer, what string) error {
+	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf(
+		"%v may not %s: a host may read, and weigh and drain itself; all else is for administrators, on the controller's machine or after `scaffold login`", p, what))
+}
+
+// ownOnly holds hosts to what is about themselves.
+func ownOnly() connect.Option {
+	return connect.WithInterceptors(connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			var host string
+			switch m := req.Any().(type) {
+			case *apiv1.SetWeightRequest:
+				host = m.Host
+			case *apiv1.DrainRequest:
+				host = m.Host
+			case *apiv1.DrainHostRequest:
+				host = m.Host
+			default:
+				return next(ctx, req)
+			}
+			if p := peerOf(ctx); !p.rules() && !p.is(trust.Host, host) {
+				return nil, forbidden(p, fmt.Sprintf("steer host %.80q", host))
+			}
+			return next(ctx, req)
+		}
+	}))
+}
+
+var errOtherName = errors.New("its credential is of another name")
+
+// itself says why a member may not join under a name and, of hosts, with a key.
+func itself(p peer, role trust.Role, name string, key []byte) error {
+	switch {
+	case p.local || p.Role == trust.Controller:
+		return nil
+	case !p.is(role, name):
+		return fmt.Errorf("%w: this is %v, and it calls itself %s %.80q: start it with --name %s, or join again with a token for the other name", errOtherName, p, role, name, p.Name)
+	case key != nil && !p.Key.Equal(publicKey(key)):
+		return fmt.Errorf("%v signs with another key than its credential is for: remove the credential and join again", p)
+	}
+	return nil
+}
