@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
@@ -63,7 +64,7 @@ func TestALabWhoseCallerGoesAwayIsUndone(t *testing.T) {
 	nstest.Root(t)
 	r := serve(t, labapi.Config{})
 	for _, path := range []string{"/v1/labs", "/v1/runs"} {
-		name := unique("away")
+		name := unique("away_" + filepath.Base(path)) // the first is let go of a moment after the last of it has gone
 		next, leave := r.lines("POST", path, labapi.FileRequest{Source: network, Name: name})
 		for line := next(); !strings.Contains(line, ": daemons"); line = next() {
 			if line == "" {

@@ -8,9 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/labapi"
@@ -31,7 +29,8 @@ timeline:
   - {at: 0s, do: "exec s1: echo hello"}
 `
 
-func unique(name string) string { return name + "_" + strconv.Itoa(os.Getpid()) }
+// unique is a name under which what a killed run leaves is found, and removed.
+func unique(name string) string { return nstest.LabName() + "_" + name }
 
 // A rig is a server with a way to ask it.
 type rig struct {
