@@ -15,8 +15,8 @@ test="$demo iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached l
 	pdns-backend-bind:/usr/lib/*/pdns/libbindbackend.so dnsutils:dig redis-server:redis-server redis-tools:redis-benchmark
 	openssh-server:sshd openssh-client:ssh postgresql:/usr/lib/postgresql/*/bin/postgres elinks:elinks
 	tcpdump:tcpdump $routing ethtool:ethtool iputils-ping:ping nftables:nft spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h
-	python3:python3 black:black tshark:tshark prometheus:promtool"
-bench="$demo mininet:mn frr:/usr/lib/frr/zebra iputils-ping:ping"
+	python3:python3 black:black tshark:tshark prometheus:promtool haproxy:haproxy nghttp2-client:h2load"
+bench="$demo haproxy:haproxy mininet:mn frr:/usr/lib/frr/zebra iputils-ping:ping"
 experiments='nginx-light:nginx wget:wget memcached:memcached tftpd-hpa:in.tftpd tftp-hpa:tftp busybox:busybox iproute2:ip
 	python3:python3 python3-matplotlib:/usr/lib/python3/dist-packages/matplotlib/__init__.py'
 model='spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h'

@@ -21,13 +21,14 @@ var forPeople = []string{
 	"internal/controld/deadlines.go",                                   // a time long past, to end a stream
 	"internal/core/session/adopt.go", "internal/core/session/trust.go", // how long certificates and cookies are valid
 	"internal/hostd/certificate.go", "internal/controld/trust.go", "internal/api/join.go", // and proofs
+	"internal/gateway/api.go", "internal/gateway/report.go", "internal/gateway/streams.go",
 }
 
 // calendar are the methods and functions of package time that leave the monotonic clock.
 var calendar = []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano", "Round"}
 
 func TestNoDecisionLooksAtTheCalendar(t *testing.T) {
-	for _, top := range []string{"../hostd", "../routerd", "../controld", "../core", "../store", "../bpf", "../cli", "../api", "../agent", "../switchd", "../ofconn", "../oftables", "../userstack"} {
+	for _, top := range []string{"../hostd", "../routerd", "../controld", "../core", "../store", "../bpf", "../cli", "../api", "../agent", "../switchd", "../ofconn", "../oftables", "../userstack", "../gateway"} {
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err

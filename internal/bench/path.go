@@ -53,7 +53,7 @@ func Path(ctx context.Context, r *Rig, service string, pairs int, d time.Duratio
 		return rep, err
 	}
 	for _, t := range trials {
-		rows, err := t.compare(ctx, r, ours, plain, pairs, d)
+		rows, err := t.compare(ctx, r, ours, plain, peerPlain, pairs, d)
 		if err != nil {
 			return rep, err
 		}
@@ -71,7 +71,7 @@ func Path(ctx context.Context, r *Rig, service string, pairs int, d time.Duratio
 const streamLength = 3
 
 // compare runs one trial; the side that goes first changes with each pair.
-func (t trial) compare(ctx context.Context, r *Rig, ours, plain string, pairs int, d time.Duration) ([]Row, error) {
+func (t trial) compare(ctx context.Context, r *Rig, ours, plain, peer string, pairs int, d time.Duration) ([]Row, error) {
 	if t.args[0] == "stream" {
 		d *= streamLength
 	}
@@ -103,10 +103,10 @@ func (t trial) compare(ctx context.Context, r *Rig, ours, plain string, pairs in
 			cpu[to] = append(cpu[to], float64(after-before)/100/(rate*float64(res.Nanos)/1e9))
 		}
 	}
-	rows := []Row{NewRow(t.name, "ratio", t.aim, peerPlain, Ratios(rates[ours], rates[plain]))}
+	rows := []Row{NewRow(t.name, "ratio", t.aim, peer, Ratios(rates[ours], rates[plain]))}
 	if t.args[0] == "stream" {
 		rows = append(rows,
-			NewRow("CPU-seconds per Gbit", "ratio", "<= 1.10", peerPlain, Ratios(cpu[ours], cpu[plain])),
+			NewRow("CPU-seconds per Gbit", "ratio", "<= 1.10", peer, Ratios(cpu[ours], cpu[plain])),
 			NewRow("one TCP stream, as it was", "Gbit/s", "", "", rates[ours]))
 		return rows, nil
 	}

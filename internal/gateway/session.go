@@ -23,7 +23,7 @@ type session struct {
 	header []byte // of the PROXY protocol, before each datagram
 	source []byte // control message: the address that the client is answered from
 	idle   time.Duration
-	last   atomic.Int64 // when a datagram went either way, Unix nanoseconds
+	last   atomic.Int64 // when a datagram went either way, nanoseconds since the gateway began
 	handed atomic.Bool  // the next gateway has it
 }
 
@@ -63,7 +63,7 @@ func (p *packets) sessionOf(who pair, conn *net.UDPConn, l *Listen) (s *session,
 	return s, err
 }
 
-func (s *session) touch() { s.last.Store(time.Now().UnixNano()) }
+func (s *session) touch() { s.last.Store(int64(time.Since(s.p.d.g.began))) }
 
 // send passes a client's datagram on. Nobody waits for a socket whose buffer is full: it is lost, as in any
 // network. A session that has just ended says so.
@@ -101,7 +101,7 @@ func (s *session) write(b []byte) (err error) {
 // run passes answers back until both sides have been silent for the idle time.
 func (s *session) run() {
 	for {
-		rest := time.Until(time.Unix(0, s.last.Load()).Add(s.idle))
+		rest := time.Until(s.p.d.g.began.Add(time.Duration(s.last.Load())).Add(s.idle))
 		if rest <= 0 || s.handed.Load() {
 			break
 		}
