@@ -11,11 +11,16 @@ LOCK=/run/lock/scaffold-packages
 # package:program; the program may be a pattern of paths. Having the program is enough.
 demo='nginx-light:nginx curl:curl wget:wget apache2-utils:ab iproute2:ip openvswitch-switch:ovs-vswitchd openvswitch-common:ovs-ofctl'
 routing='frr:/usr/lib/frr/zebra'
+# Packages that would push out one that the machine has (its own time daemon): their program alone is unpacked, and
+# what it links to is installed. Names the libraries behind the program.
+apart='chrony:/usr/sbin/chronyd:libcap2,libedit2,libgnutls30,libnettle8,libseccomp2'
 test="$demo iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached libmemcached-tools:memccp pdns-server:pdns_server
 	pdns-backend-bind:/usr/lib/*/pdns/libbindbackend.so dnsutils:dig redis-server:redis-server redis-tools:redis-benchmark
 	openssh-server:sshd openssh-client:ssh postgresql:/usr/lib/postgresql/*/bin/postgres elinks:elinks
 	tcpdump:tcpdump $routing ethtool:ethtool iputils-ping:ping nftables:nft spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h
-	python3:python3 black:black tshark:tshark prometheus:promtool haproxy:haproxy nghttp2-client:h2load"
+	python3:python3 black:black tshark:tshark prometheus:promtool haproxy:haproxy nghttp2-client:h2load nghttp2-server:nghttpd
+	lighttpd:lighttpd mosquitto:mosquitto mosquitto-clients:mosquitto_sub git:git rsync:rsync chrony:chronyd snmpd:snmpd snmp:snmpget
+	nodejs:node openjdk-17-jre-headless:java ecj:ecj gunicorn:gunicorn"
 bench="$demo haproxy:haproxy mininet:mn frr:/usr/lib/frr/zebra iputils-ping:ping"
 experiments='nginx-light:nginx wget:wget memcached:memcached tftpd-hpa:in.tftpd tftp-hpa:tftp busybox:busybox iproute2:ip
 	python3:python3 python3-matplotlib:/usr/lib/python3/dist-packages/matplotlib/__init__.py'
@@ -82,7 +87,39 @@ fetch() {
 
 install() {
 	DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
-		-o Dpkg::Options::=--force-confold install --no-install-recommends "$@" </dev/null
+		-o Dpkg::Options::=--force-confold install --no-remove --no-install-recommends "$@" </dev/null
+}
+
+# unpack puts the program of a package that is kept apart into /usr/local/sbin.
+unpack() {
+	local dir
+	dir=$(mktemp -d)
+	(cd "$dir" && apt-get -q -o APT::Sandbox::User=root download "$1" >/dev/null && dpkg-deb -x ./*.deb . && cp ".$2" /usr/local/sbin/) || {
+		rm -rf "$dir"
+		return 1
+	}
+	rm -rf "$dir"
+}
+
+# libraries prints what is to be installed for those of the packages that are kept apart; others prints the rest.
+libraries() {
+	local pair
+	for pair in $apart; do
+		case " $* " in *" ${pair%%:*} "*) tr , ' ' <<<"${pair##*:}" ;; esac
+	done
+}
+others() {
+	local name
+	for name in "$@"; do
+		case " $apart " in *" $name:"*) ;; *) echo "$name" ;; esac
+	done
+}
+unpack_all() {
+	local pair path
+	for pair in $apart; do
+		path=${pair#*:}
+		case " $* " in *" ${pair%%:*} "*) unpack "${pair%%:*}" "${path%%:*}" ;; esac
+	done
 }
 
 installed() { dpkg-query -W -f='${db:Status-Abbrev} ${Package}\n' | awk '$1 == "ii" { print $2 }' | sort; }
@@ -113,6 +150,11 @@ main() {
 	install_all "${want[@]}"
 }
 
+get() {
+	# shellcheck disable=SC2046 # as above
+	fetch $(others "$@") && unpack_all "$@"
+}
+
 install_all() {
 	echo "packages: installing ${#want[@]}: $*"
 	echo "packages: none of them will start a service on this machine"
@@ -125,7 +167,9 @@ install_all() {
 	forbid
 	local before
 	before=$(installed)
-	if ! fetch "$@" && ! { echo "packages: once more with fresh lists" && apt-get -q update </dev/null >/dev/null && fetch "$@"; }; then
+	# shellcheck disable=SC2046 # names of packages have no blanks
+	set -- "$@" $(libraries "$@")
+	if ! get "$@" && ! { echo "packages: once more with fresh lists" && apt-get -q update </dev/null >/dev/null && get "$@"; }; then
 		echo "packages: could not install: $*" >&2
 		echo "hint: is there a network, and does /etc/apt/sources.list name a mirror?" >&2
 		return 1

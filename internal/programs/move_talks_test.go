@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -87,6 +88,24 @@ func (j *journey) counter() *rider {
 		func(int64) string { return "incr ride" },
 		func(i int64) string { return strconv.FormatInt(i, 10) },
 		func(t *testing.T, _ int64) { d.must(t, "client id", id) })
+}
+
+// mqtt publishes a number after the other by one connection, and gets each by another; both stay.
+func (j *journey) mqtt() *rider {
+	j.t.Helper()
+	const both = `mosquitto_sub -h "$1" -q 1 -t ride 2>/dev/null & echo $!; exec mosquitto_pub -h "$1" -q 1 -r -t ride -l`
+	d := j.dialogue("sh", "-c", both, "sh", j.host)
+	d.lines.Scan()
+	reader, err := strconv.Atoi(d.lines.Text())
+	if err != nil {
+		j.t.Fatal(err, d.lines.Err())
+	}
+	number := func(i int64) string { return strconv.FormatInt(i, 10) }
+	return d.rider("mosquitto", number, number, func(t *testing.T, _ int64) {
+		if err := syscall.Kill(reader, syscall.SIGTERM); err != nil { // it would read for ever
+			t.Errorf("the subscriber is gone: %v", err)
+		}
+	})
 }
 
 // quic is a program that uses quic-go. Its server says how many connections it has had.

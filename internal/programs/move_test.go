@@ -73,9 +73,10 @@ func (j *journey) servers() fleet {
 	j.postgres()
 	f.www, f.ssh = j.nginx(f.blob), j.sshd()
 	j.redis("s1", j.addr.String(), j.own)
+	j.mosquitto("s1")
 	f.tcp, f.udp = j.iperf3Server("5201"), j.iperf3Server("5202")
 	f.quic = j.own("s1", place(j.t), self, "quic", "serve", j.service.at(443))
-	for _, port := range []int{22, 80, 5201, 5202, 5432, 6379} {
+	for _, port := range []int{22, 80, 1883, 5201, 5202, 5432, 6379} {
 		j.net.serving(j.t, j.name, "tcp", port, 1)
 	}
 	j.net.serving(j.t, j.name, "udp", 443, 1)
@@ -86,7 +87,7 @@ func (j *journey) servers() fleet {
 func (j *journey) riders(f fleet) []*rider {
 	j.t.Helper()
 	return []*rider{
-		j.counter(), j.curl(f.www, f.blob), j.login("ssh", f.ssh), j.transaction(), j.quic(f.quic), j.scp(f.ssh, f.blob[:24<<20]),
+		j.counter(), j.curl(f.www, f.blob), j.login("ssh", f.ssh), j.transaction(), j.mqtt(), j.quic(f.quic), j.scp(f.ssh, f.blob[:24<<20]),
 		j.iperf3("tcp", f.tcp, "5201", "-b", "8M"), j.iperf3("udp", f.udp, "5202", "-u", "-b", "4M", "-l", "1200"),
 	}
 }
