@@ -16,6 +16,9 @@ import (
 // joinContext keeps a signature of a Join from being taken for one of something else.
 const joinContext = "scaffold join 1\x00"
 
+// tunnelContext is the same of a TunnelRequest.
+const tunnelContext = "scaffold tunnel 1\x00"
+
 // JoinSkew is how far the clocks of a host and the controller may be apart.
 const JoinSkew = 5 * time.Minute
 
@@ -37,28 +40,56 @@ func SignJoin(j *apiv1.Join, key ed25519.PrivateKey, now time.Time) {
 
 // CheckJoin says whether the host that owns the key made the Join, and lately.
 func CheckJoin(j *apiv1.Join, now time.Time) error {
-	if len(j.Signature) == 0 {
+	return checkSigned(j.Key, j.Signature, signedJoin(j), j.SignedUnix, now)
+}
+
+// SignTunnel completes a TunnelRequest like a Join.
+func SignTunnel(r *apiv1.TunnelRequest, key ed25519.PrivateKey, now time.Time) {
+	var nonce [8]byte
+	rand.Read(nonce[:]) // never fails (crypto/rand)
+	r.Nonce = binary.BigEndian.Uint64(nonce[:])
+	r.Key, r.SignedUnix, r.Signature = key.Public().(ed25519.PublicKey), now.Unix(), nil
+	r.Signature = ed25519.Sign(key, signedTunnel(r))
+}
+
+// CheckTunnel says whether the host that owns the key made the request, and lately.
+func CheckTunnel(r *apiv1.TunnelRequest, now time.Time) error {
+	return checkSigned(r.Key, r.Signature, signedTunnel(r), r.SignedUnix, now)
+}
+
+func checkSigned(key, signature, text []byte, at int64, now time.Time) error {
+	if len(signature) == 0 {
 		return ErrJoinUnsigned
 	}
-	if len(j.Key) != ed25519.PublicKeySize || !ed25519.Verify(j.Key, signedJoin(j), j.Signature) {
+	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, text, signature) {
 		return ErrJoinForged
 	}
-	if age := now.Sub(time.Unix(j.SignedUnix, 0)); age > JoinSkew || age < -JoinSkew {
-		return fmt.Errorf("%w: the host's says %s, the controller's %s", ErrJoinOld, stamp(time.Unix(j.SignedUnix, 0)), stamp(now))
+	if age := now.Sub(time.Unix(at, 0)); age > JoinSkew || age < -JoinSkew {
+		return fmt.Errorf("%w: the host's says %s, the controller's %s", ErrJoinOld, stamp(time.Unix(at, 0)), stamp(now))
 	}
 	return nil
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
 
+func signedTunnel(r *apiv1.TunnelRequest) []byte {
+	bare := proto.CloneOf(r)
+	bare.Signature = nil
+	return signedText(tunnelContext, bare)
+}
+
 // signedJoin is what the signature is over: the context, then the Join without the signature, its fields in the
 // order of their numbers.
 func signedJoin(j *apiv1.Join) []byte {
 	bare := proto.CloneOf(j)
 	bare.Signature = nil
-	b, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte(joinContext), bare)
+	return signedText(joinContext, bare)
+}
+
+func signedText(context string, m proto.Message) []byte {
+	b, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte(context), m)
 	if err != nil {
-		panic(fmt.Sprintf("api: a Join that was parsed or built cannot be written: %v", err)) // invalid UTF-8 is refused by both
+		panic(fmt.Sprintf("api: a request that was parsed or built cannot be written: %v", err)) // invalid UTF-8 is refused by both
 	}
 	return b
 }

@@ -21,7 +21,7 @@ const (
 
 func benchCommand() *cobra.Command {
 	return group("bench", "Measure Scaffold beside a peer",
-		benchPath(), benchSwitch(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchKick(), benchGateway(), benchLink(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchCrowd(), benchFlows(), benchFlood(), benchReactive(), benchEmu(), benchChaos(), benchAgentCommand())
+		benchPath(), benchSwitch(), benchChurn(), benchCut(), benchSplit(), benchHogs(), benchTable(), benchKick(), benchGateway(), benchLink(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchCrowd(), benchFlows(), benchFlood(), benchReactive(), benchTunnel(), benchEmu(), benchChaos(), benchAgentCommand())
 }
 
 // benchFlags are what every benchmark has.

@@ -9,6 +9,7 @@ func commands(linked Linked) []*cobra.Command {
 	return []*cobra.Command{
 		hostdCommand(),
 		routerdCommand(),
+		wireguardCommand(),
 		controldCommand(linked.Modules),
 		runCommand(),
 		gatewayCommand(),

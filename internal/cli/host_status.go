@@ -105,4 +105,10 @@ func drawUplinks(t *table, all []*apiv1.Uplink) {
 	for _, u := range all { // in the order of preference
 		t.row(u.Interface, map[bool]string{true: "up", false: "down"}[u.Up], u.Router, u.Locator, u.Mtu)
 	}
+	for _, u := range all {
+		if u.Tunnel != "" {
+			t.row()
+			t.row(u.Interface, u.Tunnel)
+		}
+	}
 }

@@ -11,6 +11,9 @@ const aboutHostd = `Hostd makes this host part of a Scaffold network: it finds t
 and from then on every socket that a program of the host binds to a service's address serves that
 service, and every connection to one is taken by an instance that the network picks.
 
+Where no cable leads to a router, --uplink tunnel makes one through whatever carries UDP, also from behind
+a NAT, to a router that offers tunnels (routerd --tunnel). The controller must be named then.
+
 It sets up addresses, routes and rules of its network namespace, and puts back what others remove.
 SIGTERM leaves the network and removes all of it. After kill -9 everything goes on without the daemon,
 and the next start adopts it; --keep makes SIGTERM behave so, for an upgrade, and SIGUSR1 always does.`
@@ -25,7 +28,8 @@ func hostdCommand() *cobra.Command {
 		Example: `  scaffold hostd --name s1 --uplink eth0
   scaffold hostd --name s1 --uplink eth0 --state /var/lib/scaffold/s1 --socket /run/scaffold/s1.sock
   scaffold hostd --name s1 --uplink eth0 --controller http://[2001:db8::1]:23780
-  scaffold hostd --config /etc/scaffold/hostd.yaml`,
+  scaffold hostd --config /etc/scaffold/hostd.yaml
+  scaffold hostd --name s1 --uplink tunnel --controller http://192.0.2.1:23728`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := obs.NewLogger(cmd.ErrOrStderr(), format, level)
@@ -42,7 +46,7 @@ func hostdCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Name, "name", "", "name of this host in the network")
-	f.StringSliceVar(&cfg.Uplinks, "uplink", nil, "interface that leads to a router; repeat for more, the preferred one first")
+	f.StringSliceVar(&cfg.Uplinks, "uplink", nil, "interface that leads to a router, or tunnel, tunnel:vxlan or tunnel:wireguard; repeat for more, the preferred one first")
 	f.StringSliceVar(&cfg.Controllers, "controller", nil, "endpoint of the controller, http://host:port or unix:/path; repeat for several (default: through the first-hop router)")
 	f.StringVar(&cfg.Socket, "socket", hostd.DefaultSocket, "Unix socket of the host's API")
 	f.StringVar(&cfg.Metrics, "metrics", "", "address to serve /metrics and /healthz at besides the socket, host:port")

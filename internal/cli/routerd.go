@@ -5,6 +5,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/internal/routerd"
+	"scaffold.dev/scaffold/internal/underlay"
 )
 
 const aboutRouterd = `Routerd makes this Linux box a router of a Scaffold network. It switches IPv6 forwarding on, greets
@@ -16,7 +17,8 @@ SIGTERM removes what it put into the kernel. After kill -9 forwarding and resolu
 daemon, and the next start adopts them; --keep makes SIGTERM behave so, for an upgrade, and SIGUSR1
 always does.
 
-Where a router in between knows nothing of Scaffold, name the router behind it with --link.
+Where a router in between knows nothing of Scaffold, name the router behind it with --link. With --tunnel
+hosts that no cable joins to a router get tunnels to this one, through whatever carries UDP.
 
 The socket serves /status (JSON), /metrics and /healthz.`
 
@@ -24,6 +26,7 @@ The socket serves /status (JSON), /metrics and /healthz.`
 type routerdFlags struct {
 	cfg           routerd.Config
 	links         []string
+	tunnels       []string
 	format, level string
 }
 
@@ -38,6 +41,7 @@ func routerdCommand() *cobra.Command {
   scaffold routerd --name r1 --controller http://10.0.0.1:23728,http://10.0.0.2:23728,http://10.0.0.3:23728
   scaffold routerd --name r2 --controller http://10.0.0.1:23728 --link peer=r3,port=eth2,via=fe80::1
   scaffold routerd --config /etc/scaffold/routerd.yaml
+  scaffold routerd --name r3 --controller http://10.0.0.1:23728 --tunnel 192.0.2.1 --tunnel wireguard:[2001:db8::1]
   curl --unix-socket /run/scaffold/routerd.sock http://scaffold/status`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -50,6 +54,7 @@ func routerdCommand() *cobra.Command {
 	set.StringSliceVar(&f.cfg.Ports, "port", nil, "interface to forward on; repeat for more (default: all Ethernet-like ones but --mgmt)")
 	set.StringVar(&f.cfg.Management, "mgmt", "", "interface that leads to the controller and is no port")
 	set.StringArrayVar(&f.links, "link", nil, "a router behind one without Scaffold, peer=NAME,port=INTERFACE,via=ADDRESS; repeat for more")
+	set.StringArrayVar(&f.tunnels, "tunnel", nil, "offer tunnels to hosts without a cable at this address, [vxlan:|wireguard:]ADDRESS[:PORT]; repeat for more")
 	set.StringVar(&f.cfg.Socket, "socket", routerd.DefaultSocket, "path of the status API's Unix socket")
 	set.StringVar(&f.cfg.Metrics, "metrics", "", "address to serve /metrics and /healthz at besides the socket, host:port")
 	set.StringVar(&f.cfg.Credentials, "credentials", routerd.DefaultCredentials, "directory of what scaffold join wrote: the router's key and certificates, for a network with keys")
@@ -84,6 +89,13 @@ func (f *routerdFlags) parse() error {
 			return fail(ExitUsage, "as in --link peer=r2,port=eth1,via=fe80::1", err)
 		}
 		f.cfg.Links = append(f.cfg.Links, l)
+	}
+	for _, text := range f.tunnels {
+		offers, err := underlay.ParseOffers(text)
+		if err != nil {
+			return fail(ExitUsage, "as in --tunnel 192.0.2.1 or --tunnel wireguard:192.0.2.1:51820", err)
+		}
+		f.cfg.Tunnels = append(f.cfg.Tunnels, offers...)
 	}
 	return fail(ExitUsage, "scaffold routerd --help has examples", f.cfg.Check())
 }

@@ -216,6 +216,7 @@ func (n *network) leave(h *host, why string, failed bool) {
 			n.plan.SetLeft(p.Locator, true)
 		}
 	}
+	n.forsake(h.Name, "")
 	h.Here, h.failed, h.wanted, h.load, h.silence = false, failed, nil, nil, nil
 	n.save(h)
 	n.event("host.leave", h.Name, because("host left", why), "locator", h.Locator.String())

@@ -55,6 +55,7 @@ type network struct {
 	guards      guards
 	switchFlows map[switchFlowKey]store.SwitchFlow // that operators want switches to have
 	notes       meter
+	tunnels     tunnels
 	news        map[*host][]*apiv1.ServicePolicy // for hosts, since the last flush
 	events      *history
 	waits       map[*wait]struct{}
@@ -96,6 +97,7 @@ func newNetwork(c *seat, s *saver, log *slog.Logger) *network {
 		members:     make(map[memberName]store.Member),
 		tokens:      make(map[string]store.Token),
 		events:      newHistory(),
+		tunnels:     tunnels{all: make(map[uint32]*tunnel), waits: make(map[*tunnelWait]struct{})},
 	}
 	n.export(n.metrics.registry)
 	return n
@@ -155,6 +157,7 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 		n.log.Warn("names of this public domain are hidden from the network's hosts; a subdomain of it would hide none", "domain", d)
 	}
 	n.beginGrace()
+	n.loop.after(tunnelSweep, n.sweepTunnels)
 	return n.createAtStart(ctx)
 }
 

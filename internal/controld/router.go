@@ -28,8 +28,11 @@ type router struct {
 	told     uint64                         // generation of the last rules sent to it
 	applied  uint64                         // and of those that it has applied
 	absences uint64                         // ends of streams
-	counters *apiv1.RouterCounters
-	sendings []sending // that it has not applied
+	offers   []*apiv1.TunnelOffer           // of the session, or the last one
+	// tunnelSerial counts the orders of tunnels of this controller.
+	tunnelSerial uint64
+	counters     *apiv1.RouterCounters
+	sendings     []sending // that it has not applied
 }
 
 func (n *network) knowRouter(r store.Router) *router {
@@ -98,6 +101,7 @@ func (n *network) admitRouter(s *routerSession, want store.Router, j *apiv1.Rout
 		s.send(&apiv1.RouterOrder{Order: &apiv1.RouterOrder_Credential{Credential: c}})
 	})
 	s.send(&apiv1.RouterOrder{Order: &apiv1.RouterOrder_Joined{Joined: n.routerJoined(r)}})
+	n.offeredTunnels(r, j)
 }
 
 func (n *network) routerJoined(r *router) *apiv1.RouterJoined {
@@ -219,6 +223,8 @@ func (n *network) routerReport(name string, s *routerSession, m *apiv1.RouterRep
 		n.hostStates(r, m.Hosts.GetHosts())
 	case *apiv1.RouterReport_Counters:
 		r.counters = m.Counters
+	case *apiv1.RouterReport_TunnelsMade:
+		n.tunnelsMade(r, m.TunnelsMade)
 	case *apiv1.RouterReport_Applied:
 		n.applied(r, m.Applied)
 	}

@@ -35,7 +35,7 @@ type Report struct {
 // Examine looks at everything.
 func Examine(m Machine) Report {
 	var r Report
-	for _, look := range []func(Machine) []Finding{permissions, kernel, cgroups, settings, filters, links, rivals, clocks, switches} {
+	for _, look := range []func(Machine) []Finding{permissions, kernel, cgroups, settings, filters, links, rivals, clocks, switches, tunnels} {
 		r.Findings = append(r.Findings, look(m)...)
 	}
 	r.Verdict = worst(r.Findings)

@@ -14,10 +14,11 @@ import (
 // healthy is a machine with nothing in the way; files and programs replace or add to its own.
 func healthy(files, programs map[string]string) Machine {
 	all := map[string]string{
-		"/proc/self/status":          "Name:\tx\nCapEff:\t000001ffffffffff\n",
-		"/proc/sys/kernel/osrelease": "6.12.0",
-		"/proc/self/mountinfo":       "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:1 - cgroup2 cgroup2 rw",
-		"/proc/net/if_inet6":         "",
+		"/proc/self/status":                   "Name:\tx\nCapEff:\t000001ffffffffff\n",
+		"/proc/sys/kernel/osrelease":          "6.12.0",
+		"/proc/self/mountinfo":                "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:1 - cgroup2 cgroup2 rw",
+		"/proc/net/if_inet6":                  "",
+		"/lib/modules/6.12.0/modules.builtin": "kernel/drivers/net/vxlan/vxlan.ko\nkernel/drivers/net/wireguard/wireguard.ko\n",
 		"/sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
 	}
 	for name, text := range files {
@@ -72,6 +73,9 @@ func TestEveryFindingIsMade(t *testing.T) {
 		{name: "IPv6 off", files: map[string]string{"/proc/sys/net/ipv6/conf/all/disable_ipv6": "1"}, want: InWay, about: "disable_ipv6"},
 		{name: "no JIT", files: map[string]string{"/proc/sys/net/core/bpf_jit_enable": "0"}, want: Note, about: "bpf_jit_enable"},
 		{name: "no Open vSwitch", programs: map[string]string{"ovs-vswitchd": "absent"}, want: Note, about: "Open vSwitch"},
+		{name: "no WireGuard", files: map[string]string{"/lib/modules/6.12.0/modules.builtin": "kernel/drivers/net/vxlan/vxlan.ko", "/proc/misc": "200 tun"}, want: Note, about: "WireGuard"},
+		{name: "no TUN either", files: map[string]string{"/lib/modules/6.12.0/modules.builtin": "kernel/drivers/net/vxlan/vxlan.ko"}, want: Note, about: "WireGuard"},
+		{name: "no VXLAN", files: map[string]string{"/lib/modules/6.12.0/modules.builtin": ""}, want: Note, about: "VXLAN"},
 		{name: "small buffers", files: map[string]string{"/proc/sys/net/core/rmem_default": "212992"}, want: Note, about: "rmem_default"},
 		{name: "large buffers", files: map[string]string{"/proc/sys/net/core/rmem_default": "8388608"}, want: Good, about: "rmem_default"},
 		{name: "state rule on a router", files: map[string]string{"/proc/sys/net/ipv6/conf/all/forwarding": "1"},

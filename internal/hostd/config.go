@@ -7,6 +7,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
+	"scaffold.dev/scaffold/internal/underlay"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -23,7 +24,10 @@ type Config struct {
 	ResolvConf  string   // whose servers answer for other domains; empty: nobody does
 	DNS         []string // addresses to answer DNS on
 	Permits     string   // directory of permits, and of services' keys; empty: none but those that were presented
+	WireGuard   []string // program that keeps WireGuard for tunnels; nil: this one
 	Journal     string   // file for each decision about a flow that moves or fails over, a line of JSON each; empty: none
+
+	tunnels map[string][]underlay.Kind // of uplinks that are tunnels, by interface
 }
 
 // Defaults for what a Config leaves empty.
@@ -55,6 +59,9 @@ func (c *Config) Check() error {
 	if len(c.Uplinks) == 0 {
 		return fmt.Errorf("no uplink: name at least one interface that leads to a router")
 	}
+	if err := c.readTunnels(); err != nil {
+		return err
+	}
 	for _, endpoint := range c.Controllers {
 		if _, err := api.ParseEndpoint(endpoint); err != nil {
 			return fmt.Errorf("controller: %w", err)
@@ -62,3 +69,31 @@ func (c *Config) Check() error {
 	}
 	return nil
 }
+
+// readTunnels gives each uplink that is to be a tunnel the name of its interface.
+func (c *Config) readTunnels() error {
+	for i, text := range c.Uplinks {
+		kinds, ok, err := underlay.ParseUplink(text)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if len(c.Controllers) == 0 {
+			return fmt.Errorf("uplink %s: name the controller as well (--controller http://HOST:PORT): before there is a tunnel no router leads to it", text)
+		}
+		if c.tunnels == nil {
+			c.tunnels = map[string][]underlay.Kind{}
+		}
+		c.Uplinks[i] = tunnelName(len(c.tunnels))
+		c.tunnels[c.Uplinks[i]] = kinds
+	}
+	if len(c.tunnels) > maxTunnels {
+		return fmt.Errorf("%d tunnels: a host has at most %d", len(c.tunnels), maxTunnels)
+	}
+	return nil
+}
+
+// maxTunnels is what the controller allows a host.
+const maxTunnels = 4

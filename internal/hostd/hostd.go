@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -59,6 +60,10 @@ type daemon struct {
 	hooks *sockets.Hooks
 	socks *sockets.Host
 	diag  *sockets.Diag
+
+	guard      guard // of tunnels
+	tunnelers  sync.WaitGroup
+	endTunnels context.CancelFunc // nil before they are kept
 
 	control *control
 	going   string // the controller that is gone to
@@ -133,6 +138,9 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	for _, name := range d.cfg.Uplinks {
 		d.uplinks = append(d.uplinks, &uplink{name: name})
 	}
+	if err := d.openTunnels(); err != nil {
+		return err
+	}
 	if err := watchLinks(d.ctx, func(down map[int]bool) { d.post(func() { d.linksChanged(down) }) }); err != nil {
 		return err
 	}
@@ -146,6 +154,7 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	d.linksChanged(nil)
 	d.kernelChanged()
 	d.names.serve()
+	d.keepTunnels()
 	return nil
 }
 
@@ -312,6 +321,7 @@ func (d *daemon) undo() error {
 func (d *daemon) farewell() error {
 	if d.cfg.Keep {
 		d.log.Info("ending; the data path stays")
+		d.closeTunnels(true) //nolint:errcheck // nothing is removed
 		d.stop(true)
 		return nil
 	}
@@ -323,7 +333,7 @@ func (d *daemon) farewell() error {
 		os.WriteFile(nonlocalBind, []byte(d.nonlocal), 0)
 	}
 	d.store.forgetPlaces()
-	return d.stop(false)
+	return errors.Join(d.closeTunnels(false), d.stop(false))
 }
 
 // stop ends all goroutines and closes what is open.

@@ -62,6 +62,9 @@ func (d *daemon) status(s *apiv1.HostStatus) {
 	}
 	for _, u := range d.uplinks {
 		up := &apiv1.Uplink{Interface: u.name, Router: u.hello.Name, Up: u.up, Mtu: uint32(u.mtu)}
+		if u.tunnel != nil {
+			up.Tunnel = u.tunnel.describe()
+		}
 		if p := d.placeOn(u.name); p != nil {
 			up.Locator = p.Locator.String()
 		}

@@ -73,6 +73,9 @@ func (s store) forgetPlaces() {
 	os.Remove(filepath.Join(s.dir, placeFile))
 }
 
+// remove forgets a file.
+func (s store) remove(name string) { os.Remove(filepath.Join(s.dir, name)) }
+
 func (s store) read(name string, v any) bool {
 	b, err := os.ReadFile(filepath.Join(s.dir, name))
 	return err == nil && json.Unmarshal(b, v) == nil

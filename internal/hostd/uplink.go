@@ -27,6 +27,8 @@ type uplink struct {
 	said   string             // the last that was logged about it
 	cancel context.CancelFunc // of the goroutine that listens for HELLO; nil without one
 
+	tunnel *tunneler // that makes the interface; nil of a cable's
+
 	router netip.Addr
 	hello  wire.Hello
 	heard  bool
@@ -51,6 +53,10 @@ func (u *uplink) look() bool {
 	if u.up {
 		u.local = linkLocal(link)
 		u.up = u.local.IsValid()
+	}
+	if u.tunnel != nil {
+		ready, _, _ := u.tunnel.state()
+		u.up = u.up && ready
 	}
 	return u.up
 }
@@ -91,6 +97,12 @@ func settleAddress(link netlink.Link, ip netip.Addr) error {
 
 // trouble says why the uplink cannot be used.
 func (u *uplink) trouble() string {
+	if u.tunnel != nil && !u.up {
+		if _, _, said := u.tunnel.state(); said != "" {
+			return said
+		}
+		return "its tunnel is being made"
+	}
 	switch {
 	case u.index == 0:
 		return "there is no such interface"
@@ -160,7 +172,7 @@ func (d *daemon) checkUplink(u *uplink, flapped bool) {
 		ctx, cancel := context.WithCancel(d.ctx)
 		u.cancel = cancel
 		go d.listen(ctx, u, u.index)
-	} else {
+	} else if u.tunnel == nil { // whose own goroutine says it
 		d.log.Warn("uplink cannot be used; waiting for it", "uplink", u.name, "why", u.trouble())
 	}
 }

@@ -37,6 +37,9 @@ func (l *Lab) build(ctx context.Context) error {
 		if err := l.buildRoutes(w, n); err != nil {
 			return err
 		}
+		if err := l.translate(ctx, n); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -129,8 +129,8 @@ func (f *File) end(r *reader, l *Link, i int) *Node {
 
 func (f *File) checkPair(r *reader, l *Link, a, b *Node) {
 	switch {
-	case a.Kind == Controller:
-		r.errorf(l.Line, "link to controller %q: it reaches the routers over the management network and has no links of its own", a.Name)
+	case a.Kind == Controller && b.Kind != Underlay:
+		r.errorf(l.Line, "link to controller %q: it reaches the routers over the management network and has no links but to an underlay", a.Name)
 	case a.Kind == Host && b.Kind == Host && a.Name < b.Name:
 		r.errorf(l.Line, "link between hosts %q and %q; expected a router at one end", a.Name, b.Name)
 	case a.Kind == Host && b.ip() && !f.bare:

@@ -1,12 +1,15 @@
 package lab
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,15 +32,18 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 		}
 		argv = append(argv, l.openflowArgv()...)
 		return append(argv,
-			"--listen", l.controllerURL(), "--data", l.ProgramDir(n.Name, "data"),
+			"--listen", strings.Join(l.listens(n), ","), "--data", l.ProgramDir(n.Name, "data"),
 			"--network", strings.ReplaceAll(l.File.Name, "_", "-"), "--domain", l.File.Network.Domain,
 			"--services", space.Services.String(), "--as", space.AS.String(), "--identities", space.Identities.String())
 	case Router:
 		return append(argv, l.routerArgv(n)...)
 	}
 	argv = append(argv, "--bpffs", l.place.bpf(), "--state", l.ProgramDir(n.Name, "state"))
-	for _, p := range n.Ports {
+	for _, p := range n.data() {
 		argv = append(argv, "--uplink", p.Dev)
+	}
+	if l.File.tunnels(n.Node) {
+		argv = append(argv, "--uplink", cmp.Or(n.Uplink, "tunnel"), "--controller", l.seat(n))
 	}
 	if l.File.Network.Journal {
 		argv = append(argv, "--journal", l.Journal(n.Name))
@@ -59,10 +65,24 @@ func (l *Lab) routerArgv(n *PlanNode) []string {
 	for _, p := range n.data() {
 		argv = append(argv, "--port", p.Dev)
 	}
+	if n.Tunnels {
+		for _, a := range n.offers() {
+			argv = append(argv, "--tunnel", a.String())
+		}
+	}
 	for _, p := range n.Peers {
 		argv = append(argv, "--link", fmt.Sprintf("peer=%s,port=%s,via=%s", p.Name, p.Dev, p.Via))
 	}
 	return argv
+}
+
+// listens are the addresses of the controller: on the management network, and on the underlay.
+func (l *Lab) listens(n *PlanNode) []string {
+	list := []string{l.controllerURL()}
+	for _, a := range n.offers() {
+		list = append(list, "http://"+netip.AddrPortFrom(a, ControllerPort).String())
+	}
+	return list
 }
 
 func (l *Lab) controllerURL() string {
@@ -162,7 +182,13 @@ func (l *Lab) daemonsAlive() error {
 }
 
 // running reports whether a program or daemon of a node has processes.
-func (l *Lab) running(node, name string) bool { return len(l.cgroup(node).child(name).pids()) > 0 }
+// What a daemon left to go on without it, the WireGuard of its tunnels, does not count.
+func (l *Lab) running(node, name string) bool {
+	return slices.ContainsFunc(l.cgroup(node).child(name).pids(), func(pid int) bool {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		return !bytes.Contains(line, []byte("\x00wireguard\x00"))
+	})
+}
 
 // end kills one program or daemon with all its children.
 func (l *Lab) end(ctx context.Context, node, name string) error {

@@ -67,6 +67,9 @@ type Node struct {
 	Block    int  // of a router or switch: number of its block of locators, 0 until the plan gives one
 	Programs []*Program
 	Emulation
+	Uplink    string         // of a host on the underlay: "tunnel" or "tunnel:KIND"; "" there means tunnel
+	Tunnels   bool           // of a router: it offers tunnels to hosts on the underlay
+	NAT       bool           // of an underlay: hosts behind it share its address
 	Interface string         // of an outside: the machine's interface
 	Addresses []netip.Prefix // of an outside: those of the router there; none for the plan's choice
 
@@ -82,7 +85,7 @@ type Link struct {
 	MTU       int            // 0: of a tunnel, what the underlay leaves
 	Unplugged bool           // a host's: down until the timeline heals it or moves the host there
 	Tunnel    string         // VXLAN: a tunnel through the underlay; "" for a cable
-	Over      string         // of a tunnel: overIPv6 or overIPv4; "" as it fits
+	Over      string         // of a tunnel: overIPv6 or overIPv4; "" as it fits. Of the underlay: what it carries; "" both
 	Emulated  *[2]emu.Params // [0] from Ends[0] to Ends[1], [1] back; nil for a veth pair
 	Cost      int            // of computed routes, in each direction
 

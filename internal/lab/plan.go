@@ -92,13 +92,13 @@ func MakePlan(f *File) *Plan {
 	for _, n := range p.Nodes {
 		switch n.Kind {
 		case Host:
-			n.Routes = n.defaultRoutes()
+			n.Routes = append(n.defaultRoutes(), p.underRoutes(n)...)
 		case Plain:
 			n.Routes = p.plainRoutes(n)
 		case Router, Switch:
 			n.Peers = p.peers(n)
 			n.Routes = p.underRoutes(n)
-		case Underlay:
+		case Underlay, Controller:
 			n.Routes = p.underRoutes(n)
 		}
 	}

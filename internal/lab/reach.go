@@ -63,6 +63,8 @@ func (f *File) checkReach(r *reader) {
 	for _, n := range f.Nodes {
 		switch {
 		case n.Kind == Controller || n.Kind == badKind || n.Kind == Underlay && len(at[n.Name]) > 0 || n.Kind == "" || reached[n.Name]:
+		case n.Kind == Host && f.tunnels(n):
+			f.checkTunneled(r, n)
 		case len(at[n.Name]) == 0 && n.Kind == Host:
 			r.errorf(n.Line, "host %q has no link: the controller is unreachable; expected a link to a router", n.Name)
 		case len(at[n.Name]) == 0:

@@ -79,8 +79,6 @@ func (r *reader) link(link *Link, n *yaml.Node, number int) (ok bool) {
 	case !ok:
 	case link.Tunnel != "" && (len(imp.both) > 0 || len(imp.way) > 0 || link.Unplugged):
 		r.errorf(n.Line, "a tunnel has no rate, delay or plug of its own; expected them at the links of the underlay")
-	case link.Tunnel == "" && link.Over != "":
-		r.errorf(n.Line, "over: only a tunnel goes over something; expected tunnel: %s beside it", VXLAN)
 	default:
 		r.impair(link, imp, number)
 	}

@@ -39,6 +39,9 @@ func (r *reader) node(node *Node, n *yaml.Node) {
 		"block":    func(n *yaml.Node) { node.Block = r.integer(n, "block", 1, 255) },
 		"programs": func(n *yaml.Node) { r.programs(node, n) },
 
+		"uplink":    func(n *yaml.Node) { node.Uplink = r.oneOf(n, "uplink", "tunnel", "tunnel:vxlan", "tunnel:wireguard") },
+		"tunnels":   func(n *yaml.Node) { node.Tunnels = r.boolean(n, "tunnels") },
+		"nat":       func(n *yaml.Node) { node.NAT = r.boolean(n, "nat") },
 		"interface": func(n *yaml.Node) { node.Interface = r.text(n, "interface") },
 		"addresses": func(n *yaml.Node) { node.Addresses = r.prefixes(n, "addresses", false) },
 	}
@@ -63,6 +66,9 @@ var keyRules = []keyRule{
 	{"service", "only a router or switch can be a service router", (*Node).routes},
 	{"block", "only a router or switch has a block", (*Node).routes},
 	{"programs", "programs run on hosts", (*Node).mayRun},
+	{"uplink", "only a host has an uplink that is a tunnel", func(n *Node) bool { return n.Kind == Host }},
+	{"tunnels", "only a router offers tunnels", func(n *Node) bool { return n.Kind == Router }},
+	{"nat", "only a node of kind underlay translates addresses", func(n *Node) bool { return n.Kind == Underlay }},
 	{"program", "only an emulated router runs a program of the engine", func(n *Node) bool { return n.Kind == Emulated }},
 	{"fib", "only a router inside the engine has a fib", func(n *Node) bool { return n.Kind.engine() }},
 	{"core", "only a router inside the engine is placed on a core", func(n *Node) bool { return n.Kind.engine() }},

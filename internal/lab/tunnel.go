@@ -1,8 +1,13 @@
 package lab
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 )
@@ -62,16 +67,64 @@ func (c *PlanLink) addUnder(n int) {
 	six[7], four[2] = byte(n), byte(n)
 	for i, p := range c.Ports {
 		six[15], four[3] = byte(i+1), byte(i+1)
-		p.Under = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom16(six), 64), netip.PrefixFrom(netip.AddrFrom4(four), 24)}
+		if c.Over != overIPv4 {
+			p.Under = append(p.Under, netip.PrefixFrom(netip.AddrFrom16(six), 64))
+		}
+		if c.Over != overIPv6 {
+			p.Under = append(p.Under, netip.PrefixFrom(netip.AddrFrom4(four), 24))
+		}
+	}
+}
+
+// under is the port's address of one family in the underlay, if it has one.
+func (p *Port) under(four bool) (netip.Addr, bool) {
+	for _, a := range p.Under {
+		if a.Addr().Is4() == four {
+			return a.Addr(), true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// tunnels reports whether a host is on the underlay alone: its uplink is a tunnel.
+func (f *File) tunnels(n *Node) bool {
+	links := f.linksBetween(n.Name, "")
+	return n.Kind == Host && len(links) > 0 && !slices.ContainsFunc(links, func(l *Link) bool { return !f.under(l) })
+}
+
+// checkTunneled finds what a host on the underlay lacks.
+func (f *File) checkTunneled(r *reader, n *Node) {
+	if !slices.ContainsFunc(f.Nodes, func(n *Node) bool { return n.Tunnels }) {
+		r.errorf(n.Line, "host %q is on the underlay, and no router offers it a tunnel; expected tunnels: true at a router that is linked to the underlay", n.Name)
+	}
+	for _, c := range f.of(Controller) {
+		if len(f.linksBetween(c.Name, "")) == 0 {
+			r.errorf(n.Line, "host %q is on the underlay: the controller is unreachable; expected a link between %q and the underlay", n.Name, c.Name)
+		}
+	}
+}
+
+// checkOver finds families that are asked for where nobody asks.
+func (f *File) checkOver(r *reader) {
+	for _, l := range f.Links {
+		if l.Over != "" && l.Tunnel == "" && !f.under(l) {
+			r.errorf(l.Line, "over: only a tunnel or a link of the underlay goes over something; expected tunnel: %s beside it", VXLAN)
+		}
+	}
+	for _, n := range f.Nodes {
+		switch {
+		case n.Kind == Host && n.Uplink != "" && !f.tunnels(n):
+			r.errorf(n.Line, "host %q has an uplink that is a tunnel, and a link to a router; expected links to nodes of kind underlay alone", n.Name)
+		case n.Kind == Router && n.Tunnels && !slices.ContainsFunc(f.linksBetween(n.Name, ""), f.under):
+			r.errorf(n.Line, "router %q offers tunnels and has no link to the underlay; expected one to a node of kind underlay", n.Name)
+		}
 	}
 }
 
 // outer is the port's address in the underlay.
 func (p *Port) outer(over string) netip.Addr {
-	if over == overIPv4 {
-		return p.Under[1].Addr()
-	}
-	return p.Under[0].Addr()
+	a, _ := p.under(over == overIPv4)
+	return a
 }
 
 // crossing are the ports by which a way leaves each node from one to another, through nodes of the underlay
@@ -111,8 +164,10 @@ func (p *Plan) underRoutes(n *PlanNode) (routes []Route) {
 		if way == nil {
 			continue
 		}
-		for i, subnet := range c.Ports[0].Under {
-			routes = append(routes, Route{Prefix: subnet.Masked(), Via: way[0].Peer.Under[i].Addr(), Dev: way[0].Dev})
+		for _, subnet := range c.Ports[0].Under {
+			if via, ok := way[0].Peer.under(subnet.Addr().Is4()); ok {
+				routes = append(routes, Route{Prefix: subnet.Masked(), Via: via, Dev: way[0].Dev})
+			}
 		}
 	}
 	return routes
@@ -168,6 +223,7 @@ func (l *Link) fit(carries int, whole bool) error {
 
 // checkTunnels finds what is wrong with what single links cannot show.
 func (f *File) checkTunnels(r *reader) {
+	f.checkOver(r)
 	under := 0
 	for _, l := range f.Links {
 		a, b := f.Node(l.Ends[0]), f.Node(l.Ends[1])
@@ -178,8 +234,8 @@ func (f *File) checkTunnels(r *reader) {
 		case f.under(l):
 			under++
 			for _, n := range []*Node{a, b} {
-				if !n.Kind.routes() && n.Kind != Underlay && n.Kind != badKind {
-					r.errorf(l.Line, "link between the underlay and %s %q; expected a router or switch, which has a tunnel through it", n.Kind, n.Name)
+				if !n.Kind.routes() && n.Kind != Underlay && n.Kind != Host && n.Kind != Controller && n.Kind != badKind {
+					r.errorf(l.Line, "link between the underlay and %s %q; expected a router or switch, which has a tunnel through it, a host or the controller", n.Kind, n.Name)
 				}
 			}
 		}
@@ -210,4 +266,54 @@ func (w *wirer) tunnel(c *PlanLink, i int) error {
 		return fmt.Errorf("%s/%s: tunnel to %v: %w", ns, dev, c.Tunnel.Outer[1-i], err)
 	}
 	return w.up(ns, dev)
+}
+
+// offers are the addresses at which a router takes tunnels.
+func (n *PlanNode) offers() (list []netip.Addr) {
+	for _, p := range n.Ports {
+		for _, a := range p.Under {
+			list = append(list, a.Addr())
+		}
+	}
+	return list
+}
+
+// seat is where hosts on the underlay find the controller: by IPv4 if it may be, which all of them have.
+func (l *Lab) seat(host *PlanNode) string {
+	ctl := l.plan.Node(l.File.of(Controller)[0].Name)
+	four := slices.ContainsFunc(host.offers(), netip.Addr.Is4)
+	for _, a := range ctl.offers() {
+		if a.Is4() == four {
+			return "http://" + netip.AddrPortFrom(a, ControllerPort).String()
+		}
+	}
+	return l.controllerURL()
+}
+
+// translate makes a node of the underlay a NAT: what comes from hosts leaves under its own address, and nothing
+// comes to them that they did not ask for.
+func (l *Lab) translate(ctx context.Context, n *PlanNode) error {
+	if !n.NAT {
+		return nil
+	}
+	var inside []string
+	for _, p := range n.Ports {
+		if p.Far.Kind == Host {
+			inside = append(inside, fmt.Sprintf("%q", p.Dev))
+		}
+	}
+	if len(inside) == 0 {
+		return fmt.Errorf("%s: a NAT without hosts behind it", n.Name)
+	}
+	set := "{ " + strings.Join(inside, ", ") + " }"
+	rules := "table ip nat {\n chain post {\n type nat hook postrouting priority 100\n oifname != " + set + " masquerade\n }\n" +
+		" chain pass {\n type filter hook forward priority 0; policy drop\n ct state established,related accept\n iifname " + set + " accept\n }\n}\n"
+	return inNetns(n.Netns, func() error {
+		cmd := exec.CommandContext(ctx, "nft", "-f", "-")
+		cmd.Stdin = strings.NewReader(rules)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: a NAT needs nft: %w: %s", n.Name, err, bytes.TrimSpace(out))
+		}
+		return nil
+	})
 }

@@ -7,25 +7,28 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
+	"scaffold.dev/scaffold/internal/underlay"
 	"scaffold.dev/scaffold/wire"
 )
 
 // Config is what the daemon is told at start. Its network namespace is the one it runs in.
 type Config struct {
-	Name        string   // of the router in the network
-	Controllers []string // endpoints; one of them leads
-	Service     bool     // also resolves first packets
-	Block       uint32   // number of the block of locators to ask for; 0: any
-	Ports       []string // interfaces; none: all Ethernet-like ones but Management
-	Management  string   // interface that leads to the controller and is no port
-	Links       []Link   // neighbours behind routers that know nothing of Scaffold
-	Credentials string   // directory of what makes it a member of a network with keys
-	Socket      string   // path of the status API's Unix socket
-	Metrics     string   // host:port that serves metrics and health besides; "": none
-	BPFFS       string   // where pins are
-	Keep        bool     // leave everything in the kernel at the end, for an upgrade
-	NoTCX       bool     // attach by clsact filters, as kernels before 6.6 need it
-	Profiles    bool     // serve /debug/pprof on the socket
+	Name        string           // of the router in the network
+	Controllers []string         // endpoints; one of them leads
+	Service     bool             // also resolves first packets
+	Block       uint32           // number of the block of locators to ask for; 0: any
+	Ports       []string         // interfaces; none: all Ethernet-like ones but Management
+	Management  string           // interface that leads to the controller and is no port
+	Links       []Link           // neighbours behind routers that know nothing of Scaffold
+	Tunnels     []underlay.Offer // to hosts without a cable
+	WireGuard   []string         // program that keeps WireGuard, docs/operate.md; nil: this one
+	Credentials string           // directory of what makes it a member of a network with keys
+	Socket      string           // path of the status API's Unix socket
+	Metrics     string           // host:port that serves metrics and health besides; "": none
+	BPFFS       string           // where pins are
+	Keep        bool             // leave everything in the kernel at the end, for an upgrade
+	NoTCX       bool             // attach by clsact filters, as kernels before 6.6 need it
+	Profiles    bool             // serve /debug/pprof on the socket
 }
 
 // A Link leads over a plain IPv6 router to the router Peer.
@@ -92,6 +95,9 @@ func (c *Config) Check() error {
 		if _, err := api.ParseEndpoint(endpoint); err != nil {
 			return fmt.Errorf("controller: %w", err)
 		}
+	}
+	if err := underlay.CheckOffers(c.Tunnels); err != nil {
+		return err
 	}
 	for _, l := range c.Links {
 		if len(l.Peer) > wire.MaxName {

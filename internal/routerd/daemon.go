@@ -42,6 +42,8 @@ type daemon struct {
 	relay       *relay
 	controllers *api.Controllers // for every goroutine
 
+	tunnels *tunnels
+
 	forwarding forwarding // before us
 	routes     *routes
 	resolver   *router.Resolver // the data plane; nil at a network router whose kernel cannot have it
@@ -125,6 +127,9 @@ func (d *daemon) open() (err error) {
 		return err
 	default:
 		d.log.Warn("flows to hosts that leave this router for another are not sent after them", "error", err)
+	}
+	if err := d.openTunnels(); err != nil {
+		return err
 	}
 	if err := d.watchAddresses(); err != nil {
 		return err
@@ -254,6 +259,7 @@ func (d *daemon) close() error {
 		}
 		d.forwarding.restore()
 	}
+	errs = append(errs, d.tunnels.close(d.cfg.Keep))
 	if d.resolver != nil {
 		errs = append(errs, d.resolver.Close(d.cfg.Keep), bpffs.Release(d.cfg.BPFFS))
 	}

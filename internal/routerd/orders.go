@@ -28,8 +28,10 @@ func bootID() string {
 
 // join is the first report of a session.
 func (d *daemon) join() *apiv1.RouterJoin {
-	return &apiv1.RouterJoin{Name: d.cfg.Name, Service: d.cfg.Service, BootId: d.bootID, Version: obs.Version(),
+	j := &apiv1.RouterJoin{Name: d.cfg.Name, Service: d.cfg.Service, BootId: d.bootID, Version: obs.Version(),
 		Generation: d.generation, Block: d.cfg.Block, Had: d.had()}
+	d.tunnels.tellOffers(j)
+	return j
 }
 
 // had is the number of the block that the router has, 0 for none.

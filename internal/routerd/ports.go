@@ -3,9 +3,12 @@ package routerd
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/underlay"
 )
 
 // A port is an interface that the router forwards on.
@@ -18,6 +21,9 @@ type port struct {
 
 // isPort says whether the configuration makes the interface a port.
 func (c *Config) isPort(attrs *netlink.LinkAttrs) bool {
+	if len(c.Tunnels) > 0 && attrs.EncapType == "ether" && strings.HasPrefix(attrs.Name, underlay.PortPrefix) {
+		return true
+	}
 	if len(c.Ports) > 0 {
 		return slices.Contains(c.Ports, attrs.Name)
 	}

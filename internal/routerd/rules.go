@@ -39,6 +39,8 @@ func (d *daemon) order(o *apiv1.RouterOrder) {
 			return
 		}
 		d.applied(o.Rules.Generation, err)
+	case *apiv1.RouterOrder_Tunnels:
+		d.tunnels.ordered(o.Tunnels)
 	case *apiv1.RouterOrder_Commit:
 		d.applied(o.Commit.Generation, d.commit())
 	}

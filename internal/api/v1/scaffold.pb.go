@@ -4706,6 +4706,7 @@ type RouterReport struct {
 	//	*RouterReport_Hosts
 	//	*RouterReport_Counters
 	//	*RouterReport_Applied
+	//	*RouterReport_TunnelsMade
 	Report        isRouterReport_Report `protobuf_oneof:"report"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4793,6 +4794,15 @@ func (x *RouterReport) GetApplied() *Applied {
 	return nil
 }
 
+func (x *RouterReport) GetTunnelsMade() *TunnelsMade {
+	if x != nil {
+		if x, ok := x.Report.(*RouterReport_TunnelsMade); ok {
+			return x.TunnelsMade
+		}
+	}
+	return nil
+}
+
 type isRouterReport_Report interface {
 	isRouterReport_Report()
 }
@@ -4817,6 +4827,10 @@ type RouterReport_Applied struct {
 	Applied *Applied `protobuf:"bytes,5,opt,name=applied,proto3,oneof"`
 }
 
+type RouterReport_TunnelsMade struct {
+	TunnelsMade *TunnelsMade `protobuf:"bytes,40,opt,name=tunnels_made,json=tunnelsMade,proto3,oneof"` // after each Tunnels
+}
+
 func (*RouterReport_Join) isRouterReport_Report() {}
 
 func (*RouterReport_Neighbours) isRouterReport_Report() {}
@@ -4827,6 +4841,8 @@ func (*RouterReport_Counters) isRouterReport_Report() {}
 
 func (*RouterReport_Applied) isRouterReport_Report() {}
 
+func (*RouterReport_TunnelsMade) isRouterReport_Report() {}
+
 type RouterJoin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -4836,6 +4852,8 @@ type RouterJoin struct {
 	Generation    uint64                 `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules it still holds, 0 if none
 	Block         uint32                 `protobuf:"varint,6,opt,name=block,proto3" json:"block,omitempty"`           // number of the block it asks for, 0: any; refused where another router has it
 	Had           uint32                 `protobuf:"varint,30,opt,name=had,proto3" json:"had,omitempty"`              // block that it has or had, 0: none; kept if it may
+	Offers        []*TunnelOffer         `protobuf:"bytes,40,rep,name=offers,proto3" json:"offers,omitempty"`         // where hosts may have tunnels to it
+	Tunnels       []*Tunnel              `protobuf:"bytes,41,rep,name=tunnels,proto3" json:"tunnels,omitempty"`       // that it has, perhaps by a controller of before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4917,6 +4935,20 @@ func (x *RouterJoin) GetHad() uint32 {
 		return x.Had
 	}
 	return 0
+}
+
+func (x *RouterJoin) GetOffers() []*TunnelOffer {
+	if x != nil {
+		return x.Offers
+	}
+	return nil
+}
+
+func (x *RouterJoin) GetTunnels() []*Tunnel {
+	if x != nil {
+		return x.Tunnels
+	}
+	return nil
 }
 
 type Neighbours struct {
@@ -5308,6 +5340,7 @@ type RouterOrder struct {
 	//	*RouterOrder_Rules
 	//	*RouterOrder_Commit
 	//	*RouterOrder_Controllers
+	//	*RouterOrder_Tunnels
 	//	*RouterOrder_Credential
 	Order         isRouterOrder_Order `protobuf_oneof:"order"`
 	unknownFields protoimpl.UnknownFields
@@ -5405,6 +5438,15 @@ func (x *RouterOrder) GetControllers() *Controllers {
 	return nil
 }
 
+func (x *RouterOrder) GetTunnels() *Tunnels {
+	if x != nil {
+		if x, ok := x.Order.(*RouterOrder_Tunnels); ok {
+			return x.Tunnels
+		}
+	}
+	return nil
+}
+
 func (x *RouterOrder) GetCredential() *Credential {
 	if x != nil {
 		if x, ok := x.Order.(*RouterOrder_Credential); ok {
@@ -5442,6 +5484,10 @@ type RouterOrder_Controllers struct {
 	Controllers *Controllers `protobuf:"bytes,30,opt,name=controllers,proto3,oneof"` // these are all now
 }
 
+type RouterOrder_Tunnels struct {
+	Tunnels *Tunnels `protobuf:"bytes,40,opt,name=tunnels,proto3,oneof"`
+}
+
 type RouterOrder_Credential struct {
 	Credential *Credential `protobuf:"bytes,20,opt,name=credential,proto3,oneof"` // a fresh one, before that of before ends
 }
@@ -5457,6 +5503,8 @@ func (*RouterOrder_Rules) isRouterOrder_Order() {}
 func (*RouterOrder_Commit) isRouterOrder_Order() {}
 
 func (*RouterOrder_Controllers) isRouterOrder_Order() {}
+
+func (*RouterOrder_Tunnels) isRouterOrder_Order() {}
 
 func (*RouterOrder_Credential) isRouterOrder_Order() {}
 
@@ -6494,6 +6542,7 @@ type Uplink struct {
 	Router        string                 `protobuf:"bytes,3,opt,name=router,proto3" json:"router,omitempty"`
 	Up            bool                   `protobuf:"varint,4,opt,name=up,proto3" json:"up,omitempty"`
 	Mtu           uint32                 `protobuf:"varint,5,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	Tunnel        string                 `protobuf:"bytes,40,opt,name=tunnel,proto3" json:"tunnel,omitempty"` // of one that is a tunnel: kind, far end, and by what; or what is wrong with it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6561,6 +6610,13 @@ func (x *Uplink) GetMtu() uint32 {
 		return x.Mtu
 	}
 	return 0
+}
+
+func (x *Uplink) GetTunnel() string {
+	if x != nil {
+		return x.Tunnel
+	}
+	return ""
 }
 
 type ListFlowsRequest struct {
@@ -10726,6 +10782,549 @@ func (x *BackupPiece) GetData() []byte {
 	return nil
 }
 
+// Where a router takes tunnels of a kind.
+type TunnelOffer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Router        string                 `protobuf:"bytes,1,opt,name=router,proto3" json:"router,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`                            // "vxlan", "wireguard"
+	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`                      // address:port, as hosts reach it
+	PublicKey     []byte                 `protobuf:"bytes,4,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"` // of wireguard
+	Tunnels       uint32                 `protobuf:"varint,5,opt,name=tunnels,proto3" json:"tunnels,omitempty"`                     // that the router has
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelOffer) Reset() {
+	*x = TunnelOffer{}
+	mi := &file_scaffold_proto_msgTypes[154]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelOffer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelOffer) ProtoMessage() {}
+
+func (x *TunnelOffer) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[154]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelOffer.ProtoReflect.Descriptor instead.
+func (*TunnelOffer) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{154}
+}
+
+func (x *TunnelOffer) GetRouter() string {
+	if x != nil {
+		return x.Router
+	}
+	return ""
+}
+
+func (x *TunnelOffer) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *TunnelOffer) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *TunnelOffer) GetPublicKey() []byte {
+	if x != nil {
+		return x.PublicKey
+	}
+	return nil
+}
+
+func (x *TunnelOffer) GetTunnels() uint32 {
+	if x != nil {
+		return x.Tunnels
+	}
+	return 0
+}
+
+// One tunnel, as its router keeps it.
+type Tunnel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // unique in the network: VXLAN's, and in the name of the router's port
+	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	Uplink        string                 `protobuf:"bytes,3,opt,name=uplink,proto3" json:"uplink,omitempty"` // the host's name for its end
+	Kind          string                 `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	Address       string                 `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`                      // of the host, for vxlan
+	PublicKey     []byte                 `protobuf:"bytes,6,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"` // of the host, for wireguard
+	Mtu           uint32                 `protobuf:"varint,7,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tunnel) Reset() {
+	*x = Tunnel{}
+	mi := &file_scaffold_proto_msgTypes[155]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tunnel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tunnel) ProtoMessage() {}
+
+func (x *Tunnel) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[155]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tunnel.ProtoReflect.Descriptor instead.
+func (*Tunnel) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{155}
+}
+
+func (x *Tunnel) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Tunnel) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *Tunnel) GetUplink() string {
+	if x != nil {
+		return x.Uplink
+	}
+	return ""
+}
+
+func (x *Tunnel) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Tunnel) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Tunnel) GetPublicKey() []byte {
+	if x != nil {
+		return x.PublicKey
+	}
+	return nil
+}
+
+func (x *Tunnel) GetMtu() uint32 {
+	if x != nil {
+		return x.Mtu
+	}
+	return 0
+}
+
+// All tunnels that a router is to have; others go.
+type Tunnels struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Serial        uint64                 `protobuf:"varint,1,opt,name=serial,proto3" json:"serial,omitempty"`
+	Tunnels       []*Tunnel              `protobuf:"bytes,2,rep,name=tunnels,proto3" json:"tunnels,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Tunnels) Reset() {
+	*x = Tunnels{}
+	mi := &file_scaffold_proto_msgTypes[156]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Tunnels) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Tunnels) ProtoMessage() {}
+
+func (x *Tunnels) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[156]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Tunnels.ProtoReflect.Descriptor instead.
+func (*Tunnels) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{156}
+}
+
+func (x *Tunnels) GetSerial() uint64 {
+	if x != nil {
+		return x.Serial
+	}
+	return 0
+}
+
+func (x *Tunnels) GetTunnels() []*Tunnel {
+	if x != nil {
+		return x.Tunnels
+	}
+	return nil
+}
+
+type TunnelsMade struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Serial        uint64                 `protobuf:"varint,1,opt,name=serial,proto3" json:"serial,omitempty"`
+	Tunnels       []*TunnelMade          `protobuf:"bytes,2,rep,name=tunnels,proto3" json:"tunnels,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelsMade) Reset() {
+	*x = TunnelsMade{}
+	mi := &file_scaffold_proto_msgTypes[157]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelsMade) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelsMade) ProtoMessage() {}
+
+func (x *TunnelsMade) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[157]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelsMade.ProtoReflect.Descriptor instead.
+func (*TunnelsMade) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{157}
+}
+
+func (x *TunnelsMade) GetSerial() uint64 {
+	if x != nil {
+		return x.Serial
+	}
+	return 0
+}
+
+func (x *TunnelsMade) GetTunnels() []*TunnelMade {
+	if x != nil {
+		return x.Tunnels
+	}
+	return nil
+}
+
+type TunnelMade struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	LinkLocal     string                 `protobuf:"bytes,2,opt,name=link_local,json=linkLocal,proto3" json:"link_local,omitempty"`
+	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelMade) Reset() {
+	*x = TunnelMade{}
+	mi := &file_scaffold_proto_msgTypes[158]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelMade) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelMade) ProtoMessage() {}
+
+func (x *TunnelMade) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[158]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelMade.ProtoReflect.Descriptor instead.
+func (*TunnelMade) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{158}
+}
+
+func (x *TunnelMade) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *TunnelMade) GetLinkLocal() string {
+	if x != nil {
+		return x.LinkLocal
+	}
+	return ""
+}
+
+func (x *TunnelMade) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type TunnelRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Uplink        string                 `protobuf:"bytes,2,opt,name=uplink,proto3" json:"uplink,omitempty"`
+	Router        string                 `protobuf:"bytes,3,opt,name=router,proto3" json:"router,omitempty"` // empty: only who offers tunnels is asked
+	Kind          string                 `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	Address       string                 `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"` // this host's towards the router
+	PublicKey     []byte                 `protobuf:"bytes,6,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"`
+	Mtu           uint32                 `protobuf:"varint,7,opt,name=mtu,proto3" json:"mtu,omitempty"`                                 // of the tunnel
+	Key           []byte                 `protobuf:"bytes,8,opt,name=key,proto3" json:"key,omitempty"`                                  // the host's Ed25519 public key, as in Join
+	SignedUnix    int64                  `protobuf:"varint,9,opt,name=signed_unix,json=signedUnix,proto3" json:"signed_unix,omitempty"` // seconds; signature is over "scaffold tunnel 1", a zero byte and this request without it
+	Signature     []byte                 `protobuf:"bytes,10,opt,name=signature,proto3" json:"signature,omitempty"`
+	Nonce         uint64                 `protobuf:"varint,11,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	Gone          bool                   `protobuf:"varint,12,opt,name=gone,proto3" json:"gone,omitempty"` // the tunnel is given up
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelRequest) Reset() {
+	*x = TunnelRequest{}
+	mi := &file_scaffold_proto_msgTypes[159]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelRequest) ProtoMessage() {}
+
+func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[159]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
+func (*TunnelRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{159}
+}
+
+func (x *TunnelRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *TunnelRequest) GetUplink() string {
+	if x != nil {
+		return x.Uplink
+	}
+	return ""
+}
+
+func (x *TunnelRequest) GetRouter() string {
+	if x != nil {
+		return x.Router
+	}
+	return ""
+}
+
+func (x *TunnelRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *TunnelRequest) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *TunnelRequest) GetPublicKey() []byte {
+	if x != nil {
+		return x.PublicKey
+	}
+	return nil
+}
+
+func (x *TunnelRequest) GetMtu() uint32 {
+	if x != nil {
+		return x.Mtu
+	}
+	return 0
+}
+
+func (x *TunnelRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *TunnelRequest) GetSignedUnix() int64 {
+	if x != nil {
+		return x.SignedUnix
+	}
+	return 0
+}
+
+func (x *TunnelRequest) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+func (x *TunnelRequest) GetNonce() uint64 {
+	if x != nil {
+		return x.Nonce
+	}
+	return 0
+}
+
+func (x *TunnelRequest) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
+type TunnelResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offers        []*TunnelOffer         `protobuf:"bytes,1,rep,name=offers,proto3" json:"offers,omitempty"` // the least loaded first
+	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	LinkLocal     string                 `protobuf:"bytes,3,opt,name=link_local,json=linkLocal,proto3" json:"link_local,omitempty"` // of the router's end
+	Seen          string                 `protobuf:"bytes,4,opt,name=seen,proto3" json:"seen,omitempty"`                            // the address that the request came from: another one than the host's own tells of a NAT
+	Trust         string                 `protobuf:"bytes,5,opt,name=trust,proto3" json:"trust,omitempty"`                          // "open", "keys"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelResponse) Reset() {
+	*x = TunnelResponse{}
+	mi := &file_scaffold_proto_msgTypes[160]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelResponse) ProtoMessage() {}
+
+func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[160]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
+func (*TunnelResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{160}
+}
+
+func (x *TunnelResponse) GetOffers() []*TunnelOffer {
+	if x != nil {
+		return x.Offers
+	}
+	return nil
+}
+
+func (x *TunnelResponse) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *TunnelResponse) GetLinkLocal() string {
+	if x != nil {
+		return x.LinkLocal
+	}
+	return ""
+}
+
+func (x *TunnelResponse) GetSeen() string {
+	if x != nil {
+		return x.Seen
+	}
+	return ""
+}
+
+func (x *TunnelResponse) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
+}
+
 type MeetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -10734,7 +11333,7 @@ type MeetRequest struct {
 
 func (x *MeetRequest) Reset() {
 	*x = MeetRequest{}
-	mi := &file_scaffold_proto_msgTypes[154]
+	mi := &file_scaffold_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10746,7 +11345,7 @@ func (x *MeetRequest) String() string {
 func (*MeetRequest) ProtoMessage() {}
 
 func (x *MeetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[154]
+	mi := &file_scaffold_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10759,7 +11358,7 @@ func (x *MeetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetRequest.ProtoReflect.Descriptor instead.
 func (*MeetRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{154}
+	return file_scaffold_proto_rawDescGZIP(), []int{161}
 }
 
 type MeetResponse struct {
@@ -10775,7 +11374,7 @@ type MeetResponse struct {
 
 func (x *MeetResponse) Reset() {
 	*x = MeetResponse{}
-	mi := &file_scaffold_proto_msgTypes[155]
+	mi := &file_scaffold_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10787,7 +11386,7 @@ func (x *MeetResponse) String() string {
 func (*MeetResponse) ProtoMessage() {}
 
 func (x *MeetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[155]
+	mi := &file_scaffold_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10800,7 +11399,7 @@ func (x *MeetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetResponse.ProtoReflect.Descriptor instead.
 func (*MeetResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{155}
+	return file_scaffold_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *MeetResponse) GetNetwork() string {
@@ -10849,7 +11448,7 @@ type RedeemRequest struct {
 
 func (x *RedeemRequest) Reset() {
 	*x = RedeemRequest{}
-	mi := &file_scaffold_proto_msgTypes[156]
+	mi := &file_scaffold_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10861,7 +11460,7 @@ func (x *RedeemRequest) String() string {
 func (*RedeemRequest) ProtoMessage() {}
 
 func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[156]
+	mi := &file_scaffold_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10874,7 +11473,7 @@ func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedeemRequest.ProtoReflect.Descriptor instead.
 func (*RedeemRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{156}
+	return file_scaffold_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *RedeemRequest) GetId() []byte {
@@ -10906,7 +11505,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_scaffold_proto_msgTypes[157]
+	mi := &file_scaffold_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10918,7 +11517,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[157]
+	mi := &file_scaffold_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10931,7 +11530,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{157}
+	return file_scaffold_proto_rawDescGZIP(), []int{164}
 }
 
 type IssueRequest struct {
@@ -10945,7 +11544,7 @@ type IssueRequest struct {
 
 func (x *IssueRequest) Reset() {
 	*x = IssueRequest{}
-	mi := &file_scaffold_proto_msgTypes[158]
+	mi := &file_scaffold_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10957,7 +11556,7 @@ func (x *IssueRequest) String() string {
 func (*IssueRequest) ProtoMessage() {}
 
 func (x *IssueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[158]
+	mi := &file_scaffold_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10970,7 +11569,7 @@ func (x *IssueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueRequest.ProtoReflect.Descriptor instead.
 func (*IssueRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{158}
+	return file_scaffold_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *IssueRequest) GetRole() string {
@@ -11009,7 +11608,7 @@ type Credential struct {
 
 func (x *Credential) Reset() {
 	*x = Credential{}
-	mi := &file_scaffold_proto_msgTypes[159]
+	mi := &file_scaffold_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11021,7 +11620,7 @@ func (x *Credential) String() string {
 func (*Credential) ProtoMessage() {}
 
 func (x *Credential) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[159]
+	mi := &file_scaffold_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11034,7 +11633,7 @@ func (x *Credential) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credential.ProtoReflect.Descriptor instead.
 func (*Credential) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{159}
+	return file_scaffold_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *Credential) GetCertificate() []byte {
@@ -11099,7 +11698,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_scaffold_proto_msgTypes[160]
+	mi := &file_scaffold_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11111,7 +11710,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[160]
+	mi := &file_scaffold_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11124,7 +11723,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{160}
+	return file_scaffold_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -11172,7 +11771,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_scaffold_proto_msgTypes[161]
+	mi := &file_scaffold_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11184,7 +11783,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[161]
+	mi := &file_scaffold_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11197,7 +11796,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{161}
+	return file_scaffold_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *CreateTokenResponse) GetToken() string {
@@ -11222,7 +11821,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_scaffold_proto_msgTypes[162]
+	mi := &file_scaffold_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11234,7 +11833,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[162]
+	mi := &file_scaffold_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11247,7 +11846,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{162}
+	return file_scaffold_proto_rawDescGZIP(), []int{169}
 }
 
 type ListTokensResponse struct {
@@ -11259,7 +11858,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_scaffold_proto_msgTypes[163]
+	mi := &file_scaffold_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11271,7 +11870,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[163]
+	mi := &file_scaffold_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11284,7 +11883,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{163}
+	return file_scaffold_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -11310,7 +11909,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_scaffold_proto_msgTypes[164]
+	mi := &file_scaffold_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11322,7 +11921,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[164]
+	mi := &file_scaffold_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11335,7 +11934,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{164}
+	return file_scaffold_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *Token) GetId() string {
@@ -11403,7 +12002,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_scaffold_proto_msgTypes[165]
+	mi := &file_scaffold_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11415,7 +12014,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[165]
+	mi := &file_scaffold_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11428,7 +12027,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{165}
+	return file_scaffold_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -11446,7 +12045,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_scaffold_proto_msgTypes[166]
+	mi := &file_scaffold_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11458,7 +12057,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[166]
+	mi := &file_scaffold_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11471,7 +12070,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{166}
+	return file_scaffold_proto_rawDescGZIP(), []int{173}
 }
 
 type ListMembersRequest struct {
@@ -11482,7 +12081,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_scaffold_proto_msgTypes[167]
+	mi := &file_scaffold_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11494,7 +12093,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[167]
+	mi := &file_scaffold_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11507,7 +12106,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{167}
+	return file_scaffold_proto_rawDescGZIP(), []int{174}
 }
 
 type ListMembersResponse struct {
@@ -11520,7 +12119,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_scaffold_proto_msgTypes[168]
+	mi := &file_scaffold_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11532,7 +12131,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[168]
+	mi := &file_scaffold_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11545,7 +12144,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{168}
+	return file_scaffold_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -11574,7 +12173,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_scaffold_proto_msgTypes[169]
+	mi := &file_scaffold_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11586,7 +12185,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[169]
+	mi := &file_scaffold_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11599,7 +12198,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{169}
+	return file_scaffold_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *Member) GetRole() string {
@@ -11639,7 +12238,7 @@ type Revocations struct {
 
 func (x *Revocations) Reset() {
 	*x = Revocations{}
-	mi := &file_scaffold_proto_msgTypes[170]
+	mi := &file_scaffold_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11651,7 +12250,7 @@ func (x *Revocations) String() string {
 func (*Revocations) ProtoMessage() {}
 
 func (x *Revocations) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[170]
+	mi := &file_scaffold_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11664,7 +12263,7 @@ func (x *Revocations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revocations.ProtoReflect.Descriptor instead.
 func (*Revocations) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{170}
+	return file_scaffold_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *Revocations) GetList() []*Revocation {
@@ -11686,7 +12285,7 @@ type Revocation struct {
 
 func (x *Revocation) Reset() {
 	*x = Revocation{}
-	mi := &file_scaffold_proto_msgTypes[171]
+	mi := &file_scaffold_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11698,7 +12297,7 @@ func (x *Revocation) String() string {
 func (*Revocation) ProtoMessage() {}
 
 func (x *Revocation) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[171]
+	mi := &file_scaffold_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11711,7 +12310,7 @@ func (x *Revocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revocation.ProtoReflect.Descriptor instead.
 func (*Revocation) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{171}
+	return file_scaffold_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *Revocation) GetKey() []byte {
@@ -11752,7 +12351,7 @@ type ForgetRequest struct {
 
 func (x *ForgetRequest) Reset() {
 	*x = ForgetRequest{}
-	mi := &file_scaffold_proto_msgTypes[172]
+	mi := &file_scaffold_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11764,7 +12363,7 @@ func (x *ForgetRequest) String() string {
 func (*ForgetRequest) ProtoMessage() {}
 
 func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[172]
+	mi := &file_scaffold_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11777,7 +12376,7 @@ func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
 func (*ForgetRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{172}
+	return file_scaffold_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *ForgetRequest) GetRole() string {
@@ -11804,7 +12403,7 @@ type ForgetResponse struct {
 
 func (x *ForgetResponse) Reset() {
 	*x = ForgetResponse{}
-	mi := &file_scaffold_proto_msgTypes[173]
+	mi := &file_scaffold_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11816,7 +12415,7 @@ func (x *ForgetResponse) String() string {
 func (*ForgetResponse) ProtoMessage() {}
 
 func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[173]
+	mi := &file_scaffold_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11829,7 +12428,7 @@ func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
 func (*ForgetResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{173}
+	return file_scaffold_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *ForgetResponse) GetKey() string {
@@ -12221,7 +12820,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\"l\n" +
 	"\x13RegistrationRefused\x12=\n" +
 	"\fregistration\x18\x01 \x01(\v2\x19.scaffold.v1.RegistrationR\fregistration\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa0\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xdf\x02\n" +
 	"\fRouterReport\x12-\n" +
 	"\x04join\x18\x01 \x01(\v2\x17.scaffold.v1.RouterJoinH\x00R\x04join\x129\n" +
 	"\n" +
@@ -12229,8 +12828,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"neighbours\x12/\n" +
 	"\x05hosts\x18\x03 \x01(\v2\x17.scaffold.v1.HostStatesH\x00R\x05hosts\x129\n" +
 	"\bcounters\x18\x04 \x01(\v2\x1b.scaffold.v1.RouterCountersH\x00R\bcounters\x120\n" +
-	"\aapplied\x18\x05 \x01(\v2\x14.scaffold.v1.AppliedH\x00R\aappliedB\b\n" +
-	"\x06report\"\xb5\x01\n" +
+	"\aapplied\x18\x05 \x01(\v2\x14.scaffold.v1.AppliedH\x00R\aapplied\x12=\n" +
+	"\ftunnels_made\x18( \x01(\v2\x18.scaffold.v1.TunnelsMadeH\x00R\vtunnelsMadeB\b\n" +
+	"\x06report\"\x96\x02\n" +
 	"\n" +
 	"RouterJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -12241,7 +12841,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"generation\x18\x05 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
 	"\x05block\x18\x06 \x01(\rR\x05block\x12\x10\n" +
-	"\x03had\x18\x1e \x01(\rR\x03had\"T\n" +
+	"\x03had\x18\x1e \x01(\rR\x03had\x120\n" +
+	"\x06offers\x18( \x03(\v2\x18.scaffold.v1.TunnelOfferR\x06offers\x12-\n" +
+	"\atunnels\x18) \x03(\v2\x13.scaffold.v1.TunnelR\atunnels\"T\n" +
 	"\n" +
 	"Neighbours\x12,\n" +
 	"\x05links\x18\x01 \x03(\v2\x16.scaffold.v1.NeighbourR\x05links\x12\x18\n" +
@@ -12275,14 +12877,15 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"\x85\x03\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"\xb7\x03\n" +
 	"\vRouterOrder\x123\n" +
 	"\x06joined\x18\x01 \x01(\v2\x19.scaffold.v1.RouterJoinedH\x00R\x06joined\x120\n" +
 	"\arefused\x18\x02 \x01(\v2\x14.scaffold.v1.RefusedH\x00R\arefused\x122\n" +
 	"\x05begin\x18\x03 \x01(\v2\x1a.scaffold.v1.SnapshotBeginH\x00R\x05begin\x12*\n" +
 	"\x05rules\x18\x04 \x01(\v2\x12.scaffold.v1.RulesH\x00R\x05rules\x12-\n" +
 	"\x06commit\x18\x05 \x01(\v2\x13.scaffold.v1.CommitH\x00R\x06commit\x12<\n" +
-	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersH\x00R\vcontrollers\x129\n" +
+	"\vcontrollers\x18\x1e \x01(\v2\x18.scaffold.v1.ControllersH\x00R\vcontrollers\x120\n" +
+	"\atunnels\x18( \x01(\v2\x14.scaffold.v1.TunnelsH\x00R\atunnels\x129\n" +
 	"\n" +
 	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialH\x00R\n" +
 	"credentialB\a\n" +
@@ -12382,13 +12985,14 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aFeature\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02on\x18\x02 \x01(\bR\x02on\x12\x12\n" +
-	"\x04cost\x18\x03 \x01(\tR\x04cost\"z\n" +
+	"\x04cost\x18\x03 \x01(\tR\x04cost\"\x92\x01\n" +
 	"\x06Uplink\x12\x1c\n" +
 	"\tinterface\x18\x01 \x01(\tR\tinterface\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x16\n" +
 	"\x06router\x18\x03 \x01(\tR\x06router\x12\x0e\n" +
 	"\x02up\x18\x04 \x01(\bR\x02up\x12\x10\n" +
-	"\x03mtu\x18\x05 \x01(\rR\x03mtu\"B\n" +
+	"\x03mtu\x18\x05 \x01(\rR\x03mtu\x12\x16\n" +
+	"\x06tunnel\x18( \x01(\tR\x06tunnel\"B\n" +
 	"\x10ListFlowsRequest\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"R\n" +
@@ -12720,7 +13324,58 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x18RemoveControllerResponse\"\x14\n" +
 	"\x12BackupStateRequest\"!\n" +
 	"\vBackupPiece\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"\r\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\x8c\x01\n" +
+	"\vTunnelOffer\x12\x16\n" +
+	"\x06router\x18\x01 \x01(\tR\x06router\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1d\n" +
+	"\n" +
+	"public_key\x18\x04 \x01(\fR\tpublicKey\x12\x18\n" +
+	"\atunnels\x18\x05 \x01(\rR\atunnels\"\xab\x01\n" +
+	"\x06Tunnel\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x16\n" +
+	"\x06uplink\x18\x03 \x01(\tR\x06uplink\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x18\n" +
+	"\aaddress\x18\x05 \x01(\tR\aaddress\x12\x1d\n" +
+	"\n" +
+	"public_key\x18\x06 \x01(\fR\tpublicKey\x12\x10\n" +
+	"\x03mtu\x18\a \x01(\rR\x03mtu\"P\n" +
+	"\aTunnels\x12\x16\n" +
+	"\x06serial\x18\x01 \x01(\x04R\x06serial\x12-\n" +
+	"\atunnels\x18\x02 \x03(\v2\x13.scaffold.v1.TunnelR\atunnels\"X\n" +
+	"\vTunnelsMade\x12\x16\n" +
+	"\x06serial\x18\x01 \x01(\x04R\x06serial\x121\n" +
+	"\atunnels\x18\x02 \x03(\v2\x17.scaffold.v1.TunnelMadeR\atunnels\"Y\n" +
+	"\n" +
+	"TunnelMade\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x1d\n" +
+	"\n" +
+	"link_local\x18\x02 \x01(\tR\tlinkLocal\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\xad\x02\n" +
+	"\rTunnelRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
+	"\x06uplink\x18\x02 \x01(\tR\x06uplink\x12\x16\n" +
+	"\x06router\x18\x03 \x01(\tR\x06router\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x18\n" +
+	"\aaddress\x18\x05 \x01(\tR\aaddress\x12\x1d\n" +
+	"\n" +
+	"public_key\x18\x06 \x01(\fR\tpublicKey\x12\x10\n" +
+	"\x03mtu\x18\a \x01(\rR\x03mtu\x12\x10\n" +
+	"\x03key\x18\b \x01(\fR\x03key\x12\x1f\n" +
+	"\vsigned_unix\x18\t \x01(\x03R\n" +
+	"signedUnix\x12\x1c\n" +
+	"\tsignature\x18\n" +
+	" \x01(\fR\tsignature\x12\x14\n" +
+	"\x05nonce\x18\v \x01(\x04R\x05nonce\x12\x12\n" +
+	"\x04gone\x18\f \x01(\bR\x04gone\"\xa3\x01\n" +
+	"\x0eTunnelResponse\x120\n" +
+	"\x06offers\x18\x01 \x03(\v2\x18.scaffold.v1.TunnelOfferR\x06offers\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\x12\x1d\n" +
+	"\n" +
+	"link_local\x18\x03 \x01(\tR\tlinkLocal\x12\x12\n" +
+	"\x04seen\x18\x04 \x01(\tR\x04seen\x12\x14\n" +
+	"\x05trust\x18\x05 \x01(\tR\x05trust\"\r\n" +
 	"\vMeetRequest\"\x8e\x01\n" +
 	"\fMeetResponse\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x14\n" +
@@ -12818,7 +13473,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x0fListControllers\x12#.scaffold.v1.ListControllersRequest\x1a$.scaffold.v1.ListControllersResponse\x12V\n" +
 	"\rAddController\x12!.scaffold.v1.AddControllerRequest\x1a\".scaffold.v1.AddControllerResponse\x12_\n" +
 	"\x10RemoveController\x12$.scaffold.v1.RemoveControllerRequest\x1a%.scaffold.v1.RemoveControllerResponse\x12J\n" +
-	"\vBackupState\x12\x1f.scaffold.v1.BackupStateRequest\x1a\x18.scaffold.v1.BackupPiece0\x012\xd5\x03\n" +
+	"\vBackupState\x12\x1f.scaffold.v1.BackupStateRequest\x1a\x18.scaffold.v1.BackupPiece0\x012\x98\x04\n" +
 	"\x05Agent\x12;\n" +
 	"\x04Host\x12\x17.scaffold.v1.HostReport\x1a\x16.scaffold.v1.HostOrder(\x010\x01\x12A\n" +
 	"\x06Router\x12\x19.scaffold.v1.RouterReport\x1a\x18.scaffold.v1.RouterOrder(\x010\x01\x12D\n" +
@@ -12826,7 +13481,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06Others\x12\x1a.scaffold.v1.OthersRequest\x1a\x1b.scaffold.v1.OthersResponse\x125\n" +
 	"\x04Note\x12\x12.scaffold.v1.Event\x1a\x19.scaffold.v1.NoteResponse\x12@\n" +
 	"\bKeepFlow\x12\x15.scaffold.v1.KeptFlow\x1a\x1d.scaffold.v1.KeepFlowResponse\x12J\n" +
-	"\tKeptFlows\x12\x1d.scaffold.v1.KeptFlowsRequest\x1a\x1e.scaffold.v1.KeptFlowsResponse2\xb8\a\n" +
+	"\tKeptFlows\x12\x1d.scaffold.v1.KeptFlowsRequest\x1a\x1e.scaffold.v1.KeptFlowsResponse\x12A\n" +
+	"\x06Tunnel\x12\x1a.scaffold.v1.TunnelRequest\x1a\x1b.scaffold.v1.TunnelResponse2\xb8\a\n" +
 	"\x05Local\x12K\n" +
 	"\rGetHostStatus\x12!.scaffold.v1.GetHostStatusRequest\x1a\x17.scaffold.v1.HostStatus\x12J\n" +
 	"\tListFlows\x12\x1d.scaffold.v1.ListFlowsRequest\x1a\x1e.scaffold.v1.ListFlowsResponse\x121\n" +
@@ -12877,7 +13533,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 179)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 186)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -13033,31 +13689,38 @@ var file_scaffold_proto_goTypes = []any{
 	(*RemoveControllerResponse)(nil),  // 151: scaffold.v1.RemoveControllerResponse
 	(*BackupStateRequest)(nil),        // 152: scaffold.v1.BackupStateRequest
 	(*BackupPiece)(nil),               // 153: scaffold.v1.BackupPiece
-	(*MeetRequest)(nil),               // 154: scaffold.v1.MeetRequest
-	(*MeetResponse)(nil),              // 155: scaffold.v1.MeetResponse
-	(*RedeemRequest)(nil),             // 156: scaffold.v1.RedeemRequest
-	(*RenewRequest)(nil),              // 157: scaffold.v1.RenewRequest
-	(*IssueRequest)(nil),              // 158: scaffold.v1.IssueRequest
-	(*Credential)(nil),                // 159: scaffold.v1.Credential
-	(*CreateTokenRequest)(nil),        // 160: scaffold.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),       // 161: scaffold.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),         // 162: scaffold.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 163: scaffold.v1.ListTokensResponse
-	(*Token)(nil),                     // 164: scaffold.v1.Token
-	(*RevokeTokenRequest)(nil),        // 165: scaffold.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),       // 166: scaffold.v1.RevokeTokenResponse
-	(*ListMembersRequest)(nil),        // 167: scaffold.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 168: scaffold.v1.ListMembersResponse
-	(*Member)(nil),                    // 169: scaffold.v1.Member
-	(*Revocations)(nil),               // 170: scaffold.v1.Revocations
-	(*Revocation)(nil),                // 171: scaffold.v1.Revocation
-	(*ForgetRequest)(nil),             // 172: scaffold.v1.ForgetRequest
-	(*ForgetResponse)(nil),            // 173: scaffold.v1.ForgetResponse
-	nil,                               // 174: scaffold.v1.Event.AttrsEntry
-	nil,                               // 175: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 176: scaffold.v1.HostStatus.CountersEntry
-	nil,                               // 177: scaffold.v1.Switch.PacketInsEntry
-	nil,                               // 178: scaffold.v1.ServiceSpec.WeightsEntry
+	(*TunnelOffer)(nil),               // 154: scaffold.v1.TunnelOffer
+	(*Tunnel)(nil),                    // 155: scaffold.v1.Tunnel
+	(*Tunnels)(nil),                   // 156: scaffold.v1.Tunnels
+	(*TunnelsMade)(nil),               // 157: scaffold.v1.TunnelsMade
+	(*TunnelMade)(nil),                // 158: scaffold.v1.TunnelMade
+	(*TunnelRequest)(nil),             // 159: scaffold.v1.TunnelRequest
+	(*TunnelResponse)(nil),            // 160: scaffold.v1.TunnelResponse
+	(*MeetRequest)(nil),               // 161: scaffold.v1.MeetRequest
+	(*MeetResponse)(nil),              // 162: scaffold.v1.MeetResponse
+	(*RedeemRequest)(nil),             // 163: scaffold.v1.RedeemRequest
+	(*RenewRequest)(nil),              // 164: scaffold.v1.RenewRequest
+	(*IssueRequest)(nil),              // 165: scaffold.v1.IssueRequest
+	(*Credential)(nil),                // 166: scaffold.v1.Credential
+	(*CreateTokenRequest)(nil),        // 167: scaffold.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 168: scaffold.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),         // 169: scaffold.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 170: scaffold.v1.ListTokensResponse
+	(*Token)(nil),                     // 171: scaffold.v1.Token
+	(*RevokeTokenRequest)(nil),        // 172: scaffold.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),       // 173: scaffold.v1.RevokeTokenResponse
+	(*ListMembersRequest)(nil),        // 174: scaffold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 175: scaffold.v1.ListMembersResponse
+	(*Member)(nil),                    // 176: scaffold.v1.Member
+	(*Revocations)(nil),               // 177: scaffold.v1.Revocations
+	(*Revocation)(nil),                // 178: scaffold.v1.Revocation
+	(*ForgetRequest)(nil),             // 179: scaffold.v1.ForgetRequest
+	(*ForgetResponse)(nil),            // 180: scaffold.v1.ForgetResponse
+	nil,                               // 181: scaffold.v1.Event.AttrsEntry
+	nil,                               // 182: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 183: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 184: scaffold.v1.Switch.PacketInsEntry
+	nil,                               // 185: scaffold.v1.ServiceSpec.WeightsEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
 	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
@@ -13078,7 +13741,7 @@ var file_scaffold_proto_depIdxs = []int32{
 	27,  // 15: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
 	28,  // 16: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
 	31,  // 17: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
-	174, // 18: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	181, // 18: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
 	35,  // 19: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
 	17,  // 20: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
 	44,  // 21: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
@@ -13103,13 +13766,13 @@ var file_scaffold_proto_depIdxs = []int32{
 	56,  // 40: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
 	57,  // 41: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
 	59,  // 42: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
-	159, // 43: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
-	170, // 44: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
+	166, // 43: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
+	177, // 44: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
 	2,   // 45: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
 	56,  // 46: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
 	59,  // 47: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
-	159, // 48: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
-	171, // 49: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
+	166, // 48: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
+	178, // 49: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
 	59,  // 50: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
 	61,  // 51: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
 	17,  // 52: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
@@ -13121,184 +13784,193 @@ var file_scaffold_proto_depIdxs = []int32{
 	69,  // 58: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
 	71,  // 59: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
 	72,  // 60: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	68,  // 61: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
-	70,  // 62: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	175, // 63: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
-	74,  // 64: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
-	58,  // 65: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
-	75,  // 66: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
-	77,  // 67: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
-	76,  // 68: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
-	59,  // 69: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
-	159, // 70: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
-	2,   // 71: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
-	59,  // 72: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
-	159, // 73: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
-	78,  // 74: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
-	79,  // 75: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
-	80,  // 76: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
-	82,  // 77: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
-	84,  // 78: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
-	83,  // 79: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
-	81,  // 80: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
-	88,  // 81: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	176, // 82: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
-	87,  // 83: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	127, // 84: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
-	95,  // 85: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
-	91,  // 86: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	95,  // 87: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	91,  // 88: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
-	100, // 89: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
-	112, // 90: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
-	177, // 91: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
-	113, // 92: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
-	114, // 93: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
-	115, // 94: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
-	118, // 95: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
-	122, // 96: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
-	125, // 97: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
-	178, // 98: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
-	129, // 99: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
-	129, // 100: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
-	128, // 101: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
-	132, // 102: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
-	134, // 103: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
-	133, // 104: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
-	128, // 105: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
-	141, // 106: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
-	33,  // 107: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
-	145, // 108: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
-	145, // 109: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
-	164, // 110: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
-	164, // 111: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
-	169, // 112: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
-	169, // 113: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
-	171, // 114: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
-	171, // 115: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
-	0,   // 116: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 117: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,   // 118: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,   // 119: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,   // 120: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,   // 121: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10,  // 122: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11,  // 123: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12,  // 124: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15,  // 125: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20,  // 126: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22,  // 127: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	25,  // 128: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	32,  // 129: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	29,  // 130: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
-	123, // 131: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
-	130, // 132: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
-	135, // 133: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
-	146, // 134: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
-	148, // 135: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
-	150, // 136: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
-	152, // 137: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
-	43,  // 138: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	65,  // 139: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	41,  // 140: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	39,  // 141: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	33,  // 142: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
-	35,  // 143: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
-	37,  // 144: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
-	85,  // 145: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	89,  // 146: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	92,  // 147: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	93,  // 148: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	96,  // 149: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	98,  // 150: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	101, // 151: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	103, // 152: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	105, // 153: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	107, // 154: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	126, // 155: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
-	142, // 156: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
-	143, // 157: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
-	109, // 158: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
-	111, // 159: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
-	116, // 160: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
-	119, // 161: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
-	120, // 162: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
-	137, // 163: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
-	138, // 164: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
-	139, // 165: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
-	154, // 166: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
-	156, // 167: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
-	157, // 168: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
-	158, // 169: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
-	160, // 170: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
-	162, // 171: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
-	165, // 172: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
-	167, // 173: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
-	172, // 174: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
-	1,   // 175: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18,  // 176: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,   // 177: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18,  // 178: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18,  // 179: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,   // 180: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18,  // 181: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18,  // 182: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13,  // 183: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16,  // 184: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21,  // 185: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23,  // 186: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	26,  // 187: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	33,  // 188: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	30,  // 189: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
-	18,  // 190: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
-	131, // 191: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
-	136, // 192: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
-	147, // 193: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
-	149, // 194: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
-	151, // 195: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
-	153, // 196: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
-	54,  // 197: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	73,  // 198: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	42,  // 199: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	40,  // 200: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	34,  // 201: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
-	36,  // 202: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
-	38,  // 203: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
-	86,  // 204: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	90,  // 205: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	91,  // 206: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	94,  // 207: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	97,  // 208: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	99,  // 209: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	102, // 210: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	104, // 211: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	106, // 212: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	108, // 213: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	127, // 214: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
-	42,  // 215: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
-	144, // 216: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
-	110, // 217: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
-	112, // 218: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
-	117, // 219: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
-	118, // 220: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
-	121, // 221: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
-	140, // 222: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
-	140, // 223: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
-	140, // 224: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
-	155, // 225: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
-	159, // 226: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
-	159, // 227: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
-	159, // 228: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
-	161, // 229: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
-	163, // 230: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
-	166, // 231: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
-	168, // 232: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
-	173, // 233: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
-	175, // [175:234] is the sub-list for method output_type
-	116, // [116:175] is the sub-list for method input_type
-	116, // [116:116] is the sub-list for extension type_name
-	116, // [116:116] is the sub-list for extension extendee
-	0,   // [0:116] is the sub-list for field type_name
+	157, // 61: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
+	154, // 62: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
+	155, // 63: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
+	68,  // 64: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
+	70,  // 65: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
+	182, // 66: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	74,  // 67: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
+	58,  // 68: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
+	75,  // 69: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
+	77,  // 70: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
+	76,  // 71: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
+	59,  // 72: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
+	156, // 73: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
+	166, // 74: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
+	2,   // 75: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
+	59,  // 76: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
+	166, // 77: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
+	78,  // 78: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
+	79,  // 79: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
+	80,  // 80: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
+	82,  // 81: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
+	84,  // 82: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
+	83,  // 83: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
+	81,  // 84: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
+	88,  // 85: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
+	183, // 86: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	87,  // 87: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
+	127, // 88: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
+	95,  // 89: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
+	91,  // 90: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
+	95,  // 91: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	91,  // 92: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
+	100, // 93: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
+	112, // 94: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
+	184, // 95: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	113, // 96: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
+	114, // 97: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
+	115, // 98: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
+	118, // 99: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
+	122, // 100: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
+	125, // 101: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
+	185, // 102: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
+	129, // 103: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
+	129, // 104: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
+	128, // 105: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
+	132, // 106: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
+	134, // 107: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
+	133, // 108: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
+	128, // 109: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
+	141, // 110: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
+	33,  // 111: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
+	145, // 112: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
+	145, // 113: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
+	155, // 114: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
+	158, // 115: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
+	154, // 116: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
+	171, // 117: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
+	171, // 118: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
+	176, // 119: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
+	176, // 120: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
+	178, // 121: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
+	178, // 122: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
+	0,   // 123: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 124: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,   // 125: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,   // 126: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,   // 127: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,   // 128: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10,  // 129: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11,  // 130: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12,  // 131: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15,  // 132: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20,  // 133: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22,  // 134: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	25,  // 135: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	32,  // 136: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	29,  // 137: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	123, // 138: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
+	130, // 139: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
+	135, // 140: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
+	146, // 141: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
+	148, // 142: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
+	150, // 143: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
+	152, // 144: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
+	43,  // 145: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	65,  // 146: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	41,  // 147: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	39,  // 148: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	33,  // 149: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	35,  // 150: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	37,  // 151: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	159, // 152: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
+	85,  // 153: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	89,  // 154: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	92,  // 155: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	93,  // 156: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	96,  // 157: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	98,  // 158: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	101, // 159: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	103, // 160: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	105, // 161: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	107, // 162: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	126, // 163: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
+	142, // 164: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
+	143, // 165: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
+	109, // 166: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	111, // 167: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	116, // 168: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	119, // 169: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	120, // 170: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	137, // 171: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
+	138, // 172: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
+	139, // 173: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
+	161, // 174: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
+	163, // 175: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
+	164, // 176: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
+	165, // 177: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
+	167, // 178: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
+	169, // 179: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
+	172, // 180: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
+	174, // 181: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
+	179, // 182: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
+	1,   // 183: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18,  // 184: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,   // 185: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18,  // 186: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18,  // 187: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,   // 188: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18,  // 189: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18,  // 190: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13,  // 191: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16,  // 192: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21,  // 193: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23,  // 194: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	26,  // 195: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	33,  // 196: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	30,  // 197: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	18,  // 198: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
+	131, // 199: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
+	136, // 200: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
+	147, // 201: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
+	149, // 202: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
+	151, // 203: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
+	153, // 204: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
+	54,  // 205: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	73,  // 206: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	42,  // 207: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	40,  // 208: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	34,  // 209: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	36,  // 210: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	38,  // 211: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	160, // 212: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
+	86,  // 213: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	90,  // 214: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	91,  // 215: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	94,  // 216: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	97,  // 217: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	99,  // 218: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	102, // 219: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	104, // 220: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	106, // 221: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	108, // 222: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	127, // 223: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
+	42,  // 224: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
+	144, // 225: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
+	110, // 226: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	112, // 227: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	117, // 228: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	118, // 229: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	121, // 230: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	140, // 231: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
+	140, // 232: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
+	140, // 233: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
+	162, // 234: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
+	166, // 235: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
+	166, // 236: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
+	166, // 237: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
+	168, // 238: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
+	170, // 239: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
+	173, // 240: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
+	175, // 241: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
+	180, // 242: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
+	183, // [183:243] is the sub-list for method output_type
+	123, // [123:183] is the sub-list for method input_type
+	123, // [123:123] is the sub-list for extension type_name
+	123, // [123:123] is the sub-list for extension extendee
+	0,   // [0:123] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -13335,6 +14007,7 @@ func file_scaffold_proto_init() {
 		(*RouterReport_Hosts)(nil),
 		(*RouterReport_Counters)(nil),
 		(*RouterReport_Applied)(nil),
+		(*RouterReport_TunnelsMade)(nil),
 	}
 	file_scaffold_proto_msgTypes[73].OneofWrappers = []any{
 		(*RouterOrder_Joined)(nil),
@@ -13343,6 +14016,7 @@ func file_scaffold_proto_init() {
 		(*RouterOrder_Rules)(nil),
 		(*RouterOrder_Commit)(nil),
 		(*RouterOrder_Controllers)(nil),
+		(*RouterOrder_Tunnels)(nil),
 		(*RouterOrder_Credential)(nil),
 	}
 	file_scaffold_proto_msgTypes[128].OneofWrappers = []any{}
@@ -13352,7 +14026,7 @@ func file_scaffold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   179,
+			NumMessages:   186,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

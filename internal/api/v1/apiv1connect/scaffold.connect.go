@@ -104,6 +104,8 @@ const (
 	AgentKeepFlowProcedure = "/scaffold.v1.Agent/KeepFlow"
 	// AgentKeptFlowsProcedure is the fully-qualified name of the Agent's KeptFlows RPC.
 	AgentKeptFlowsProcedure = "/scaffold.v1.Agent/KeptFlows"
+	// AgentTunnelProcedure is the fully-qualified name of the Agent's Tunnel RPC.
+	AgentTunnelProcedure = "/scaffold.v1.Agent/Tunnel"
 	// LocalGetHostStatusProcedure is the fully-qualified name of the Local's GetHostStatus RPC.
 	LocalGetHostStatusProcedure = "/scaffold.v1.Local/GetHostStatus"
 	// LocalListFlowsProcedure is the fully-qualified name of the Local's ListFlows RPC.
@@ -817,6 +819,8 @@ type AgentClient interface {
 	// KeepFlow saves an operator's flow, or with gone forgets it; KeptFlows are all that are saved.
 	KeepFlow(context.Context, *connect.Request[v1.KeptFlow]) (*connect.Response[v1.KeepFlowResponse], error)
 	KeptFlows(context.Context, *connect.Request[v1.KeptFlowsRequest]) (*connect.Response[v1.KeptFlowsResponse], error)
+	// Tunnel gives a host without a cable a tunnel to a router, docs/protocol.md §5.9.
+	Tunnel(context.Context, *connect.Request[v1.TunnelRequest]) (*connect.Response[v1.TunnelResponse], error)
 }
 
 // NewAgentClient constructs a client for the scaffold.v1.Agent service. By default, it uses the
@@ -872,6 +876,12 @@ func NewAgentClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(agentMethods.ByName("KeptFlows")),
 			connect.WithClientOptions(opts...),
 		),
+		tunnel: connect.NewClient[v1.TunnelRequest, v1.TunnelResponse](
+			httpClient,
+			baseURL+AgentTunnelProcedure,
+			connect.WithSchema(agentMethods.ByName("Tunnel")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -884,6 +894,7 @@ type agentClient struct {
 	note      *connect.Client[v1.Event, v1.NoteResponse]
 	keepFlow  *connect.Client[v1.KeptFlow, v1.KeepFlowResponse]
 	keptFlows *connect.Client[v1.KeptFlowsRequest, v1.KeptFlowsResponse]
+	tunnel    *connect.Client[v1.TunnelRequest, v1.TunnelResponse]
 }
 
 // Host calls scaffold.v1.Agent.Host.
@@ -921,6 +932,11 @@ func (c *agentClient) KeptFlows(ctx context.Context, req *connect.Request[v1.Kep
 	return c.keptFlows.CallUnary(ctx, req)
 }
 
+// Tunnel calls scaffold.v1.Agent.Tunnel.
+func (c *agentClient) Tunnel(ctx context.Context, req *connect.Request[v1.TunnelRequest]) (*connect.Response[v1.TunnelResponse], error) {
+	return c.tunnel.CallUnary(ctx, req)
+}
+
 // AgentHandler is an implementation of the scaffold.v1.Agent service.
 type AgentHandler interface {
 	Host(context.Context, *connect.BidiStream[v1.HostReport, v1.HostOrder]) error
@@ -934,6 +950,8 @@ type AgentHandler interface {
 	// KeepFlow saves an operator's flow, or with gone forgets it; KeptFlows are all that are saved.
 	KeepFlow(context.Context, *connect.Request[v1.KeptFlow]) (*connect.Response[v1.KeepFlowResponse], error)
 	KeptFlows(context.Context, *connect.Request[v1.KeptFlowsRequest]) (*connect.Response[v1.KeptFlowsResponse], error)
+	// Tunnel gives a host without a cable a tunnel to a router, docs/protocol.md §5.9.
+	Tunnel(context.Context, *connect.Request[v1.TunnelRequest]) (*connect.Response[v1.TunnelResponse], error)
 }
 
 // NewAgentHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -985,6 +1003,12 @@ func NewAgentHandler(svc AgentHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(agentMethods.ByName("KeptFlows")),
 		connect.WithHandlerOptions(opts...),
 	)
+	agentTunnelHandler := connect.NewUnaryHandler(
+		AgentTunnelProcedure,
+		svc.Tunnel,
+		connect.WithSchema(agentMethods.ByName("Tunnel")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Agent/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AgentHostProcedure:
@@ -1001,6 +1025,8 @@ func NewAgentHandler(svc AgentHandler, opts ...connect.HandlerOption) (string, h
 			agentKeepFlowHandler.ServeHTTP(w, r)
 		case AgentKeptFlowsProcedure:
 			agentKeptFlowsHandler.ServeHTTP(w, r)
+		case AgentTunnelProcedure:
+			agentTunnelHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1036,6 +1062,10 @@ func (UnimplementedAgentHandler) KeepFlow(context.Context, *connect.Request[v1.K
 
 func (UnimplementedAgentHandler) KeptFlows(context.Context, *connect.Request[v1.KeptFlowsRequest]) (*connect.Response[v1.KeptFlowsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Agent.KeptFlows is not implemented"))
+}
+
+func (UnimplementedAgentHandler) Tunnel(context.Context, *connect.Request[v1.TunnelRequest]) (*connect.Response[v1.TunnelResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Agent.Tunnel is not implemented"))
 }
 
 // LocalClient is a client for the scaffold.v1.Local service.

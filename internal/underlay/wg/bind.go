@@ -1,0 +1,64 @@
+package wg
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/conn"
+)
+
+// A bind is wireguard-go's own way to send and receive, with its sockets in the daemon's namespace.
+type bind struct {
+	conn.Bind
+	into    int
+	own     *os.File // this process's namespace
+	answers bool     // from the address that it was asked at, as a NAT before the other end wants it
+}
+
+func newBind(into int) (*bind, error) {
+	own, err := os.Open("/proc/self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	return &bind{Bind: conn.NewStdNetBind(), into: into, own: own}, nil
+}
+
+// Open opens the sockets in the daemon's namespace.
+func (b *bind) Open(port uint16) (fns []conn.ReceiveFunc, actual uint16, err error) {
+	runtime.LockOSThread()
+	if err := unix.Setns(b.into, unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
+		return nil, 0, os.NewSyscallError("setns", err)
+	}
+	fns, actual, err = b.Bind.Open(port)
+	if back := unix.Setns(int(b.own.Fd()), unix.CLONE_NEWNET); back != nil {
+		panic(fmt.Sprintf("wg: cannot come back from the daemon's namespace: %v", back))
+	}
+	runtime.UnlockOSThread()
+	return fns, actual, err
+}
+
+// Send sends a batch. A host's packets leave from whatever address its kernel chooses now, since it moves from
+// network to network. A batch that the kernel refuses whole, because its packets are larger than what it knows of
+// the path, is sent one by one: those are cut in two.
+func (b *bind) Send(bufs [][]byte, to conn.Endpoint) error {
+	known, ok := to.(*conn.StdNetEndpoint)
+	if ok && !b.answers {
+		to = &conn.StdNetEndpoint{AddrPort: known.AddrPort}
+	}
+	err := b.Bind.Send(bufs, to)
+	if err == nil {
+		return nil
+	}
+	var errs []error
+	for i := range bufs {
+		errs = append(errs, b.Bind.Send(bufs[i:i+1], to))
+	}
+	if err := errors.Join(errs...); err != nil && ok && b.answers {
+		return b.Bind.Send(bufs, &conn.StdNetEndpoint{AddrPort: known.AddrPort}) // the address that it was asked at is gone
+	}
+	return nil
+}

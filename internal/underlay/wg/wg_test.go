@@ -1,0 +1,178 @@
+package wg
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/underlay"
+)
+
+// This test binary is also the process that it starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "wireguard" {
+		if err := Run(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	nstest.Main(m)
+}
+
+// An end is one of the two ends of a tunnel: a namespace with a WireGuard process.
+type end struct {
+	t    *testing.T
+	ns   *nstest.NS
+	proc *underlay.Process
+	key  []byte
+}
+
+func newEnd(t *testing.T, ns *nstest.NS) *end {
+	t.Helper()
+	e := &end{t: t, ns: ns, key: underlay.NewKey()}
+	var err error
+	ns.Do(func() { e.proc, err = underlay.StartProcess("test", []string{"/proc/self/exe", "wireguard"}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Do(func() { e.proc.End() }) })
+	return e
+}
+
+func (e *end) public() []byte {
+	key, err := underlay.PublicKey(e.key)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return key
+}
+
+func (e *end) set(s underlay.Setup) {
+	e.t.Helper()
+	s.Key = e.key
+	var err error
+	e.ns.Do(func() {
+		if err = e.proc.Set(s); err == nil {
+			for _, p := range s.Peers {
+				if err = p.Start(); err != nil {
+					break
+				}
+			}
+		}
+	})
+	if err != nil {
+		e.t.Fatalf("%s: %v", e.ns.Name, err)
+	}
+}
+
+const testPort = 23730
+
+// twoEnds are joined by a tunnel between 192.0.2.1, the host, and 192.0.2.2, the router.
+func twoEnds(t *testing.T) (host, router *end) {
+	a, b := nstest.New(t, "host"), nstest.New(t, "router")
+	nstest.Veth(t, a, "u0", b, "u0")
+	a.Addr(t, "u0", "192.0.2.1/24")
+	b.Addr(t, "u0", "192.0.2.2/24")
+	host, router = newEnd(t, a), newEnd(t, b)
+	router.set(underlay.Setup{Listen: testPort, Router: true, Peers: []underlay.Peer{{Port: port(7), Key: host.public()}}})
+	host.set(underlay.Setup{Peers: []underlay.Peer{{Port: port(7), Key: router.public(), Endpoint: netip.MustParseAddrPort("192.0.2.2:23730")}}})
+	return host, router
+}
+
+func port(number uint32) underlay.Port {
+	return underlay.Port{Name: "sct0", Number: number, MTU: 1390, Note: underlay.Note("h", "sct0", underlay.WireGuard)}
+}
+
+// answers asks the far end from this one, by packets of the size.
+func (e *end) answers(far *end, size int, limit time.Duration) error {
+	to, ok := netip.AddrFromSlice(far.ns.LinkLocal(e.t, "sct0"))
+	if !ok {
+		e.t.Fatal("no link-local address")
+	}
+	var err error
+	e.ns.Do(func() {
+		var echo *underlay.Echo
+		if echo, err = underlay.OpenEcho("sct0"); err != nil {
+			return
+		}
+		defer echo.Close()
+		if _, err = echo.Reply(context.Background(), to, limit); err == nil {
+			_, err = echo.Ask(to, size, limit)
+		}
+	})
+	return err
+}
+
+func TestFramesPassBothWaysAndOnlyAsTheyFit(t *testing.T) {
+	host, router := twoEnds(t)
+	if err := host.answers(router, 1390, nstest.Deadline); err != nil {
+		t.Fatalf("a packet of 1390 bytes: %v", err)
+	}
+	if err := router.answers(host, 1390, nstest.Deadline); err != nil {
+		t.Fatalf("a packet of 1390 bytes to the host: %v", err)
+	}
+	if err := host.answers(router, 1391, nstest.Deadline); err == nil {
+		t.Error("a packet of 1391 bytes came through an MTU of 1390")
+	}
+	var s underlay.State
+	var err error
+	router.ns.Do(func() { s, err = router.proc.State() })
+	if err != nil || len(s.Peers) != 1 || s.Peers[0].Handshake.IsZero() || s.Peers[0].Endpoint.Addr() != netip.MustParseAddr("192.0.2.1") {
+		t.Errorf("the router's state is %+v, %v; want one peer, at 192.0.2.1, with a handshake", s, err)
+	}
+}
+
+func TestAnotherKeyGetsNothing(t *testing.T) {
+	host, router := twoEnds(t)
+	host.key = underlay.NewKey()
+	host.set(underlay.Setup{Peers: []underlay.Peer{{Port: port(8), Key: router.public(), Endpoint: netip.MustParseAddrPort("192.0.2.2:23730")}}})
+	if err := host.answers(router, 1280, time.Second); err == nil {
+		t.Error("a host with a key that the router was not told got an answer")
+	}
+}
+
+func TestTheTunnelFollowsItsHostToAnotherAddress(t *testing.T) {
+	host, router := twoEnds(t)
+	if err := host.answers(router, 1280, nstest.Deadline); err != nil {
+		t.Fatal(err)
+	}
+	host.ns.Addr(t, "u0", "192.0.2.99/24")
+	host.ns.Run(t, "ip", "addr", "del", "192.0.2.1/24", "dev", "u0")
+	host.ns.Addr(t, "u0", "192.0.2.98/24")
+	if err := host.answers(router, 1390, nstest.Deadline); err != nil {
+		t.Errorf("after the host's address changed: %v", err)
+	}
+}
+
+func TestTunnelsEndWithTheirProcess(t *testing.T) {
+	host, router := twoEnds(t)
+	router.set(underlay.Setup{Listen: testPort, Router: true})
+	if _, err := router.ns.Link().LinkByName("sct0"); err == nil {
+		t.Error("a tunnel that is not wanted any more is still there")
+	}
+	var err error
+	host.ns.Do(func() { err = host.proc.End() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := host.ns.Link().LinkByName("sct0"); err == nil {
+		t.Error("the tunnel outlived its process")
+	}
+}
+
+func TestATakenPortIsSaidSo(t *testing.T) {
+	ns := nstest.New(t, "router")
+	ns.ListenPacket(t, "udp", "0.0.0.0:23730")
+	e := newEnd(t, ns)
+	var err error
+	ns.Do(func() { err = e.proc.Set(underlay.Setup{Key: e.key, Listen: testPort, Router: true}) })
+	if err == nil {
+		t.Fatal("nobody complained")
+	}
+	t.Log(err)
+}
