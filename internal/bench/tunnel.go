@@ -53,15 +53,12 @@ func Tunnel(ctx context.Context, r *Rig, pairs int, d time.Duration) (Report, er
 	for _, kind := range []string{"vxlan", "wireguard"} {
 		for _, t := range trials[:3] { // a connection costs no tunnel more than its packets
 			t.aim = ""
-			rows, err := t.compare(ctx, r, targets[kind], targets["cable"], pairs, d)
+			rows, err := t.compare(ctx, r, targets[kind], targets["cable"], peerCable, pairs, d)
 			if err != nil {
 				return rep, err
 			}
 			for i := range rows {
 				rows[i].Name, rows[i].Aim, rows[i].Met = kind+": "+rows[i].Name, "", true
-				if rows[i].Peer != "" {
-					rows[i].Peer = peerCable
-				}
 			}
 			rep.Rows = append(rep.Rows, rows...)
 		}
