@@ -1,9 +1,11 @@
 package controld
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -12,6 +14,7 @@ import (
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/internal/store"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -262,5 +265,43 @@ func TestAServiceWithAKeyIsCalledAsItsKeySays(t *testing.T) {
 	_, err := c.admin.CreateService(t.Context(), connect.NewRequest(&apiv1.CreateServiceRequest{Name: "db", Sid: "00000001-00c0ffee00c0ffee", Access: &apiv1.Access{Key: key}}))
 	if connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("a serviceID that is not its key's: %v", err)
+	}
+}
+
+// A shrinking disk is full after some commits.
+type shrinking struct {
+	disk
+	room atomic.Int64
+}
+
+func (s *shrinking) Commit(ctx context.Context, changes ...store.Change) error {
+	s.full.Store(s.room.Add(-1) < 0)
+	return s.disk.Commit(ctx, changes...)
+}
+
+func TestADiskThatGetsFullInTheMiddleOfAnApplyIsAccountedFor(t *testing.T) {
+	d := &shrinking{}
+	c := onDisk(t, d)
+	req := &apiv1.ApplyRequest{}
+	for i := range 3*applyBatch - 50 {
+		req.Services = append(req.Services, spec(fmt.Sprintf("s%03d", i)))
+	}
+	if _, err := c.admin.Apply(t.Context(), connect.NewRequest(req)); connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "nothing was changed") || len(c.export()) != 0 {
+		t.Errorf("a disk that is full from the beginning: %v, %d services", err, len(c.export()))
+	}
+	d.room.Store(2)
+	got := c.apply(req)
+	done := 0
+	for _, change := range got.Changes {
+		if change.Done {
+			done++
+		}
+	}
+	if got.Done != 2*applyBatch || done != 2*applyBatch || !strings.Contains(got.Failed, "make room") || len(c.export()) != 2*applyBatch {
+		t.Errorf("%d done, %d said to be, %d there, %q; want %d", got.Done, done, len(c.export()), got.Failed, 2*applyBatch)
+	}
+	d.room.Store(1000)
+	if got := c.apply(req); got.Done != applyBatch-50 || got.Failed != "" || len(c.export()) != len(req.Services) {
+		t.Errorf("again: %d done, %q, %d there", got.Done, got.Failed, len(c.export()))
 	}
 }
