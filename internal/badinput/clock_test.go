@@ -21,6 +21,8 @@ var forPeople = []string{
 	"internal/controld/deadlines.go",                                   // a time long past, to end a stream
 	"internal/core/session/adopt.go", "internal/core/session/trust.go", // how long certificates and cookies are valid
 	"internal/hostd/certificate.go", "internal/controld/trust.go", "internal/api/join.go", // and proofs
+	"internal/controld/permits.go", "internal/hostd/permits.go", "internal/hostd/permit_files.go", // how long permits are valid
+	"internal/core/permit/permit.go", "internal/cli/service_key.go", "internal/cli/host_status.go",
 	"internal/gateway/api.go", "internal/gateway/report.go", "internal/gateway/streams.go",
 }
 
