@@ -47,7 +47,11 @@ func (t *tunneler) ask(ctx context.Context, r *apiv1.TunnelRequest) (answer *api
 func (t *tunneler) askAt(ctx context.Context, endpoint string, r *apiv1.TunnelRequest) (*apiv1.TunnelResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, tunnelAnswer)
 	defer cancel()
-	client, base, err := api.Dial(endpoint)
+	who, err := t.d.credentials.TLS()
+	if err != nil {
+		return nil, err
+	}
+	client, base, err := api.DialAs(endpoint, who)
 	if err != nil {
 		return nil, err
 	}
