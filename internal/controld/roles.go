@@ -34,6 +34,7 @@ var circles = map[string]circle{
 	apiv1connect.TrustForgetProcedure:     allMembers, // Forget: only itself, but for administrators
 	apiv1connect.TrustListTokensProcedure: onlyAdmins,
 	apiv1connect.AgentHostProcedure:       onlyHosts,
+	apiv1connect.AgentTunnelProcedure:     onlyHosts,
 	apiv1connect.AgentRouterProcedure:     onlyRouters,
 	apiv1connect.AgentNoteProcedure:       onlyAdmins, // of who drives the switches, on the socket
 	apiv1connect.AgentKeepFlowProcedure:   onlyAdmins,

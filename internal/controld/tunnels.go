@@ -18,6 +18,7 @@ import (
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -72,6 +73,9 @@ func (a *agentAPI) Tunnel(ctx context.Context, req *connect.Request[apiv1.Tunnel
 	m := req.Msg
 	if err := checkTunnel(m); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	if err := itself(peerOf(ctx), trust.Host, m.Host, m.Key); a.n.key != nil && err != nil {
+		return nil, connect.NewError(connect.CodePermissionDenied, err)
 	}
 	seen := req.Peer().Addr
 	if at, err := netip.ParseAddrPort(seen); err == nil {
