@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/bench/agent"
+	"scaffold.dev/scaffold/internal/plot"
 )
 
 // FloodLab is the lab of the flood benchmark: a client, a server and who floods it.
@@ -41,6 +42,7 @@ type FloodSize struct {
 // A flooding is one kind of flood.
 type flooding struct {
 	name  string
+	short string // for the figure
 	from  netip.Prefix
 	to    netip.AddrPort
 	delay string // of the client's link
@@ -71,6 +73,10 @@ func Flood(ctx context.Context, r *Rig, size FloodSize) (rep Report, err error) 
 			return rep, fmt.Errorf("%s: %w", k.name, err)
 		}
 	}
+	b.rep.Figure = plot.Figure{
+		Title: fmt.Sprintf("Connections in a flood of %d SYNs a second", b.size.SYNs), Axis: "flood", Steps: b.steps, End: float64(len(b.steps) - 1),
+		Panels: []plot.Panel{{Label: "served, part", Lines: b.lines[:2]}, {Label: "one, p50, ms", Lines: b.lines[2:], Log: true}},
+	}
 	b.rep.Notes = append(b.rep.Notes,
 		fmt.Sprintf("%d connections a second are asked for, each with one question, for %v without a flood and %v with it; %d SYNs a second by sendmmsg on a packet socket", size.Connects, size.Length, size.Length, size.SYNs),
 		"client, server, router and flood share this machine's processors: the flood's sender and the kernel's handling of it take theirs from both")
@@ -82,6 +88,9 @@ type floodBench struct {
 	size FloodSize
 	to   string
 	rep  Report
+
+	steps []string
+	lines [4]plot.Line // served in calm, in the flood; time in calm, in the flood
 }
 
 // slow is a delay of the client's link at which a round trip takes 100 ms.
@@ -103,11 +112,11 @@ func (b *floodBench) kinds(ctx context.Context) ([]flooding, error) {
 	as := b.rig.File.Network.Space.AS
 	unknown := netip.AddrPortFrom(to.Addr().Next(), to.Port())
 	return []flooding{
-		{"router, an unknown service, spoofed", as, unknown, "0s"},
-		{"server, spoofed addresses of the network", as, to, "0s"},
-		{"server, addresses of a member", own, to, "0s"},
-		{"server, addresses of strangers", netip.MustParsePrefix("2001:db8::/32"), to, "0s"},
-		{"server, spoofed, client 100 ms away", as, to, slow},
+		{"router, an unknown service, spoofed", "router", as, unknown, "0s"},
+		{"server, spoofed addresses of the network", "spoofed", as, to, "0s"},
+		{"server, addresses of a member", "a member's", own, to, "0s"},
+		{"server, addresses of strangers", "strangers'", netip.MustParsePrefix("2001:db8::/32"), to, "0s"},
+		{"server, spoofed, client 100 ms away", "client far", as, to, slow},
 	}, nil
 }
 
@@ -140,6 +149,7 @@ func (b *floodBench) measure(ctx context.Context, k flooding) error {
 		return err
 	}
 	share := float64(under.Answered) / float64(max(under.Asked, 1)) / (float64(max(calm.Answered, 1)) / float64(max(calm.Asked, 1)))
+	b.draw(k, calm, under)
 	add := func(what, unit, aim, peer string, q float64, samples ...float64) {
 		b.rep.Rows = append(b.rep.Rows, QuantileRow(k.name+": "+what, unit, aim, peer, samples, q))
 	}
@@ -155,6 +165,16 @@ func (b *floodBench) measure(ctx context.Context, k flooding) error {
 		b.rep.Notes = append(b.rep.Notes, k.name+": the first that was not served: "+under.Error)
 	}
 	return nil
+}
+
+func (b *floodBench) draw(k flooding, calm, under agent.PacedResult) {
+	at := float64(len(b.steps))
+	b.steps = append(b.steps, k.short)
+	served := func(r agent.PacedResult) float64 { return float64(r.Answered) / float64(max(r.Asked, 1)) }
+	for i, v := range []float64{served(calm), served(under), Quantile(calm.Took, 0.5), Quantile(under.Took, 0.5)} {
+		b.lines[i].Name = []string{"no flood", "flood"}[i%2]
+		b.lines[i].Points = append(b.lines[i].Points, plot.Point{At: at, Value: v})
+	}
 }
 
 // A running is a flood under way.

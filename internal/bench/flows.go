@@ -10,8 +10,9 @@ import (
 	"scaffold.dev/scaffold/internal/bench/agent"
 )
 
-// flowPorts is how many ports of the server the flows are divided among: to one a client has 64,511 at most.
-const flowPorts = 4
+// flowPorts is how many ports of the server the flows are divided among: to one a client has 64,511 at most, and a
+// process often 20,000 open files.
+const flowPorts = 8
 
 // flowsLimit is how long many flows may take to begin, or to go on.
 const flowsLimit = 2 * time.Minute
@@ -159,6 +160,9 @@ func (b *moveBench) carry(ctx context.Context, m *multitude, moves int) (last []
 				return nil, 0, fmt.Errorf("the host with %d flows moved: %w", m.flows, err)
 			}
 			latest, broke = max(latest, r.Last), broke+r.Resets+r.Others
+			if r.Broken != "" {
+				b.rep.Notes = append(b.rep.Notes, "the first connection that broke: "+r.Broken)
+			}
 		}
 		last = append(last, float64(latest-at)/1e6)
 		if err := pause(ctx, 3*time.Second); err != nil {

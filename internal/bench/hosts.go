@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -16,6 +17,7 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bench/hosts"
 	"scaffold.dev/scaffold/internal/lab"
+	"scaffold.dev/scaffold/internal/plot"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -190,6 +192,7 @@ func (c *crowdRun) come(ctx context.Context) error {
 		return err
 	}
 	knew := max(r.Knew/1e3, kernel.Seconds())
+	c.draw(r, knew)
 	hosts := float64(c.size.Hosts)
 	c.add(fmt.Sprintf("%d hosts: first to come until the last one is in", c.size.Hosts), "s", "<= 10", r.Joined/1e3)
 	c.add("the same, joins", "1/s", "", hosts/r.Joined*1e3)
@@ -202,6 +205,21 @@ func (c *crowdRun) come(ctx context.Context) error {
 	c.add("simulated hosts and routers, CPU-seconds", "s", "", (cpuOf(c.cmd.Process.Pid) - simulated).Seconds())
 	c.add("controller, memory per host", "bytes", "", (after["ctl"].bytes-before["ctl"].bytes)/hosts)
 	return nil
+}
+
+// draw shows how the hosts came in.
+func (c *crowdRun) draw(r hosts.Report, knew float64) {
+	slices.Sort(r.At)
+	in := plot.Line{Name: "hosts in"}
+	for i := 0; i < len(r.At); i += max(1, len(r.At)/200) {
+		in.Points = append(in.Points, plot.Point{At: r.At[i] / 1e3, Value: float64(i + 1)})
+	}
+	in.Points = append(in.Points, plot.Point{At: r.Joined / 1e3, Value: float64(len(r.At))})
+	c.rep.Figure = plot.Figure{
+		Title: fmt.Sprintf("%d hosts join one controller", c.size.Hosts), End: knew * 1.05,
+		Panels: []plot.Panel{{Label: "hosts", Lines: []plot.Line{in}}},
+		Marks:  []plot.Mark{{At: r.Joined / 1e3, Text: "the last is in"}, {At: knew, Text: "every router knows all they serve"}},
+	}
 }
 
 func (c *crowdRun) change() error {
@@ -224,9 +242,11 @@ func (c *crowdRun) rest() error {
 		return err
 	}
 	start := time.Now()
-	if _, err := c.tell(fmt.Sprintf("load %d", c.size.Rest)); err != nil {
+	r, err := c.tell(fmt.Sprintf("load %d", c.size.Rest))
+	if err != nil {
 		return err
 	}
+	c.add("streams that ended by themselves", "", "= 0", float64(r.Lost))
 	after, err := c.rig.uses()
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"scaffold.dev/scaffold/internal/plot"
 )
 
 // A Row is one measured number. Value is the median of N samples (or what Name says), P25 and P75 its
@@ -72,6 +74,8 @@ func meets(value float64, aim string, n int) bool {
 type Report struct {
 	Rows  []Row    `json:"rows"`
 	Notes []string `json:"notes"` // seeds, machine, what could not be measured and why
+
+	Figure plot.Figure `json:"-"` // without panels: none
 }
 
 // WriteJSON writes the rows alone, as an array: the contract of every bench command.

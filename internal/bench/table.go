@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/router"
 	"scaffold.dev/scaffold/internal/core/resolve"
+	"scaffold.dev/scaffold/internal/plot"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -18,38 +20,80 @@ type TableSize struct{ Services, PerService, Changes, Packets int }
 // measures what an instance takes, what one change costs and what the first packet of a flow costs, beside
 // tables of fewer services.
 func Table(size TableSize) (Report, error) {
-	var rep Report
-	var base tableCost
-	for _, services := range []int{1, 1000, size.Services} {
-		if services > size.Services {
-			continue
-		}
-		cost, err := fill(services, size)
-		if err != nil {
-			return rep, err
-		}
-		name := fmt.Sprintf("%d services x %d", services, size.PerService)
-		rep.Rows = append(rep.Rows, NewRow(name+": one change of an instance", "us", "", "", cost.changes),
-			NewRow(name+": first packet of a flow, in the program", "ns", "", "", cost.packets))
-		if services == 1 {
-			base = cost
-			continue
-		}
-		rep.Rows = append(rep.Rows,
-			NewRow(name+": change / that in a table of one service", "ratio", "<= 2", "1 service", []float64{Quantile(cost.changes, 0.5) / Quantile(base.changes, 0.5)}),
-			NewRow(name+": first packet / that in a table of one service", "ratio", "<= 2", "1 service", []float64{Quantile(cost.packets, 0.5) / Quantile(base.packets, 0.5)}))
-		if services == size.Services {
-			rep.Rows = append(rep.Rows, NewRow(name+": kernel memory per instance", "bytes", "", "", []float64{float64(cost.usage.Bytes) / float64(cost.usage.Instances)}))
+	t := tableBench{size: size, figure: []plot.Line{{Name: "services at random"}, {Name: "one service"}, {Name: "change"}}}
+	for n := 1; n < size.Services; n *= 10 {
+		if err := t.measure(n); err != nil {
+			return t.rep, err
 		}
 	}
-	rep.Notes = []string{"first packets are test runs of the program, each of another flow to another service drawn at random, so that caches miss as they do in life; the kernel's clock around each run is part of it"}
-	return rep, nil
+	if err := t.measure(size.Services); err != nil {
+		return t.rep, err
+	}
+	t.rep.Notes = []string{"first packets are test runs of the program, each of another flow, to services drawn at random from all or to one; the kernel's clock around each run is part of it",
+		"at random each packet meets a service that no cache of the processor has; to one, all are in its caches"}
+	t.rep.Figure = plot.Figure{
+		Title: "A service router's tables", Axis: "services of 10 instances", Steps: t.steps, End: float64(len(t.steps) - 1),
+		Panels: []plot.Panel{{Label: "first packet, ns", Lines: t.figure[:2]}, {Label: "one change, µs", Lines: t.figure[2:]}},
+	}
+	return t.rep, nil
+}
+
+type tableBench struct {
+	size   TableSize
+	base   tableCost
+	steps  []string
+	figure []plot.Line
+	rep    Report
+}
+
+func (t *tableBench) measure(services int) error {
+	cost, err := fill(services, t.size)
+	if err != nil {
+		return err
+	}
+	if services == 1 {
+		t.base = cost
+	}
+	at := float64(len(t.steps))
+	t.steps = append(t.steps, strconv.Itoa(services))
+	for i, samples := range [][]float64{cost.packets, cost.same, cost.changes} {
+		t.figure[i].Points = append(t.figure[i].Points, plot.Point{At: at, Value: Quantile(samples, 0.5)})
+	}
+	if services == 1 || services == 1000 || services == t.size.Services {
+		t.rows(services, cost)
+	}
+	return nil
+}
+
+func (t *tableBench) rows(services int, cost tableCost) {
+	name := fmt.Sprintf("%d services x %d: ", services, t.size.PerService)
+	add := func(what, unit string, samples []float64) {
+		t.rep.Rows = append(t.rep.Rows, NewRow(name+what, unit, "", "", samples))
+	}
+	ratio := func(what string, large, small []float64) {
+		r := NewRow(name+what+", beside one service", "ratio", "<= 2", "1 service", []float64{Quantile(large, 0.5) / Quantile(small, 0.5)})
+		r.N = len(large)
+		t.rep.Rows = append(t.rep.Rows, r)
+	}
+	add("one change of an instance", "us", cost.changes)
+	add("first packet, services at random", "ns", cost.packets)
+	add("first packet, one service", "ns", cost.same)
+	if services == 1 {
+		return
+	}
+	ratio("change", cost.changes, t.base.changes)
+	ratio("first packet, services at random", cost.packets, t.base.packets)
+	ratio("first packet, one service", cost.same, t.base.same)
+	if services == t.size.Services {
+		add("kernel memory per instance", "bytes", []float64{float64(cost.usage.Bytes) / float64(cost.usage.Instances)})
+	}
 }
 
 // A tableCost is what was measured of one table.
 type tableCost struct {
 	changes []float64 // us
-	packets []float64 // ns
+	packets []float64 // ns, to services drawn at random
+	same    []float64 // ns, to one service
 	usage   router.Usage
 }
 
@@ -79,15 +123,26 @@ func fill(services int, size TableSize) (cost tableCost, err error) {
 		}
 		cost.changes = append(cost.changes, float64(time.Since(start).Nanoseconds())/1e3)
 	}
-	for range size.Packets {
-		_, took, err := r.Program().Benchmark(firstPacket(space, rand.IntN(services)), 1, nil)
-		if err != nil {
-			return cost, err
-		}
-		cost.packets = append(cost.packets, float64(took.Nanoseconds()))
+	if cost.packets, err = firstPackets(r, space, size.Packets, func() int { return rand.IntN(services) }); err != nil {
+		return cost, err
+	}
+	if cost.same, err = firstPackets(r, space, size.Packets, func() int { return services / 2 }); err != nil {
+		return cost, err
 	}
 	cost.usage, err = r.Usage()
 	return cost, err
+}
+
+// firstPackets runs the program on packets to the services that draw names.
+func firstPackets(r *router.Resolver, space sid.Space, n int, draw func() int) (took []float64, err error) {
+	for range n {
+		_, d, err := r.Program().Benchmark(firstPacket(space, draw()), 1, nil)
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, float64(d.Nanoseconds()))
+	}
+	return took, nil
 }
 
 func tableService(i int) sid.ServiceID {

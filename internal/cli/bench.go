@@ -31,6 +31,22 @@ type benchFlags struct {
 	plane *string // of its routers; "": as the file says
 	far   bool
 	check bool
+	to    string // directory for rows and figure
+}
+
+// addTo is the --to flag of benchmarks with a figure.
+func (f *benchFlags) addTo(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.to, "to", "", "directory for the rows ("+cmd.Name()+".json) and the figure ("+cmd.Name()+".svg)")
+}
+
+// keep prints a report, and saves it with its figure where that is asked for.
+func (f benchFlags) keep(cmd *cobra.Command, rep bench.Report) error {
+	if f.to != "" {
+		if err := saveFigure(rep.WriteJSON, rep.Figure, f.to, cmd.Name()); err != nil {
+			return err
+		}
+	}
+	return f.print(cmd, rep)
 }
 
 // newBench makes a benchmark that runs on a lab of its own.
@@ -209,11 +225,12 @@ func benchTable() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return flags.print(cmd, rep)
+			return flags.keep(cmd, rep)
 		},
 	}
 	flags.out = addOutput(cmd.Flags())
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
+	flags.addTo(cmd)
 	addSize(cmd.Flags(), &size.Services, "services", "", 100000, "services in the table")
 	addSize(cmd.Flags(), &size.PerService, "instances", "", 10, "instances of each")
 	addSize(cmd.Flags(), &size.Changes, "changes", "", 2000, "changes to measure")

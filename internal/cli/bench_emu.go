@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaffold.dev/scaffold/internal/bench/emubench"
+	"scaffold.dev/scaffold/internal/plot"
 )
 
 func benchEmu() *cobra.Command {
@@ -32,7 +34,7 @@ func benchEmu() *cobra.Command {
 				return labFail(err)
 			}
 			if dir != "" {
-				if err := saveFigure(res, dir); err != nil {
+				if err := saveFigure(res.WriteJSON, res.Figure(), dir, "emu"); err != nil {
 					return err
 				}
 			}
@@ -47,24 +49,23 @@ func benchEmu() *cobra.Command {
 	return cmd
 }
 
-// saveFigure writes the rows and the figure.
-func saveFigure(res *emubench.Result, dir string) error {
+// saveFigure writes rows and figure of a benchmark.
+func saveFigure(write func(io.Writer) error, f plot.Figure, dir, name string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	rows, err := os.Create(filepath.Join(dir, "emu.json"))
+	rows, err := os.Create(filepath.Join(dir, name+".json"))
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	if err := res.WriteJSON(rows); err != nil {
+	if err := write(rows); err != nil {
 		return err
 	}
-	f := res.Figure()
 	if len(f.Panels) == 0 {
 		return nil
 	}
-	svg, err := os.Create(filepath.Join(dir, "emu.svg"))
+	svg, err := os.Create(filepath.Join(dir, name+".svg"))
 	if err != nil {
 		return err
 	}

@@ -26,10 +26,11 @@ func benchFlood() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return flags.print(cmd, rep)
+			return flags.keep(cmd, rep)
 		},
 	}
 	flags.out, flags.name = addOutput(cmd.Flags()), addLabName(cmd)
+	flags.addTo(cmd)
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
 	addSize(cmd.Flags(), &size.SYNs, "rate", "", 100000, "SYNs a second")
 	addSize(cmd.Flags(), &size.Connects, "connects", "", 500, "connections a second that a client asks for")

@@ -35,10 +35,11 @@ and one more router are real.`,
 			if err != nil {
 				return err
 			}
-			return flags.print(cmd, rep)
+			return flags.keep(cmd, rep)
 		},
 	}
 	flags.out, flags.name = addOutput(cmd.Flags()), addLabName(cmd)
+	flags.addTo(cmd)
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
 	cmd.Flags().StringVar(&trust, "trust", "open", "open, or keys: hosts prove who they are")
 	addSize(cmd.Flags(), &size.Hosts, "hosts", "", 10000, "hosts that join")

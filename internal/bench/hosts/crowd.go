@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -36,7 +37,9 @@ type Report struct {
 	Joined  float64   `json:"joined"` // until the last host was let in
 	Knew    float64   `json:"knew"`   // until every router of the crowd knew every instance
 	Each    []float64 `json:"each"`   // what each join took, or each change until every router knew it
+	At      []float64 `json:"at"`     // when each host was in
 	Refused int       `json:"refused"`
+	Lost    int64     `json:"lost"` // hosts' streams that ended by themselves so far
 	Error   string    `json:"error,omitempty"`
 }
 
@@ -66,6 +69,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &c.cfg) != nil {
 		return errors.New("the first line of standard input must be the crowd's configuration")
 	}
+	debug.SetGCPercent(400) // the processors are for the controller
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := c.begin(ctx); err != nil {
@@ -76,9 +80,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	for lines.Scan() {
 		r, err := c.order(ctx, lines.Text())
-		if err == nil && c.lost.Load() > 0 {
-			err = fmt.Errorf("%d streams ended by themselves", c.lost.Load())
-		}
+		r.Lost = c.lost.Load()
 		if err != nil {
 			r.Error = err.Error()
 		}
@@ -149,22 +151,32 @@ func (c *Crowd) keep(serve func() error) {
 	}
 }
 
+// stay reads a host's orders, and joins again when its stream ends, as a daemon does.
+func (c *Crowd) stay(ctx context.Context, h *host) {
+	for h.listen() != nil && !c.leaving.Load() && ctx.Err() == nil {
+		c.lost.Add(1)
+		if h.join(ctx, c.dial, time.Now().Add(orderTime)) != nil {
+			return
+		}
+	}
+}
+
 // orderTime bounds one order.
 const orderTime = 3 * time.Minute
 
 func (c *Crowd) come(ctx context.Context) (r Report, err error) {
 	start := time.Now()
 	deadline := start.Add(orderTime)
-	r.Each = make([]float64, len(c.hosts))
+	r.Each, r.At = make([]float64, len(c.hosts)), make([]float64, len(c.hosts))
 	var group errgroup.Group
 	group.SetLimit(c.cfg.AtOnce)
 	for i, h := range c.hosts {
 		group.Go(func() error {
 			began := time.Now()
 			err := h.join(ctx, c.dial, deadline)
-			r.Each[i] = ms(time.Since(began))
+			r.Each[i], r.At[i] = ms(time.Since(began)), ms(time.Since(start))
 			if err == nil {
-				go c.keep(h.listen) // ends with the stream
+				go c.stay(ctx, h) // ends with the stream
 			}
 			return err
 		})
@@ -215,9 +227,7 @@ func (c *Crowd) load(ctx context.Context, d time.Duration) error {
 	defer tick.Stop()
 	for i := range int(d/time.Second) * slices {
 		for k := i % slices; k < len(c.hosts); k += slices {
-			if err := c.hosts[k].load(); err != nil {
-				return fmt.Errorf("%s: %w", c.hosts[k].name, err)
-			}
+			c.hosts[k].load() //nolint:errcheck // a stream that ended is counted
 		}
 		select {
 		case <-tick.C:

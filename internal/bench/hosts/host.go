@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -16,6 +17,8 @@ import (
 	"scaffold.dev/scaffold/sid"
 )
 
+type hostStream = *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder]
+
 // A host is a stream, and what its daemon would know.
 type host struct {
 	number  int
@@ -24,8 +27,9 @@ type host struct {
 	serves  []sid.ServiceID
 	key     ed25519.PrivateKey // nil in an open network
 	client  *http.Client
-	stream  *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder]
-	refused int // times that it had to ask again
+	mu      sync.Mutex
+	stream  hostStream // the present one
+	refused int        // times that it had to ask again
 }
 
 // again is how long a host that was told to come again waits, as hostd does at first.
@@ -52,7 +56,13 @@ func (h *host) joinOnce(ctx context.Context, dial dialer) (retry bool, err error
 	if err != nil {
 		return false, err
 	}
-	h.client, h.stream = client, apiv1connect.NewAgentClient(client, base).Host(ctx)
+	stream := apiv1connect.NewAgentClient(client, base).Host(ctx)
+	h.mu.Lock()
+	if h.client != nil {
+		h.client.CloseIdleConnections()
+	}
+	h.client, h.stream = client, stream
+	h.mu.Unlock()
 	j := &apiv1.Join{
 		Name: h.name, BootId: "crowd", Netns: h.name, Version: "crowd", Identity: uint64(1)<<32 | uint64(h.number),
 		Attachment: &apiv1.Attachment{
@@ -62,10 +72,10 @@ func (h *host) joinOnce(ctx context.Context, dial dialer) (retry bool, err error
 	if h.key != nil {
 		api.SignJoin(j, h.key, time.Now())
 	}
-	if err := h.stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Join{Join: j}}); err != nil {
+	if err := stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Join{Join: j}}); err != nil {
 		return true, fmt.Errorf("join %s: %w", h.name, err)
 	}
-	first, err := h.stream.Receive()
+	first, err := stream.Receive()
 	if err != nil {
 		return true, fmt.Errorf("join %s: %w", h.name, err)
 	}
@@ -75,10 +85,18 @@ func (h *host) joinOnce(ctx context.Context, dial dialer) (retry bool, err error
 	return false, h.report(true, h.serves, false)
 }
 
+// now is the host's present stream.
+func (h *host) now() hostStream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stream
+}
+
 // listen reads orders until the stream ends.
 func (h *host) listen() error {
+	stream := h.now()
 	for {
-		if _, err := h.stream.Receive(); err != nil {
+		if _, err := stream.Receive(); err != nil {
 			return err
 		}
 	}
@@ -91,9 +109,9 @@ func (h *host) report(all bool, services []sid.ServiceID, gone bool) error {
 		m.Entries = append(m.Entries, &apiv1.Registration{Ss: s.SS, Suffix: uint64(s.Suffix), Proto: uint32(sid.TCP), Port: 80, Ready: !gone, Gone: gone})
 	}
 	if all {
-		return h.stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Snapshot{Snapshot: m}})
+		return h.now().Send(&apiv1.HostReport{Report: &apiv1.HostReport_Snapshot{Snapshot: m}})
 	}
-	return h.stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Delta{Delta: m}})
+	return h.now().Send(&apiv1.HostReport{Report: &apiv1.HostReport_Delta{Delta: m}})
 }
 
 // load is what a host's daemon says each second.
@@ -102,5 +120,5 @@ func (h *host) load() error {
 	for _, s := range h.serves {
 		l.Triples = append(l.Triples, &apiv1.TripleLoad{Ss: s.SS, Suffix: uint64(s.Suffix), Proto: uint32(sid.TCP), Port: 80, Flows: 1, Backlog: 128})
 	}
-	return h.stream.Send(&apiv1.HostReport{Report: &apiv1.HostReport_Load{Load: l}})
+	return h.now().Send(&apiv1.HostReport{Report: &apiv1.HostReport_Load{Load: l}})
 }
