@@ -8,10 +8,12 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// hostCapabilities and routerCapabilities are all that the daemons need; each was tried without.
+// What the daemons need of root, tried by leaving out one after the other. CAP_SYS_ADMIN finds maps by
+// their numbers and holds CAP_BPF and CAP_PERFMON; CAP_NET_RAW wakes connections after a move;
+// CAP_SYS_PTRACE sees in which network namespaces processes are; CAP_SYS_NICE has probes sent in time.
 const (
-	hostCapabilities   = "CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE CAP_BPF CAP_PERFMON CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_OVERRIDE CAP_CHOWN CAP_KILL"
-	routerCapabilities = "CAP_NET_ADMIN CAP_NET_RAW CAP_BPF CAP_PERFMON CAP_SYS_ADMIN CAP_SYS_NICE"
+	hostCapabilities   = "CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE CAP_SYS_ADMIN CAP_SYS_PTRACE"
+	routerCapabilities = "CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_ADMIN CAP_SYS_NICE"
 )
 
 // text is a file as this package brings it, for a binary at its place.

@@ -50,7 +50,7 @@ func (m *Machine) Removal(roles []Role, purge, keepConfig bool) (*Removal, error
 		for _, r := range roles {
 			rm.Purge = append(rm.Purge, r.Config(), r.state())
 		}
-		rm.user = !slices.ContainsFunc(list.Roles, func(r Role) bool { return !slices.Contains(roles, r) })
+		rm.user = !rm.stays(Roles...)
 		if rm.user {
 			rm.Purge = append(rm.Purge, "/etc/scaffold", "/var/lib/scaffold")
 		}
@@ -130,8 +130,9 @@ func (m *Machine) Uninstall(rm *Removal) error {
 		if len(errs) > 0 && errors.Join(errs...) != nil {
 			return errors.Join(errs...) // a daemon that runs needs its files
 		}
-		if slices.ContainsFunc(rm.Remove, func(e Entry) bool { return strings.HasSuffix(e.Path, "/run-scaffold-bpf.mount") }) {
-			errs = append(errs, m.Run("systemctl", "stop", "run-scaffold-bpf.mount"))
+		const mount = "run-scaffold-bpf.mount"
+		if !rm.stays(Router, Host) && m.Run("systemctl", "is-active", "--quiet", mount) == nil {
+			errs = append(errs, m.Run("systemctl", "stop", mount))
 		}
 	}
 	for _, e := range rm.Remove {
@@ -143,11 +144,21 @@ func (m *Machine) Uninstall(rm *Removal) error {
 	if m.Live {
 		errs = append(errs, m.Run("systemctl", "daemon-reload"))
 	}
+	if !m.image() && !rm.stays(Roles...) {
+		for _, dir := range []string{"/run/scaffold/bpf", "/run/scaffold/controld", "/run/scaffold"} {
+			os.Remove(dir) // where nothing is in it
+		}
+	}
 	if rm.user && m.Run != nil && m.Run("getent", "passwd", "scaffold") == nil {
 		errs = append(errs, m.Run("userdel", "scaffold"))
 		m.Run("groupdel", "scaffold") // goes with the user where that has it alone
 	}
 	return errors.Join(append(errs, m.forget(rm))...)
+}
+
+// stays reports whether one of the roles is left on the machine.
+func (rm *Removal) stays(roles ...Role) bool {
+	return slices.ContainsFunc(rm.list.Roles, func(r Role) bool { return slices.Contains(roles, r) && !slices.Contains(rm.Roles, r) })
 }
 
 func (m *Machine) removeEntry(list *Manifest, e Entry) error {

@@ -2,11 +2,13 @@ package setup
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Resolvers are the ways to lead the names of the network's domain to the host's daemon: found by
@@ -20,7 +22,7 @@ const (
 	mark       = "# put here by scaffold install; scaffold uninstall takes it off again"
 )
 
-// portTaken is another port for the daemon, where something else answers on port 53 of the loopback.
+// otherPort is another port for the daemon, where something else answers on port 53 of the loopback.
 const otherPort = "23753"
 
 // generated are words by which programs say that they write resolv.conf again and again.
@@ -190,9 +192,8 @@ func taken(m *Machine, p *Plan) bool {
 		return e != nil && e.Sum != "" && m.contains(e.Path, "[::1]:"+otherPort)
 	}
 	l, err := net.ListenPacket("udp", "[::1]:53")
-	if err != nil {
-		return true
+	if err == nil {
+		l.Close()
 	}
-	l.Close()
-	return false
+	return errors.Is(err, syscall.EADDRINUSE) // who may not try (a dry run) is not told so
 }
