@@ -1,13 +1,13 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,15 +173,17 @@ func (g *Gateway) all() []*door {
 	return append(append([]*door{}, g.doors...), g.former...)
 }
 
+// targets are the listeners, for people: the first of many.
 func (g *Gateway) targets() string {
-	text := ""
-	for i, l := range g.cfg.Load().listens {
-		if i == 3 {
-			return text + ", ..."
-		}
-		text += cmp.Or(map[bool]string{false: ", "}[i == 0], "") + l.At() + " to " + l.Target()
+	const most = 3
+	var all []string
+	for _, l := range g.cfg.Load().listens {
+		all = append(all, l.At()+" to "+l.Target())
 	}
-	return text
+	if len(all) > most {
+		all = append(all[:most], "...")
+	}
+	return strings.Join(all, ", ")
 }
 
 // call runs f in the loop.

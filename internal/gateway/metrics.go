@@ -17,21 +17,10 @@ func (g *Gateway) newMetrics() *obs.Metrics {
 			add(float64(d.room.count()), d.labels()...)
 		}
 	})
-	for _, c := range []struct {
-		name, help string
-		of         func(*counts) *atomic.Uint64
-	}{
-		{"accepted_total", "Clients that came.", func(c *counts) *atomic.Uint64 { return &c.accepted }},
-		{"retried_total", "Connections to an instance that were tried again.", func(c *counts) *atomic.Uint64 { return &c.retried }},
-		{"broken_total", "Connections that ended by a reset or an error.", func(c *counts) *atomic.Uint64 { return &c.broken }},
-		{"dropped_total", "Datagrams that no socket took.", func(c *counts) *atomic.Uint64 { return &c.dropped }},
-	} {
-		m.CounterTable(c.name, c.help, labels, func(add obs.Add) {
-			for _, d := range g.all() {
-				add(float64(c.of(&d.count).Load()), d.labels()...)
-			}
-		})
-	}
+	m.CounterTable("accepted_total", "Clients that came.", labels, g.each(func(c *counts) *atomic.Uint64 { return &c.accepted }))
+	m.CounterTable("retried_total", "Connections to an instance that were tried again.", labels, g.each(func(c *counts) *atomic.Uint64 { return &c.retried }))
+	m.CounterTable("broken_total", "Connections that ended by a reset or an error.", labels, g.each(func(c *counts) *atomic.Uint64 { return &c.broken }))
+	m.CounterTable("dropped_total", "Datagrams that no socket took.", labels, g.each(func(c *counts) *atomic.Uint64 { return &c.dropped }))
 	m.CounterTable("bytes_total", "Bytes, up to services and down from them.", append(labels, "direction"), func(add obs.Add) {
 		for _, d := range g.all() {
 			add(float64(d.count.up.Load()), append(d.labels(), "up")...)
@@ -53,6 +42,15 @@ func (g *Gateway) newMetrics() *obs.Metrics {
 	g.dialed = m.Histogram("connect_seconds", "From a client that came to a server that took it.",
 		[]float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10})
 	return m
+}
+
+// each adds one counter of every door.
+func (g *Gateway) each(of func(*counts) *atomic.Uint64) func(obs.Add) {
+	return func(add obs.Add) {
+		for _, d := range g.all() {
+			add(float64(of(&d.count).Load()), d.labels()...)
+		}
+	}
 }
 
 func (d *door) labels() []string { return []string{d.label(), d.want.Load().Target()} }

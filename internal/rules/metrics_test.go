@@ -15,7 +15,7 @@ import (
 )
 
 // exporters are the packages that make metrics, with the prefix of their names.
-var exporters = map[string]string{"internal/controld": "controld", "internal/routerd": "routerd", "internal/hostd": "hostd", "internal/switchd": "switchd"}
+var exporters = map[string]string{"internal/controld": "controld", "internal/routerd": "routerd", "internal/hostd": "hostd", "internal/switchd": "switchd", "internal/gateway": "gateway"}
 
 // makers are the functions whose first argument is a metric's name.
 var makers = []string{"Counter", "CounterFunc", "CounterMap", "CounterTable", "Gauge", "GaugeFunc", "GaugeTable", "Histogram", "gauge", "family"}
@@ -52,7 +52,7 @@ func metricsOf(t *testing.T, dir string) (names []string) {
 
 var (
 	code       = regexp.MustCompile("`([a-z_]+)`")
-	mentioned  = regexp.MustCompile(`scaffold_(controld|routerd|hostd|switchd)_([a-z_]+)`)
+	mentioned  = regexp.MustCompile(`scaffold_(controld|routerd|hostd|switchd|gateway)_([a-z_]+)`)
 	histograms = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
