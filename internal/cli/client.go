@@ -22,7 +22,11 @@ func (r *remote) dialAdmin() (client apiv1connect.AdminClient, endpoint string, 
 	if err != nil {
 		return nil, "", err
 	}
-	http, base, err := api.Dial(endpoint)
+	who, err := as(endpoint)
+	if err != nil {
+		return nil, "", err
+	}
+	http, base, err := api.DialAs(endpoint, who)
 	if err != nil {
 		return nil, "", fail(ExitUsage, "", err)
 	}
@@ -60,7 +64,7 @@ func explain(err error, endpoint, listing string) error {
 		return fail(ExitNotFound, hintFor(said, hintListing(listing)), said)
 	case connect.CodeInvalidArgument, connect.CodeOutOfRange:
 		return fail(ExitUsage, "", said)
-	case connect.CodeAlreadyExists, connect.CodeFailedPrecondition, connect.CodePermissionDenied,
+	case connect.CodeAlreadyExists, connect.CodeFailedPrecondition, connect.CodePermissionDenied, connect.CodeUnauthenticated,
 		connect.CodeAborted, connect.CodeResourceExhausted:
 		return fail(ExitRefused, hintForce(said), said)
 	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:

@@ -66,6 +66,9 @@ func (r *remote) admin() (string, error) {
 		}
 	}
 	sockets, err := r.labSockets("*", "controld.sock")
+	if e := onlyLogin(); err != nil && r.lab == "" && e != "" {
+		return e, nil
+	}
 	if err != nil {
 		return "", err
 	}

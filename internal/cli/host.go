@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/trust"
 )
 
 const listHosts = "scaffold host ls"
@@ -16,7 +17,7 @@ const listHosts = "scaffold host ls"
 func hostCommand() *cobra.Command {
 	cmd := group("host", "Look at the hosts of the network and drain them")
 	a := addAdmin(cmd)
-	cmd.AddCommand(hostList(a), hostShow(a), hostStatus(a), hostDrain(a), hostUndrain(a))
+	cmd.AddCommand(hostList(a), hostShow(a), hostStatus(a), forgetCommand(a, trust.Host, listHosts), hostDrain(a), hostUndrain(a))
 	return cmd
 }
 
@@ -37,7 +38,7 @@ func hostList(a admin) *cobra.Command {
 				return err
 			}
 			slices.SortFunc(all.Hosts, func(x, y *apiv1.Host) int { return strings.Compare(x.Name, y.Name) })
-			return a.print(cmd.OutOrStdout(), all, func(t *table) { drawHosts(t, all.Hosts) })
+			return a.print(cmd.OutOrStdout(), all, func(t *table) { drawHosts(t, all.Hosts); drawOpen(t, all.Trust) })
 		},
 	}
 }

@@ -22,7 +22,11 @@ func (a admin) dialSwitches() (client apiv1connect.SwitchesClient, endpoint stri
 	if endpoint, err = a.admin(); err != nil {
 		return nil, "", err
 	}
-	http, base, err := api.Dial(endpoint)
+	who, err := as(endpoint)
+	if err != nil {
+		return nil, "", err
+	}
+	http, base, err := api.DialAs(endpoint, who)
 	if err != nil {
 		return nil, "", fail(ExitUsage, "", err)
 	}

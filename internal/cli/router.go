@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/trust"
 )
 
 func routerCommand() *cobra.Command {
 	cmd := group("router", "Look at the routers of the network")
 	a := addAdmin(cmd)
-	cmd.AddCommand(routerList(a))
+	cmd.AddCommand(routerList(a), forgetCommand(a, trust.Router, "scaffold router ls"))
 	return cmd
 }
 

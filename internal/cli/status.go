@@ -36,7 +36,7 @@ func drawStatus(t *table, s *apiv1.Status, endpoint string) {
 	t.row("leader", s.Leader)
 	t.row("up for", age(s.StartedUnixMs))
 	t.row("version", s.Version)
-	t.row("trust", s.Trust)
+	t.row("trust", trustText(s.Trust))
 	t.row("names", "."+s.Domain)
 	t.row("services in", s.GetSpace().GetServices())
 	t.row("locators in", s.GetSpace().GetAs())
@@ -45,4 +45,19 @@ func drawStatus(t *table, s *apiv1.Status, endpoint string) {
 	t.row("hosts", s.Hosts)
 	t.row("routers", s.Routers)
 	t.row("services", fmt.Sprintf("%d with %d instances", s.Services, s.Instances))
+}
+
+// trustText says what an open network means.
+func trustText(trust string) string {
+	if trust == "open" {
+		return "open: anybody who reaches it may join it"
+	}
+	return trust
+}
+
+// drawOpen ends the list of an open network's members.
+func drawOpen(t *table, trust string) {
+	if trust == "open" {
+		t.row("(trust: open: anybody who reaches this network may join it)")
+	}
 }

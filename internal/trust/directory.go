@@ -108,7 +108,7 @@ func (d Directory) Load() (*Member, error) {
 // Forget removes the credential and the key: the member is none any more.
 func (d Directory) Forget() error {
 	var err error
-	for _, name := range []string{certificateFile, networkFile, keyFile} {
+	for _, name := range []string{certificateFile, networkFile, keyFile, addressesFile} {
 		if e := os.Remove(d.file(name)); !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
@@ -164,3 +164,16 @@ func checkOwn(key ed25519.PrivateKey, c Credential) (*x509.Certificate, *Roots, 
 func pair(key ed25519.PrivateKey, leaf *x509.Certificate) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
 }
+
+// SaveAddresses keeps where the controllers are, host:port.
+func (d Directory) SaveAddresses(list []string) error {
+	return d.write(addressesFile, []byte(strings.Join(list, "\n")+"\n"))
+}
+
+// Addresses are what SaveAddresses kept.
+func (d Directory) Addresses() []string {
+	b, _ := os.ReadFile(d.file(addressesFile)) // none where there is no file
+	return strings.Fields(string(b))
+}
+
+const addressesFile = "controllers"

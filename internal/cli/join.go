@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/hostd"
+	"scaffold.dev/scaffold/internal/routerd"
+	"scaffold.dev/scaffold/internal/trust"
+)
+
+// A joining is what `scaffold join` was told.
+type joining struct {
+	tokenUse
+	uplinks, ports []string
+	service, check bool
+	state, config  string
+}
+
+func joinCommand() *cobra.Command {
+	j := &joining{}
+	cmd := &cobra.Command{
+		Use:   "join --token TOKEN [ADDRESS...]",
+		Short: "Make this machine a host or router of a network with keys",
+		Long: `Join shows a token to a controller, after that has shown to be of the token's network, and keeps what
+it gets for it: a certificate of this machine's key. It writes the daemon's configuration, which the
+service starts with; where there is no service it says the command.
+
+What the machine becomes, a host or a router, the token says. It can be run again.`,
+		Example: `  scaffold join --token scaffold1-... --uplink eth0 [2001:db8::1]:23728
+  scaffold join --token scaffold1-... --service --port eth1 --port eth2 192.0.2.1:23728
+  scaffold join --token scaffold1-... --check 192.0.2.1:23728`,
+		RunE: func(cmd *cobra.Command, args []string) error { return j.run(cmd, args) },
+	}
+	j.add(cmd, "name of this machine in the network (default: its host name)")
+	set := cmd.Flags()
+	set.StringSliceVar(&j.uplinks, "uplink", nil, "of a host: interface that leads to a router; repeat for more (default: the only one that there is)")
+	set.StringSliceVar(&j.ports, "port", nil, "of a router: interface to forward on; repeat for more (default: all)")
+	set.BoolVar(&j.service, "service", false, "of a router: resolve services")
+	set.BoolVar(&j.check, "check", false, "look at everything, and neither use the token nor write anything")
+	set.StringVar(&j.state, "state", "", "directory of key and certificates (default /var/lib/scaffold/hostd or routerd)")
+	set.StringVar(&j.config, "config", "", "file to write (default /etc/scaffold/hostd.yaml or routerd.yaml)")
+	return cmd
+}
+
+func (j *joining) run(cmd *cobra.Command, args []string) error {
+	if err := j.parse(args); err != nil {
+		return err
+	}
+	if j.token.Role == trust.Admin {
+		return failf(ExitUsage, "`scaffold login` takes it", "the token is for an administrator, not for a machine")
+	}
+	if err := j.fill(); err != nil {
+		return err
+	}
+	met, err := j.meet(cmd.Context())
+	if err != nil {
+		return err
+	}
+	have, err := j.before()
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if j.check {
+		fmt.Fprintf(out, "the controller at %s is of the token's network, %s; the clocks agree\nthis machine would join as %s %s (%s, %s)\n", j.addresses[0], met.Network, j.token.Role, j.name, j.state, j.config)
+		return nil
+	}
+	if have {
+		fmt.Fprintf(out, "%s %s is a member of the network %s already\n", j.token.Role, j.name, met.Network)
+	} else if err := j.redeem(cmd.Context(), trust.Directory(j.state)); err != nil {
+		return err
+	} else {
+		fmt.Fprintf(out, "%s %s is a member of the network %s now: key and certificate are in %s\n", j.token.Role, j.name, met.Network, j.state)
+	}
+	if err := j.configure(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s says how the daemon starts\n", j.config)
+	return j.begin(cmd.Context(), func(line string) { fmt.Fprintln(out, line) })
+}
+
+func (j *joining) daemon() string { return string(j.token.Role) + "d" }
+
+// fill puts in what was not said, and looks at what was.
+func (j *joining) fill() error {
+	orElse := func(s *string, value string) {
+		if *s == "" {
+			*s = value
+		}
+	}
+	host, _ := os.Hostname() // empty: the controller refuses it
+	orElse(&j.name, cleanName(host))
+	orElse(&j.config, "/etc/scaffold/"+j.daemon()+".yaml")
+	if j.token.Role == trust.Router {
+		orElse(&j.state, routerd.DefaultCredentials)
+		return interfacesThere(j.ports)
+	}
+	orElse(&j.state, hostd.DefaultStateDir)
+	if len(j.uplinks) == 0 {
+		all, err := net.Interfaces()
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, i := range all {
+			if i.Flags&net.FlagLoopback == 0 && len(i.HardwareAddr) > 0 {
+				names = append(names, i.Name)
+			}
+		}
+		if len(names) != 1 {
+			return failf(ExitUsage, "name it: --uplink DEVICE", "which interface leads to a router? here are: %s", strings.Join(names, ", "))
+		}
+		j.uplinks = names
+	}
+	return interfacesThere(j.uplinks)
+}
+
+func interfacesThere(devices []string) error {
+	for _, name := range devices {
+		if _, err := net.InterfaceByName(name); err != nil {
+			return failf(ExitNotFound, "`ip link` lists them", "interface %s is not there", name)
+		}
+	}
+	return nil
+}
+
+// before reports whether the machine is the member already.
+func (j *joining) before() (bool, error) {
+	m, err := trust.Directory(j.state).Load()
+	if errors.Is(err, trust.ErrNone) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	who := m.Who()
+	if m.Roots().Pin() != j.token.Pin || who.Name != j.name || who.Role != j.token.Role {
+		return false, failf(ExitRefused, "`scaffold leave` takes it out of that, or --state names another directory", "this machine is %v of the network %s already", who, m.Network())
+	}
+	return true, nil
+}
+
+// configure writes the daemon's file. One that says something else is kept beside it.
+func (j *joining) configure() error {
+	var text strings.Builder
+	line := func(key string, value any) {
+		b, _ := json.Marshal(value) // strings, lists of them and truths; JSON is YAML
+		fmt.Fprintf(&text, "%s: %s\n", key, b)
+	}
+	line("name", j.name)
+	var controllers []string
+	for _, a := range j.addresses {
+		controllers = append(controllers, "https://"+a)
+	}
+	if j.token.Role == trust.Host {
+		line("uplink", j.uplinks)
+		line("state", j.state)
+		if !strings.HasPrefix(j.addresses[0], "[fe80:") { // a router's: it is found without
+			line("controller", controllers)
+		}
+	} else {
+		line("controller", controllers)
+		line("credentials", j.state)
+		line("service", j.service)
+		if len(j.ports) > 0 {
+			line("port", j.ports)
+		}
+	}
+	have, err := os.ReadFile(j.config)
+	if err == nil && string(have) == text.String() {
+		return nil
+	}
+	if err == nil {
+		if err := os.Rename(j.config, j.config+".before"); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(j.config), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(j.config, []byte(text.String()), 0o644)
+}
+
+// begin starts the service, where systemd runs this machine and has it; else it says the command.
+func (j *joining) begin(ctx context.Context, say func(string)) error {
+	unit := "scaffold-" + j.daemon() + ".service"
+	by := "start it: scaffold " + j.daemon() + " --config " + j.config
+	if _, err := os.Stat("/run/systemd/system"); err != nil {
+		say(by)
+		return nil
+	}
+	if err := exec.CommandContext(ctx, "systemctl", "cat", unit).Run(); err != nil {
+		say(by)
+		return nil
+	}
+	for _, verb := range []string{"enable", "restart"} {
+		if text, err := exec.CommandContext(ctx, "systemctl", verb, unit).CombinedOutput(); err != nil {
+			return failf(ExitFailed, "`systemctl status "+unit+"` tells more", "systemctl %s %s: %s", verb, unit, strings.TrimSpace(string(text)))
+		}
+	}
+	say(unit + " runs")
+	return nil
+}
