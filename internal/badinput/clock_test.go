@@ -15,7 +15,7 @@ import (
 // carries. It is lost where a time becomes a number, or a number a time. These files do that for people:
 // when an event was, since when a host is there.
 var forPeople = []string{
-	"internal/controld/services.go", "internal/controld/history.go", "internal/controld/views.go",
+	"internal/controld/seat.go", "internal/controld/controllers.go", "internal/controld/services.go", "internal/controld/history.go", "internal/controld/views.go",
 	"internal/cli/events.go", "internal/cli/output.go", "internal/cli/explain_draw.go", "internal/cli/lab_certificate.go",
 	"internal/hostd/local_flows.go", "internal/hostd/story_tell.go", "internal/switchd/desk.go",
 	"internal/controld/deadlines.go",                                   // a time long past, to end a stream

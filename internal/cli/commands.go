@@ -22,6 +22,7 @@ func commands(linked Linked) []*cobra.Command {
 		hostCommand(),
 		routerCommand(),
 		controllerCommand(),
+		stateCommand(),
 		flowCommand(),
 		netCommand(),
 		explainCommand(),

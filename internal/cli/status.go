@@ -42,6 +42,16 @@ func drawStatus(t *table, s *apiv1.Status, endpoint string) {
 	t.row("locators in", s.GetSpace().GetAs())
 	t.row("identities in", s.GetSpace().GetIdentities())
 	t.row("rules", "generation "+generation(s.Generation))
+	for i, c := range s.Controllers {
+		label := ""
+		if i == 0 {
+			label = "controllers"
+		}
+		t.row(label, c.Name+" "+c.State)
+	}
+	if s.Restored != "" {
+		t.row("restored", fmt.Sprintf("the state is that of %s; %d services that hosts serve are not in it", s.Restored, s.UnknownServices))
+	}
 	t.row("hosts", s.Hosts)
 	t.row("routers", s.Routers)
 	t.row("services", fmt.Sprintf("%d with %d instances", s.Services, s.Instances))

@@ -24,7 +24,11 @@ func (n *network) beginGrace() {
 	if g.over(n) {
 		return // nobody is waited for
 	}
-	n.loop.after(n.cfg.Grace, func() { g.expired = true })
+	wait := n.cfg.Grace
+	if n.restored != nil {
+		wait *= restoredGrace
+	}
+	n.loop.after(wait, func() { g.expired = true })
 }
 
 // over reports whether all have reported or waited long enough, and ends the grace then.
@@ -39,7 +43,7 @@ func (g *grace) over(n *network) bool {
 			delete(g.routers, name)
 		}
 	}
-	missing := len(g.hosts) + len(g.routers)
+	missing := len(g.hosts) + len(g.routers) + n.unclaimed()
 	if missing > 0 && !g.expired {
 		return false
 	}

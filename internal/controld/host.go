@@ -22,6 +22,7 @@ type host struct {
 	signed   signatures
 	session  *hostSession // nil while its daemon is away
 	reported bool         // the session has told its registrations
+	doubted  bool         // only a restored backup says that it is here
 	failed   bool         // it did not leave by itself: listed as gone
 	silence  *silence     // nil while it answers somewhere
 	absences uint64       // ends of streams, and times that it was gone: the lease of one does not end a later one
@@ -83,8 +84,8 @@ func (n *network) joinHost(s *hostSession, j *apiv1.Join) *apiv1.Refused {
 
 // alive reports whether somebody answers for the host: its daemon, or its edge to the routers' probes.
 func (n *network) alive(h *host) bool {
-	if !h.Here {
-		return false
+	if !h.Here || h.doubted {
+		return false // what answers at a place of yesterday may be somebody else
 	}
 	answers, silent := false, false
 	for _, at := range n.at(h) {
@@ -107,7 +108,7 @@ func sameHost(h *host, j *apiv1.Join) bool {
 func sameDaemon(h *host, j *apiv1.Join) bool { return h.BootID == j.BootId && h.Netns == j.Netns }
 
 func (n *network) identityOwner(identity uint64) *host {
-	if h := n.identities[identity]; h != nil && h.Identity == identity && h.Here {
+	if h := n.identities[identity]; h != nil && h.Identity == identity && h.Here && !h.doubted {
 		return h
 	}
 	return nil
@@ -132,6 +133,10 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 		h.session.end(errReplaced)
 	}
 	was, before, moved := h.Here, h.all(), sameHost(h, j)
+	if h.doubted {
+		n.comeTrue(h)
+		was, before = false, nil
+	}
 	others, answers := n.othersOf(h, j, first)
 	h.Host = store.Host{Name: j.Name, Key: n.pinned(h, j), Identity: j.Identity, Here: true, BootID: j.BootId, Netns: j.Netns, Place: first, Others: others}
 	n.own(h)

@@ -22,6 +22,8 @@ func (n *network) hostStates(r *router, states []*apiv1.HostState) {
 		if at, ok := n.places[l]; ok && at.Router == r.Name {
 			n.hostState(at, s, m.Reason)
 			at.answered = at.answered || s == plan.HostUp
+		} else if n.restored != nil {
+			n.found(r, l)
 		}
 	}
 }

@@ -13,22 +13,34 @@ import (
 // host has or had, the one that it had at the same port, any that it asks for, any that the host had, or a
 // free one. Only the host itself gets one back that is in quarantine; those taken are of its other uplinks.
 func (n *network) locatorFor(h *host, name string, r *router, at store.Place, asked sid.Locator, taken []store.Place) (sid.Locator, error) {
-	may := func(l sid.Locator) bool {
-		return n.mayHave(name, r, l) && !slices.ContainsFunc(taken, func(p store.Place) bool { return p.Locator == l })
+	may := func(l sid.Locator, has bool) bool {
+		return n.mayHave(name, r, l, has) && !slices.ContainsFunc(taken, func(p store.Place) bool { return p.Locator == l })
 	}
-	for _, l := range wishes(h, at, asked) {
-		if may(l) {
+	list := wishes(h, at, asked)
+	if n.restored != nil && asked != 0 {
+		list = append([]sid.Locator{asked}, list...) // the host knows better than a state of before
+	}
+	for _, l := range list {
+		if may(l, l == asked) {
+			n.evict(name, l)
 			return l, nil
 		}
 	}
+	if n.grace != nil && n.careful() {
+		return 0, errWaiting
+	}
 	base := n.blockLocator(r.Block)
 	for i := sid.Locator(1); i <= 255; i++ { // nobody has or had it
-		if n.owned[base+i] == 0 && may(base+i) {
-			return base + i, nil
+		l := base + i
+		if n.restored != nil {
+			l = base + 256 - i // what was given since the backup was made begins at the other end
+		}
+		if n.owned[l] == 0 && may(l, false) {
+			return l, nil
 		}
 	}
 	for i := sid.Locator(1); i <= 255; i++ { // whoever had it is away
-		if may(base + i) {
+		if may(base+i, false) {
 			return base + i, nil
 		}
 	}
@@ -42,7 +54,7 @@ var errWaiting = errors.New("this controller has just begun to lead and waits fo
 
 // careful reports whether the stored state may lack what hosts and routers were given: another controller may have
 // died before it was saved.
-func (n *network) careful() bool { return n.seat.store.Elected() }
+func (n *network) careful() bool { return n.seat.store.Elected() || n.restored != nil }
 
 // wishes are locators in the order in which an uplink would have them.
 func wishes(h *host, at store.Place, asked sid.Locator) []sid.Locator {
@@ -62,15 +74,16 @@ func wishes(h *host, at store.Place, asked sid.Locator) []sid.Locator {
 	return append(append(list, asked), had...)
 }
 
-func (n *network) mayHave(name string, r *router, l sid.Locator) bool {
+// mayHave reports whether nothing is against a locator for a host; has says that the host claims to have it now.
+func (n *network) mayHave(name string, r *router, l sid.Locator, has bool) bool {
 	base := n.blockLocator(r.Block)
 	if l <= base || l > base+255 {
 		return false
 	}
-	if at, used := n.places[l]; used && at.host.Name != name {
+	if at, used := n.places[l]; used && at.host.Name != name && !(has && at.host.doubted) {
 		return false
 	}
-	if h, kept := n.quarantine[l]; kept && h.host != name {
+	if h, kept := n.quarantine[l]; kept && h.host != name && !(has && h.host == "") {
 		return false
 	}
 	return true

@@ -62,9 +62,11 @@ type network struct {
 	ordering    map[overrideKey]*orderWait // drains that hosts are not told of yet
 	// changedHands: since the last flush an instance became ready, or a host fell silent or came back.
 	changedHands bool
-	grace        *grace               // nil once rules are sent
-	fullTold     map[string]time.Time // when, by what is full
-	notSaved     error                // what is wrong with the store
+	grace        *grace                     // nil once rules are sent
+	fullTold     map[string]time.Time       // when, by what is full
+	notSaved     error                      // what is wrong with the store
+	restored     *store.Restored            // nil unless the state is that of a backup, of which not all may be true any more
+	unknown      map[sid.ServiceID]struct{} // that hosts serve and the backup does not know
 }
 
 type overrideKey struct {
@@ -134,6 +136,7 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	for _, l := range state.Links {
 		n.rememberLinks(l)
 	}
+	n.restored = state.Restored
 	for _, h := range state.Hosts {
 		n.remember(h)
 	}
@@ -156,6 +159,7 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	if d := shadows(n.cfg.Domain); d != "" {
 		n.log.Warn("names of this public domain are hidden from the network's hosts; a subdomain of it would hide none", "domain", d)
 	}
+	n.afterRestore()
 	n.beginGrace()
 	n.loop.after(tunnelSweep, n.sweepTunnels)
 	return n.createAtStart(ctx)
@@ -187,7 +191,7 @@ func (n *network) flush() {
 
 // remember puts a host of before the restart back in its place; what it serves it tells itself.
 func (n *network) remember(stored store.Host) {
-	h := &host{Host: stored}
+	h := &host{Host: stored, doubted: n.restored != nil && stored.Here}
 	n.hosts[h.Name] = h
 	n.own(h)
 	if !h.Here {

@@ -43,6 +43,7 @@ func (n *network) judge(h *host, t sid.Triple) {
 	w := h.wanted[t]
 	r, ok := n.names.ByID(t.Service)
 	if !ok {
+		n.missed(h, t.Service)
 		n.tellRefused(h, t, fmt.Sprintf("service %v does not exist in this network: create it with scaffold service create; the registration counts from then on", t.Service))
 		return
 	}

@@ -30,6 +30,13 @@ func (a *adminAPI) GetStatus(ctx context.Context, _ *connect.Request[apiv1.GetSt
 		if n.notSaved != nil {
 			s.Store = n.notSaved.Error()
 		}
+		s.Epoch = n.epoch
+		if n.restored != nil {
+			s.Restored, s.UnknownServices = n.restored.Made, uint32(len(n.unknown))
+		}
+		if n.seat.store.Elected() {
+			s.Controllers = n.seat.list(nil, n.controllers)
+		}
 		return s, nil
 	})
 }

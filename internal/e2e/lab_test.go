@@ -215,7 +215,10 @@ func (n *network) explain() {
 	if !n.t.Failed() {
 		return
 	}
-	for _, d := range [][2]string{{"c1", "hostd"}, {"s1", "hostd"}, {"s2", "hostd"}, {"r1", "routerd"}, {"ctl", "controld"}} {
+	for _, d := range [][2]string{{"c1", "hostd"}, {"s1", "hostd"}, {"s2", "hostd"}, {"r1", "routerd"}, {"ctl", "controld"}, {"k1", "controld"}, {"k2", "controld"}, {"k3", "controld"}} {
+		if n.lab.Plan().Node(d[0]) == nil {
+			continue // of another lab
+		}
 		text, _ := os.ReadFile(n.lab.LogPath(d[0], d[1]))
 		lines := strings.Split(string(text), "\n")
 		n.t.Logf("%s ends:\n%s", n.lab.LogPath(d[0], d[1]), strings.Join(lines[max(0, len(lines)-12):], "\n"))

@@ -21,6 +21,9 @@ var (
 // managementNode is the namespace of the management network's bridge.
 const managementNode = "mgmt"
 
+// maxControllers is how many make sense: each write waits for more than half of them.
+const maxControllers = 5
+
 // execGroup is the cgroup of commands that are run in a node beside its programs.
 const execGroup = "exec"
 
@@ -59,7 +62,7 @@ func (f *File) checkNetwork(r *reader) {
 
 func (f *File) checkNodes(r *reader) {
 	blocks := map[int]*Node{}
-	var controller *Node
+	var controllers []*Node
 	for _, n := range f.Nodes {
 		if n.Name == managementNode {
 			r.errorf(n.Line, "node %q: the lab itself uses that name; choose another", n.Name)
@@ -68,16 +71,17 @@ func (f *File) checkNodes(r *reader) {
 			r.errorf(n.Line, "address clash: router %q has block %d, which router %q has already (line %d)", n.Name, n.Block, first.Name, first.Line)
 		}
 		blocks[n.Block] = n
-		if n.Kind == Controller && controller != nil {
-			r.errorf(n.Line, "second controller %q; expected one (the first is %q on line %d)", n.Name, controller.Name, controller.Line)
-		} else if n.Kind == Controller {
-			controller = n
+		if n.Kind == Controller {
+			controllers = append(controllers, n)
 		}
 	}
 	if f.bare {
 		return
 	}
-	if controller == nil {
+	if k := len(controllers); k == 2 || k > maxControllers {
+		r.errorf(controllers[k-1].Line, "%d controllers; expected one, or 3 to %d: of two no one can be spared", k, maxControllers)
+	}
+	if len(controllers) == 0 {
 		r.errorf(1, "no controller; expected one node with kind: controller")
 	}
 	f.checkRouters(r)

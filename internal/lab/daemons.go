@@ -30,7 +30,8 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 		if trust := l.File.Network.Trust; trust != "" {
 			argv = append(argv, "--trust", trust)
 		}
-		argv = append(argv, l.openflowArgv()...)
+		argv = append(argv, l.openflowArgv(n)...)
+		argv = append(argv, l.clusterArgv()...)
 		return append(argv,
 			"--listen", strings.Join(l.listens(n), ","), "--data", l.ProgramDir(n.Name, "data"),
 			"--network", strings.ReplaceAll(l.File.Name, "_", "-"), "--domain", l.File.Network.Domain,
@@ -57,7 +58,7 @@ func (l *Lab) Journal(host string) string {
 }
 
 func (l *Lab) routerArgv(n *PlanNode) []string {
-	argv := []string{"--controller", l.controllerURL(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block), "--mgmt", managementDev,
+	argv := []string{"--controller", l.controllerURLs(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block), "--mgmt", managementDev,
 		"--credentials", l.credentialsDir(n)}
 	if n.Service {
 		argv = append(argv, "--service")
@@ -76,18 +77,42 @@ func (l *Lab) routerArgv(n *PlanNode) []string {
 	return argv
 }
 
-// listens are the addresses of the controller: on the management network, and on the underlay.
+// listens are the addresses of a controller: on the management network, and on the underlay.
 func (l *Lab) listens(n *PlanNode) []string {
-	list := []string{l.controllerURL()}
+	list := []string{controllerURL(n)}
 	for _, a := range n.offers() {
 		list = append(list, "http://"+netip.AddrPortFrom(a, ControllerPort).String())
 	}
 	return list
 }
 
-func (l *Lab) controllerURL() string {
-	n := l.plan.Node(l.File.of(Controller)[0].Name)
+func controllerURL(n *PlanNode) string {
 	return "http://" + netip.AddrPortFrom(n.Management, ControllerPort).String()
+}
+
+// controllerURLs are those of all controllers, joined by commas.
+func (l *Lab) controllerURLs() string {
+	var urls []string
+	for _, n := range l.File.of(Controller) {
+		urls = append(urls, controllerURL(l.plan.Node(n.Name)))
+	}
+	return strings.Join(urls, ",")
+}
+
+// peerPort is where the controllers' parts of the state reach each other, where there are several.
+const peerPort = 23729
+
+// clusterArgv has several controllers keep the state together.
+func (l *Lab) clusterArgv() []string {
+	all := l.File.of(Controller)
+	if len(all) == 1 {
+		return nil
+	}
+	var members []string
+	for _, n := range all {
+		members = append(members, n.Name+"=http://"+netip.AddrPortFrom(l.plan.Node(n.Name).Management, peerPort).String())
+	}
+	return []string{"--cluster", strings.Join(members, ",")}
 }
 
 // startDaemons starts the controller first: the others ask for it at once.

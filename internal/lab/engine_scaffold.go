@@ -13,7 +13,7 @@ func (l *Lab) addScaffold(n *PlanNode, parameters map[string]string) {
 	for _, p := range n.Ports {
 		ports = append(ports, fmt.Sprintf("%s:%d", p.Dev, p.Link.MTU))
 	}
-	parameters["controller"] = l.controllerURL()
+	parameters["controller"] = l.controllerURLs()
 	parameters["netns"] = netnsPath(l.plan.Node(l.File.of(Controller)[0].Name).Netns)
 	if l.File.Network.Trust == "keys" {
 		parameters["credentials"] = l.credentialsDir(n)

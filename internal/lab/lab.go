@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -152,6 +153,12 @@ func (l *Lab) Socket(node string) string {
 func (l *Lab) Controller() string {
 	if l.File.bare {
 		return ""
+	}
+	for _, n := range l.File.of(Controller) { // of several any that runs will do: it hands on
+		if c, err := net.DialTimeout("unix", l.Socket(n.Name), time.Second); err == nil {
+			c.Close()
+			return "unix:" + l.Socket(n.Name)
+		}
 	}
 	return "unix:" + l.Socket(l.File.of(Controller)[0].Name)
 }

@@ -125,7 +125,8 @@ func Netns(lab, node string) string { return "scaf-" + lab + "-" + node }
 func NetnsPath(lab, node string) string { return netnsPath(Netns(lab, node)) }
 
 func (p *Plan) addNodes() {
-	managed, plain := uint64(1), uint64(0) // the controller is number 1
+	managed, plain := uint64(1), uint64(0) // the first controller is number 1
+	first := true
 	for i, n := range p.File.Nodes {
 		node := &PlanNode{Node: n, LinkLocal: addr(linkLocal, uint64(i+1))}
 		if n.Kind.namespace() {
@@ -133,7 +134,12 @@ func (p *Plan) addNodes() {
 		}
 		switch n.Kind {
 		case Controller:
-			node.Management = addr(Management, 1)
+			if first {
+				first, node.Management = false, addr(Management, 1)
+				break
+			}
+			managed++
+			node.Management = addr(Management, managed)
 		case Router, Switch:
 			managed++
 			node.Management = addr(Management, managed)

@@ -71,13 +71,13 @@ func (l *Lab) checkSwitches() error {
 }
 
 // openflowArgv is what the controller is told about the lab's switches.
-func (l *Lab) openflowArgv() (argv []string) {
+func (l *Lab) openflowArgv(controller *PlanNode) (argv []string) {
 	for _, n := range l.plan.Nodes {
 		if n.Kind != Switch {
 			continue
 		}
 		if argv == nil {
-			argv = []string{"--openflow", l.openflowTarget()}
+			argv = []string{"--openflow", openflowTarget(controller)}
 		}
 		argv = append(argv, "--switch", fmt.Sprintf("%s=%016x,service=%v,block=%d", n.Name, n.Datapath, n.Service, n.Block)+narrow(n))
 		for _, p := range n.Peers {
@@ -97,9 +97,16 @@ func narrow(n *PlanNode) (text string) {
 	return text
 }
 
-func (l *Lab) openflowTarget() string {
-	n := l.plan.Node(l.File.of(Controller)[0].Name)
+func openflowTarget(n *PlanNode) string {
 	return "tcp:" + netip.AddrPortFrom(n.Management, openflowPort).String()
+}
+
+// openflowTargets are those of all controllers: the one that leads answers.
+func (l *Lab) openflowTargets() (targets []string) {
+	for _, n := range l.File.of(Controller) {
+		targets = append(targets, openflowTarget(l.plan.Node(n.Name)))
+	}
+	return targets
 }
 
 // startSwitch starts what does not run of a switch.
@@ -172,7 +179,7 @@ func (l *Lab) startDatabase(ctx context.Context, n *PlanNode, i ovs.Instance) er
 
 // switchConfig is what the Open vSwitch of a node is told.
 func (l *Lab) switchConfig(n *PlanNode) ovs.Config {
-	b := ovs.Bridge{Name: switchBridge, Description: n.Name, DatapathID: n.Datapath, Controllers: []string{l.openflowTarget()}}
+	b := ovs.Bridge{Name: switchBridge, Description: n.Name, DatapathID: n.Datapath, Controllers: l.openflowTargets()}
 	for _, p := range n.data() {
 		b.Ports = append(b.Ports, ovs.Port{Name: p.Dev, Number: p.Number})
 	}

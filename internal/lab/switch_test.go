@@ -20,7 +20,7 @@ func controllerOf(t *testing.T, l *Lab) net.Listener {
 	t.Helper()
 	var listener net.Listener
 	err := l.In("ctl", func() (err error) {
-		listener, err = net.Listen("tcp", strings.TrimPrefix(l.openflowTarget(), "tcp:"))
+		listener, err = net.Listen("tcp", strings.TrimPrefix(l.openflowTargets()[0], "tcp:"))
 		return err
 	})
 	if err != nil {

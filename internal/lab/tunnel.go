@@ -287,7 +287,7 @@ func (l *Lab) seat(host *PlanNode) string {
 			return "http://" + netip.AddrPortFrom(a, ControllerPort).String()
 		}
 	}
-	return l.controllerURL()
+	return l.controllerURLs()
 }
 
 // translate makes a node of the underlay a NAT: what comes from hosts leaves under its own address, and nothing

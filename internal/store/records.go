@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -221,6 +222,8 @@ func (s *State) read(key string, value []byte) error {
 		err = json.Unmarshal(value, &s.Key)
 	case "controller":
 		s.Controllers, err = decode(s.Controllers, value)
+	case "restoring":
+		return errors.New("store: a restore was interrupted: run `scaffold state restore` again")
 	case "restored":
 		err = json.Unmarshal(value, &s.Restored)
 	case "id":
