@@ -31,7 +31,8 @@ static __noinline int hand_over(struct __sk_buff *skb, const struct flow_key *ke
 	}
 	if (len > EVENT_DATA)
 		len = EVENT_DATA;
-	if (len < IP6_LEN || bpf_skb_load_bytes(skb, l2_len, e->data, len))
+	barrier_var(len); /* the checked register is the one that is used: Linux 6.1 does not know that another holds the same */
+	if (len < IP6_LEN || len > EVENT_DATA || bpf_skb_load_bytes(skb, l2_len, e->data, len))
 		return -1;
 	__builtin_memset(&e->head, 0, sizeof(e->head));
 	e->head.at = now;

@@ -68,7 +68,8 @@ __noinline int step(struct choice *c)
 
 	if (!c)
 		return NO_NODE;
-	struct table_node *n = bpf_map_lookup_elem(&tables, &c->key);
+	struct table_key key = c->key; /* kernels before 6.2 take no key from a global function's argument */
+	struct table_node *n = bpf_map_lookup_elem(&tables, &key);
 
 	if (!n)
 		return NO_NODE;
