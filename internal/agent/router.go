@@ -17,6 +17,7 @@ import (
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/versions"
 )
 
 // How long between attempts to reach the controller.
@@ -136,6 +137,8 @@ func (r *Router) attempt(parent context.Context, endpoint string) (joined bool, 
 	if !r.Call(func() { join = r.Join() }) {
 		return false, context.Canceled
 	}
+	speaks := versions.Agent()
+	join.Speaks = &apiv1.Versions{From: speaks.From, To: speaks.To}
 	if err := stream.Send(&apiv1.RouterReport{Report: &apiv1.RouterReport_Join{Join: join}}); err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
@@ -151,6 +154,9 @@ func (r *Router) attempt(parent context.Context, endpoint string) (joined bool, 
 	}
 	if first.GetJoined() == nil {
 		return false, errors.New("the controller's first order is not Joined: another version?")
+	}
+	if _, err := speaks.Agree("this router", "the controller", versions.Answered(first.GetJoined().Protocol)); err != nil {
+		return false, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if err := r.believe(first.GetJoined()); err != nil {
 		return false, err

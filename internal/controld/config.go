@@ -197,7 +197,7 @@ func (c *Config) concrete(address string) (string, error) {
 
 // store is what the store is told.
 func (c *Config) store(log *slog.Logger) store.Config {
-	return store.Config{Dir: c.Data, Endpoints: c.Etcd, TLS: c.EtcdTLS, Cluster: c.Cluster, Name: c.Name, Network: c.Network, Lease: c.LeaderLease, Log: log}
+	return store.Config{Dir: c.Data, Endpoints: c.Etcd, TLS: c.EtcdTLS, Cluster: c.Cluster, Name: c.Name, Version: obs.Version(), Network: c.Network, Lease: c.LeaderLease, Log: log}
 }
 
 // What a leader's lease may be: etcd counts in seconds and gives none under two.

@@ -27,6 +27,7 @@ type host struct {
 	silence  *silence     // nil while it answers somewhere
 	absences uint64       // ends of streams, and times that it was gone: the lease of one does not end a later one
 	version  string
+	protocol uint32 // version of its stream
 	joined   time.Time
 	load     *apiv1.Load
 	wanted   map[sid.Triple]wish      // all that it registered, also what was refused
@@ -64,6 +65,10 @@ func (n *network) joinHost(s *hostSession, j *apiv1.Join) *apiv1.Refused {
 	if err := checkJoin(j); err != nil {
 		return &apiv1.Refused{Reason: err.Error()}
 	}
+	protocol, err := speaks("host "+name, j.Speaks)
+	if err != nil {
+		return &apiv1.Refused{Reason: err.Error()}
+	}
 	h := n.hosts[name]
 	if refused := n.proves(s.peer, h, j); refused != nil {
 		return refused
@@ -78,7 +83,7 @@ func (n *network) joinHost(s *hostSession, j *apiv1.Join) *apiv1.Refused {
 	if err != nil {
 		return &apiv1.Refused{Retry: true, Reason: err.Error()}
 	}
-	n.admitHost(s, j, first)
+	n.admitHost(s, j, first, protocol)
 	return nil
 }
 
@@ -123,7 +128,7 @@ func (n *network) identify(h *host) {
 
 // admitHost puts the host where it says it is, first at its new places, then away from those that it no
 // longer names: what still comes there is sent after it.
-func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
+func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place, protocol uint32) {
 	h := n.hosts[j.Name]
 	if h == nil {
 		h = &host{}
@@ -143,7 +148,7 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place) {
 	n.identify(h)
 	h.signed.note(j)
 	n.showKey(h, j.Key)
-	h.version, h.failed, h.silence = j.Version, false, nil
+	h.version, h.protocol, h.failed, h.silence = j.Version, protocol, false, nil
 	h.session, h.reported, h.told, h.ordered = s, false, make(map[sid.ServiceID]uint64), make(map[sid.ServiceID]string)
 	delete(n.news, h)
 	if h.wanted == nil {
@@ -195,7 +200,7 @@ func (n *network) settleHost(h *host) {
 func (n *network) hostJoined(h *host, others []*apiv1.Attached) *apiv1.Joined {
 	j := &apiv1.Joined{
 		Network: n.cfg.Network, Locator: h.Locator.String(), Space: n.space(), Domain: n.cfg.Domain, Epoch: n.epoch,
-		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()), Trust: n.cfg.Trust, Others: others,
+		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()), Trust: n.cfg.Trust, Others: others, Protocol: h.protocol,
 		Controllers: n.all(), NetworkId: n.id,
 		Certificate: n.certificate(h.Key, h.Locator), Challenge: h.challenge,
 		Credential: n.freshIfDue(h.session.peer), Revoked: n.revokedForHosts(),

@@ -22,6 +22,8 @@ type router struct {
 	synced   bool           // the session has had its snapshot
 	reported bool           // the session has told its links
 	bootID   string
+	version  string                         // of its daemon
+	protocol uint32                         // version of its stream
 	links    []*apiv1.Neighbour             // as it told last, perhaps before the restart
 	stored   []store.Link                   // the same in the store
 	states   map[sid.Locator]plan.HostState // of its hosts, as the session told
@@ -61,6 +63,10 @@ func (n *network) joinRouter(s *routerSession, j *apiv1.RouterJoin) *apiv1.Refus
 	if max(len(j.BootId), len(j.Version)) > maxText {
 		return &apiv1.Refused{Reason: fmt.Sprintf("boot id or version of more than %d bytes", maxText)}
 	}
+	protocol, err := speaks("router "+name, j.Speaks)
+	if err != nil {
+		return &apiv1.Refused{Reason: err.Error()}
+	}
 	if err := itself(s.peer, trust.Router, name, nil); err != nil {
 		return &apiv1.Refused{Reason: err.Error()}
 	}
@@ -76,11 +82,11 @@ func (n *network) joinRouter(s *routerSession, j *apiv1.RouterJoin) *apiv1.Refus
 	if known && r.session != nil {
 		r.session.end(errReplaced)
 	}
-	n.admitRouter(s, want, j)
+	n.admitRouter(s, want, j, protocol)
 	return nil
 }
 
-func (n *network) admitRouter(s *routerSession, want store.Router, j *apiv1.RouterJoin) {
+func (n *network) admitRouter(s *routerSession, want store.Router, j *apiv1.RouterJoin, protocol uint32) {
 	r, known := n.routers[want.Name]
 	switch {
 	case !known:
@@ -94,6 +100,7 @@ func (n *network) admitRouter(s *routerSession, want store.Router, j *apiv1.Rout
 		n.saver.later(store.PutRouter(want))
 	}
 	r.session, r.synced, r.reported, r.bootID = s, false, false, j.BootId
+	r.version, r.protocol = j.Version, protocol
 	clear(r.states)
 	n.trustAgain(r)
 	n.event("router.join", r.Name, "router joined", "block", uitoa(r.Block), "holds", uitoa(j.Generation), "version", j.Version)
@@ -106,7 +113,7 @@ func (n *network) admitRouter(s *routerSession, want store.Router, j *apiv1.Rout
 
 func (n *network) routerJoined(r *router) *apiv1.RouterJoined {
 	return &apiv1.RouterJoined{
-		Network: n.cfg.Network, Space: n.space(), Locator: n.blockLocator(r.Block).String(),
+		Network: n.cfg.Network, Space: n.space(), Locator: n.blockLocator(r.Block).String(), Protocol: r.protocol,
 		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()),
 		SuspectAfter:    n.cfg.SuspectAfter, GoneAfterMs: uint32(n.cfg.GoneAfter.Milliseconds()),
 		Controllers: n.all(), NetworkId: n.id, Epoch: n.epoch,

@@ -14,6 +14,7 @@ import (
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/versions"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -26,6 +27,7 @@ func (a *adminAPI) GetStatus(ctx context.Context, _ *connect.Request[apiv1.GetSt
 			Network: n.cfg.Network, Version: obs.Version(), Space: n.space(), Domain: n.cfg.Domain, Trust: n.cfg.Trust,
 			Generation: n.generation, Hosts: uint32(n.present()), Routers: uint32(n.connectedRouters()),
 			Services: uint32(services), Instances: uint32(instances), Leader: n.cfg.Name, StartedUnixMs: n.started.UnixMilli(),
+			Speaks: ownVersions(), Schema: versions.Schema().To,
 		}
 		if n.notSaved != nil {
 			s.Store = n.notSaved.Error()
@@ -142,7 +144,7 @@ func (a *adminAPI) GetHost(ctx context.Context, req *connect.Request[apiv1.GetHo
 func (n *network) host(h *host) *apiv1.Host {
 	m := &apiv1.Host{
 		Name: h.Name, Locator: h.Locator.String(), Identity: n.cfg.Space.Identity(h.Identity).String(),
-		Router: h.Router, Port: h.Port, State: n.stateText(h), Version: h.version,
+		Router: h.Router, Port: h.Port, State: n.stateText(h), Version: h.version, Protocol: h.protocol,
 		Flows: h.load.GetFlows(), Cpu: h.load.GetCpu(), Key: h.publicKey(),
 	}
 	for _, p := range h.all() {
@@ -174,6 +176,7 @@ func (n *network) router(r *router) *apiv1.Router {
 		Links: n.links(r), Generation: r.applied,
 		Resolved: r.counters.GetCounters()["resolved"], Refused: refusals(r.counters.GetCounters()),
 		TableBytes: r.counters.GetTableBytes(), TableInstances: r.counters.GetInstances(),
+		Version: r.version, Protocol: r.protocol,
 	}
 	if r.session != nil {
 		m.State = "up"

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 	os.Setenv("PATH", os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin") // where Debian keeps servers
 	nstest.MainAround(m, func(run func() int) int {
 		code := run()
+		removeBase()
 		if err := errors.Join(takeDown(), takeMovingDown(), takeAttackedDown(), takeBuriedDown()); err != nil {
 			fmt.Fprintln(os.Stderr, "e2e: take the lab down:", err)
 			return 1

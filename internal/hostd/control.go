@@ -18,6 +18,7 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/trust"
+	"scaffold.dev/scaffold/internal/versions"
 )
 
 // How long between attempts to reach the controller, and how much may wait to be sent to it.
@@ -305,6 +306,9 @@ func (c *control) attempt(ctx context.Context, changed <-chan struct{}, client *
 	j := first.GetJoined()
 	if j == nil {
 		return false, errors.New("the controller's first order is not Joined: another version?")
+	}
+	if _, err := versions.Agent().Agree("this host", "the controller", versions.Answered(j.Protocol)); err != nil {
+		return false, fmt.Errorf("%w: %w", errFinal, err)
 	}
 	if err := c.believe(j); err != nil {
 		return false, err

@@ -12,6 +12,7 @@ import (
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/versions"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -51,7 +52,7 @@ func (d *daemon) wish(uplink string) string {
 // It runs in the control goroutine.
 func (d *daemon) join(ctx context.Context) (*apiv1.Join, []*bid) {
 	j := &apiv1.Join{
-		Name: d.cfg.Name, Key: []byte(d.key.Public().(ed25519.PublicKey)), BootId: d.bootID, Version: obs.Version(),
+		Name: d.cfg.Name, Key: []byte(d.key.Public().(ed25519.PublicKey)), BootId: d.bootID, Version: obs.Version(), Speaks: speaks(),
 		Identity: identityOf(d.key), Netns: strconv.FormatUint(d.netns, 10),
 	}
 	var bids []*bid
@@ -185,4 +186,10 @@ func spaceOf(s *apiv1.Space) (sid.Space, error) {
 		return space, fmt.Errorf("the network's address plan: %w", err)
 	}
 	return space, space.Validate()
+}
+
+// speaks tells the controller which versions of the agent protocol this daemon has (docs/protocol.md §8).
+func speaks() *apiv1.Versions {
+	r := versions.Agent()
+	return &apiv1.Versions{From: r.From, To: r.To}
 }

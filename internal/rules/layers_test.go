@@ -13,7 +13,7 @@ import (
 var layers = [][]string{
 	{"sid", "examples", "model", "monitoring"},
 	{"wire", "internal/trust"},
-	{"internal/core", "internal/ofp", "internal/api", "internal/obs", "internal/ovs", "internal/yamlfile"},
+	{"internal/core", "internal/ofp", "internal/api", "internal/obs", "internal/ovs", "internal/versions", "internal/yamlfile"},
 	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/answers", "internal/ofconn", "internal/oftables", "internal/ofctl", "internal/userstack", "controller", "internal/plot", "internal/capture", "internal/frr", "internal/topo", "internal/manifest", "internal/underlay"},
 	{"internal/emurouter"},
 	{"internal/emud"},
@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"internal/gateway", "internal/support", "internal/bench", "internal/dash", "internal/labapi", "internal/programs", "internal/e2e", "examples/resume"},
 	{"internal/demo"},
 	{"internal/cli"},
-	{"cmd", "controller/run", "emu/run", "internal/badinput"},
+	{"cmd", "internal/kernels", "controller/run", "emu/run", "internal/badinput"},
 	{"internal/rules"},
 }
 

@@ -9,14 +9,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"scaffold.dev/scaffold/internal/versions"
 )
 
 // A Config says where the state is.
@@ -27,8 +31,11 @@ type Config struct {
 	Cluster   *Cluster      // embedded, as one member of several; nil: alone
 	Name      string        // of the controller, for messages
 	Network   string        // several networks may share an etcd elsewhere
+	Version   string        // of this program, for messages of others
 	Lease     time.Duration // how long a leader that is not heard of leads on; 0: DefaultLease
 	Log       *slog.Logger
+
+	wrote func() // tests: after each transaction
 }
 
 // DefaultLease is how long the silence of a leader is waited for. etcd's own elections take up to two seconds, and a
@@ -134,14 +141,13 @@ func (s *Store) Close() error {
 // Begin counts a start of the controller and returns everything that is stored. The first one gives the network the
 // id by which it is told from others of its name.
 func (s *Store) Begin(ctx context.Context) (State, error) {
+	for _, prepare := range []func(context.Context) error{s.alone, s.reachable, s.upgrade} {
+		if err := prepare(ctx); err != nil {
+			return State{}, err
+		}
+	}
 	state, err := s.Load(ctx)
 	if err != nil {
-		return state, err
-	}
-	if err := s.alone(ctx); err != nil {
-		return state, err
-	}
-	if err := s.reachable(ctx); err != nil {
 		return state, err
 	}
 	state.Epoch++
@@ -183,24 +189,40 @@ func (s *Store) alone(ctx context.Context) error {
 	return nil
 }
 
-// Load returns everything that is stored, from one revision.
+// Load returns everything that is stored, from one revision. Begin must have brought it into this version's form.
 func (s *Store) Load(ctx context.Context) (State, error) {
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
-	defer cancel()
 	var state State
-	answer, err := s.etcd().Get(ctx, s.prefix, clientv3.WithPrefix())
-	if len(s.cfg.Endpoints) > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return state, fmt.Errorf("store: %w at %s: is it running, and is --etcd right?", ErrAway, s)
+	records, err := s.records(ctx)
+	if err == nil {
+		err = s.check(records, versions.Schema())
 	}
 	if err != nil {
-		return state, fmt.Errorf("store: read %s: %w", s, err)
+		return state, err
 	}
-	for _, kv := range answer.Kvs {
-		if err := state.read(strings.TrimPrefix(string(kv.Key), s.prefix), kv.Value); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(records)) {
+		if err := state.read(key, records[key]); err != nil {
 			return state, err
 		}
 	}
 	return state, nil
+}
+
+// records are all, from one revision, as they are stored.
+func (s *Store) records(ctx context.Context) (map[string][]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	answer, err := s.etcd().Get(ctx, s.prefix, clientv3.WithPrefix())
+	if len(s.cfg.Endpoints) > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, fmt.Errorf("store: %w at %s: is it running, and is --etcd right?", ErrAway, s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: read %s: %w", s, err)
+	}
+	records := make(map[string][]byte, len(answer.Kvs))
+	for _, kv := range answer.Kvs {
+		records[strings.TrimPrefix(string(kv.Key), s.prefix)] = kv.Value
+	}
+	return records, nil
 }
 
 // Commit makes all changes durable, or none and says why. More than a transaction holds are cut
@@ -304,6 +326,9 @@ func (s *Store) commit(ctx context.Context, changes []Change) error {
 	}
 	if !answer.Succeeded {
 		return fmt.Errorf("store: %w any more, another one does: nothing was saved", ErrNotLeader)
+	}
+	if s.cfg.wrote != nil {
+		s.cfg.wrote()
 	}
 	return nil
 }

@@ -79,6 +79,8 @@ type Status struct {
 	Restored        string                 `protobuf:"bytes,31,opt,name=restored,proto3" json:"restored,omitempty"`                                       // where a backup was put in lately: when it was made
 	UnknownServices uint32                 `protobuf:"varint,32,opt,name=unknown_services,json=unknownServices,proto3" json:"unknown_services,omitempty"` // that hosts serve and the backup does not know
 	Epoch           uint64                 `protobuf:"varint,33,opt,name=epoch,proto3" json:"epoch,omitempty"`                                            // terms of leaders on this store
+	Speaks          *Versions              `protobuf:"bytes,65,opt,name=speaks,proto3" json:"speaks,omitempty"`                                           // of the controller
+	Schema          uint32                 `protobuf:"varint,66,opt,name=schema,proto3" json:"schema,omitempty"`                                          // of the stored state
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -228,6 +230,20 @@ func (x *Status) GetUnknownServices() uint32 {
 func (x *Status) GetEpoch() uint64 {
 	if x != nil {
 		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Status) GetSpeaks() *Versions {
+	if x != nil {
+		return x.Speaks
+	}
+	return nil
+}
+
+func (x *Status) GetSchema() uint32 {
+	if x != nil {
+		return x.Schema
 	}
 	return 0
 }
@@ -1550,8 +1566,9 @@ type Host struct {
 	Instances     []*Instance            `protobuf:"bytes,9,rep,name=instances,proto3" json:"instances,omitempty"` // GetHost only
 	JoinedUnixMs  int64                  `protobuf:"varint,10,opt,name=joined_unix_ms,json=joinedUnixMs,proto3" json:"joined_unix_ms,omitempty"`
 	Version       string                 `protobuf:"bytes,11,opt,name=version,proto3" json:"version,omitempty"`
-	Places        []*HostPlace           `protobuf:"bytes,12,rep,name=places,proto3" json:"places,omitempty"` // all of them, the preferred one first
-	Key           []byte                 `protobuf:"bytes,50,opt,name=key,proto3" json:"key,omitempty"`       // its Ed25519 public key, for permits
+	Places        []*HostPlace           `protobuf:"bytes,12,rep,name=places,proto3" json:"places,omitempty"`      // all of them, the preferred one first
+	Key           []byte                 `protobuf:"bytes,50,opt,name=key,proto3" json:"key,omitempty"`            // its Ed25519 public key, for permits
+	Protocol      uint32                 `protobuf:"varint,65,opt,name=protocol,proto3" json:"protocol,omitempty"` // version of its stream, docs/protocol.md §8
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1675,6 +1692,13 @@ func (x *Host) GetKey() []byte {
 		return x.Key
 	}
 	return nil
+}
+
+func (x *Host) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
 }
 
 // Where a host hangs on the network.
@@ -1839,6 +1863,8 @@ type Router struct {
 	Refused        uint64                 `protobuf:"varint,9,opt,name=refused,proto3" json:"refused,omitempty"`
 	TableBytes     uint64                 `protobuf:"varint,10,opt,name=table_bytes,json=tableBytes,proto3" json:"table_bytes,omitempty"` // of its instance tables
 	TableInstances uint32                 `protobuf:"varint,11,opt,name=table_instances,json=tableInstances,proto3" json:"table_instances,omitempty"`
+	Version        string                 `protobuf:"bytes,65,opt,name=version,proto3" json:"version,omitempty"`
+	Protocol       uint32                 `protobuf:"varint,66,opt,name=protocol,proto3" json:"protocol,omitempty"` // version of its stream
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1946,6 +1972,20 @@ func (x *Router) GetTableBytes() uint64 {
 func (x *Router) GetTableInstances() uint32 {
 	if x != nil {
 		return x.TableInstances
+	}
+	return 0
+}
+
+func (x *Router) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Router) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
 	}
 	return 0
 }
@@ -3053,6 +3093,7 @@ type Join struct {
 	SignedUnix    int64                  `protobuf:"varint,10,opt,name=signed_unix,json=signedUnix,proto3" json:"signed_unix,omitempty"` // seconds; signature is over "scaffold join 1", a zero byte and this Join without it
 	Signature     []byte                 `protobuf:"bytes,11,opt,name=signature,proto3" json:"signature,omitempty"`                      // by key; empty is taken only in an open network
 	Nonce         uint64                 `protobuf:"varint,12,opt,name=nonce,proto3" json:"nonce,omitempty"`                             // random: a host that comes and goes within a second signs no request twice
+	Speaks        *Versions              `protobuf:"bytes,65,opt,name=speaks,proto3" json:"speaks,omitempty"`                            // absent: version 1 alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3169,6 +3210,13 @@ func (x *Join) GetNonce() uint64 {
 		return x.Nonce
 	}
 	return 0
+}
+
+func (x *Join) GetSpeaks() *Versions {
+	if x != nil {
+		return x.Speaks
+	}
+	return nil
 }
 
 // Where a host hangs on the network, as its first-hop router's HELLO told it.
@@ -4005,6 +4053,7 @@ type Joined struct {
 	NetworkId       string                 `protobuf:"bytes,31,opt,name=network_id,json=networkId,proto3" json:"network_id,omitempty"` // tells networks of one name apart
 	Credential      *Credential            `protobuf:"bytes,20,opt,name=credential,proto3" json:"credential,omitempty"`                // a fresh one, where that of the host is due
 	Revoked         []*Revocation          `protobuf:"bytes,21,rep,name=revoked,proto3" json:"revoked,omitempty"`                      // all that hosts have to know
+	Protocol        uint32                 `protobuf:"varint,65,opt,name=protocol,proto3" json:"protocol,omitempty"`                   // the version of this stream: the highest that both speak; 0 of a controller that knows 1 alone
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4149,6 +4198,13 @@ func (x *Joined) GetRevoked() []*Revocation {
 		return x.Revoked
 	}
 	return nil
+}
+
+func (x *Joined) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
 }
 
 // serial 0: nobody asked; a fresh certificate for a locator that the host has.
@@ -4854,6 +4910,7 @@ type RouterJoin struct {
 	Had           uint32                 `protobuf:"varint,30,opt,name=had,proto3" json:"had,omitempty"`              // block that it has or had, 0: none; kept if it may
 	Offers        []*TunnelOffer         `protobuf:"bytes,40,rep,name=offers,proto3" json:"offers,omitempty"`         // where hosts may have tunnels to it
 	Tunnels       []*Tunnel              `protobuf:"bytes,41,rep,name=tunnels,proto3" json:"tunnels,omitempty"`       // that it has, perhaps by a controller of before
+	Speaks        *Versions              `protobuf:"bytes,65,opt,name=speaks,proto3" json:"speaks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4947,6 +5004,13 @@ func (x *RouterJoin) GetOffers() []*TunnelOffer {
 func (x *RouterJoin) GetTunnels() []*Tunnel {
 	if x != nil {
 		return x.Tunnels
+	}
+	return nil
+}
+
+func (x *RouterJoin) GetSpeaks() *Versions {
+	if x != nil {
+		return x.Speaks
 	}
 	return nil
 }
@@ -5521,6 +5585,7 @@ type RouterJoined struct {
 	Epoch           uint64                 `protobuf:"varint,32,opt,name=epoch,proto3" json:"epoch,omitempty"`          // of the leader: one of a lower epoch leads no more
 	Credential      *Credential            `protobuf:"bytes,20,opt,name=credential,proto3" json:"credential,omitempty"` // a fresh one, where that of the router is due
 	Trust           string                 `protobuf:"bytes,21,opt,name=trust,proto3" json:"trust,omitempty"`           // "open", "keys"
+	Protocol        uint32                 `protobuf:"varint,65,opt,name=protocol,proto3" json:"protocol,omitempty"`    // as in Joined
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -5630,6 +5695,13 @@ func (x *RouterJoined) GetTrust() string {
 		return x.Trust
 	}
 	return ""
+}
+
+func (x *RouterJoined) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
 }
 
 type SnapshotBegin struct {
@@ -12445,12 +12517,66 @@ func (x *ForgetResponse) GetSessions() uint32 {
 	return 0
 }
 
+// ---------------------------------------------------------------------------------------------
+// Versions are those of the agent protocol that a daemon speaks, both ends included: docs/protocol.md §8.
+type Versions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Versions) Reset() {
+	*x = Versions{}
+	mi := &file_scaffold_proto_msgTypes[181]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Versions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Versions) ProtoMessage() {}
+
+func (x *Versions) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[181]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Versions.ProtoReflect.Descriptor instead.
+func (*Versions) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{181}
+}
+
+func (x *Versions) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Versions) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
 var File_scaffold_proto protoreflect.FileDescriptor
 
 const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"\x0escaffold.proto\x12\vscaffold.v1\"\x12\n" +
-	"\x10GetStatusRequest\"\x8c\x04\n" +
+	"\x10GetStatusRequest\"\xd3\x04\n" +
 	"\x06Status\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12(\n" +
@@ -12471,7 +12597,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\vcontrollers\x18\x1e \x03(\v2\x17.scaffold.v1.ControllerR\vcontrollers\x12\x1a\n" +
 	"\brestored\x18\x1f \x01(\tR\brestored\x12)\n" +
 	"\x10unknown_services\x18  \x01(\rR\x0funknownServices\x12\x14\n" +
-	"\x05epoch\x18! \x01(\x04R\x05epoch\"S\n" +
+	"\x05epoch\x18! \x01(\x04R\x05epoch\x12-\n" +
+	"\x06speaks\x18A \x01(\v2\x15.scaffold.v1.VersionsR\x06speaks\x12\x16\n" +
+	"\x06schema\x18B \x01(\rR\x06schema\"S\n" +
 	"\x05Space\x12\x1a\n" +
 	"\bservices\x18\x01 \x01(\tR\bservices\x12\x0e\n" +
 	"\x02as\x18\x02 \x01(\tR\x02as\x12\x1e\n" +
@@ -12564,7 +12692,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05hosts\x18\x01 \x03(\v2\x11.scaffold.v1.HostR\x05hosts\x12\x14\n" +
 	"\x05trust\x18\x14 \x01(\tR\x05trust\"$\n" +
 	"\x0eGetHostRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xf1\x02\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x8d\x03\n" +
 	"\x04Host\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x1a\n" +
@@ -12579,7 +12707,8 @@ const file_scaffold_proto_rawDesc = "" +
 	" \x01(\x03R\fjoinedUnixMs\x12\x18\n" +
 	"\aversion\x18\v \x01(\tR\aversion\x12.\n" +
 	"\x06places\x18\f \x03(\v2\x16.scaffold.v1.HostPlaceR\x06places\x12\x10\n" +
-	"\x03key\x182 \x01(\fR\x03key\"Q\n" +
+	"\x03key\x182 \x01(\fR\x03key\x12\x1a\n" +
+	"\bprotocol\x18A \x01(\rR\bprotocol\"Q\n" +
 	"\tHostPlace\x12\x18\n" +
 	"\alocator\x18\x01 \x01(\tR\alocator\x12\x16\n" +
 	"\x06router\x18\x02 \x01(\tR\x06router\x12\x12\n" +
@@ -12587,7 +12716,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x12ListRoutersRequest\"Z\n" +
 	"\x13ListRoutersResponse\x12-\n" +
 	"\arouters\x18\x01 \x03(\v2\x13.scaffold.v1.RouterR\arouters\x12\x14\n" +
-	"\x05trust\x18\x14 \x01(\tR\x05trust\"\xc5\x02\n" +
+	"\x05trust\x18\x14 \x01(\tR\x05trust\"\xfb\x02\n" +
 	"\x06Router\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x14\n" +
@@ -12603,7 +12732,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\vtable_bytes\x18\n" +
 	" \x01(\x04R\n" +
 	"tableBytes\x12'\n" +
-	"\x0ftable_instances\x18\v \x01(\rR\x0etableInstances\"\xad\x01\n" +
+	"\x0ftable_instances\x18\v \x01(\rR\x0etableInstances\x12\x18\n" +
+	"\aversion\x18A \x01(\tR\aversion\x12\x1a\n" +
+	"\bprotocol\x18B \x01(\rR\bprotocol\"\xad\x01\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1b\n" +
@@ -12679,7 +12810,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06detach\x18\a \x01(\v2\x13.scaffold.v1.DetachH\x00R\x06detach\x12-\n" +
 	"\x06prefer\x18\b \x01(\v2\x13.scaffold.v1.PreferH\x00R\x06prefer\x12*\n" +
 	"\x05event\x18\t \x01(\v2\x12.scaffold.v1.EventH\x00R\x05eventB\b\n" +
-	"\x06report\"\xe6\x02\n" +
+	"\x06report\"\x95\x03\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x17\n" +
@@ -12696,7 +12827,8 @@ const file_scaffold_proto_rawDesc = "" +
 	" \x01(\x03R\n" +
 	"signedUnix\x12\x1c\n" +
 	"\tsignature\x18\v \x01(\fR\tsignature\x12\x14\n" +
-	"\x05nonce\x18\f \x01(\x04R\x05nonce\"{\n" +
+	"\x05nonce\x18\f \x01(\x04R\x05nonce\x12-\n" +
+	"\x06speaks\x18A \x01(\v2\x15.scaffold.v1.VersionsR\x06speaks\"{\n" +
 	"\n" +
 	"Attachment\x12\x16\n" +
 	"\x06router\x18\x01 \x01(\tR\x06router\x12\x12\n" +
@@ -12760,7 +12892,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialH\x00R\n" +
 	"credential\x124\n" +
 	"\arevoked\x18\x15 \x01(\v2\x18.scaffold.v1.RevocationsH\x00R\arevokedB\a\n" +
-	"\x05order\"\xc7\x04\n" +
+	"\x05order\"\xe3\x04\n" +
 	"\x06Joined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
@@ -12782,7 +12914,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialR\n" +
 	"credential\x121\n" +
-	"\arevoked\x18\x15 \x03(\v2\x17.scaffold.v1.RevocationR\arevoked\"\x8e\x01\n" +
+	"\arevoked\x18\x15 \x03(\v2\x17.scaffold.v1.RevocationR\arevoked\x12\x1a\n" +
+	"\bprotocol\x18A \x01(\rR\bprotocol\"\x8e\x01\n" +
 	"\bAttached\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\rR\x06serial\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12 \n" +
@@ -12830,7 +12963,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\bcounters\x18\x04 \x01(\v2\x1b.scaffold.v1.RouterCountersH\x00R\bcounters\x120\n" +
 	"\aapplied\x18\x05 \x01(\v2\x14.scaffold.v1.AppliedH\x00R\aapplied\x12=\n" +
 	"\ftunnels_made\x18( \x01(\v2\x18.scaffold.v1.TunnelsMadeH\x00R\vtunnelsMadeB\b\n" +
-	"\x06report\"\x96\x02\n" +
+	"\x06report\"\xc5\x02\n" +
 	"\n" +
 	"RouterJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -12843,7 +12976,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05block\x18\x06 \x01(\rR\x05block\x12\x10\n" +
 	"\x03had\x18\x1e \x01(\rR\x03had\x120\n" +
 	"\x06offers\x18( \x03(\v2\x18.scaffold.v1.TunnelOfferR\x06offers\x12-\n" +
-	"\atunnels\x18) \x03(\v2\x13.scaffold.v1.TunnelR\atunnels\"T\n" +
+	"\atunnels\x18) \x03(\v2\x13.scaffold.v1.TunnelR\atunnels\x12-\n" +
+	"\x06speaks\x18A \x01(\v2\x15.scaffold.v1.VersionsR\x06speaks\"T\n" +
 	"\n" +
 	"Neighbours\x12,\n" +
 	"\x05links\x18\x01 \x03(\v2\x16.scaffold.v1.NeighbourR\x05links\x12\x18\n" +
@@ -12889,7 +13023,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialH\x00R\n" +
 	"credentialB\a\n" +
-	"\x05order\"\xa1\x03\n" +
+	"\x05order\"\xbd\x03\n" +
 	"\fRouterJoined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
@@ -12904,7 +13038,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialR\n" +
 	"credential\x12\x14\n" +
-	"\x05trust\x18\x15 \x01(\tR\x05trust\"/\n" +
+	"\x05trust\x18\x15 \x01(\tR\x05trust\x12\x1a\n" +
+	"\bprotocol\x18A \x01(\rR\bprotocol\"/\n" +
 	"\rSnapshotBegin\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
@@ -13449,7 +13584,10 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\">\n" +
 	"\x0eForgetResponse\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
-	"\bsessions\x18\x02 \x01(\rR\bsessions2\xde\f\n" +
+	"\bsessions\x18\x02 \x01(\rR\bsessions\".\n" +
+	"\bVersions\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\rR\x02to2\xde\f\n" +
 	"\x05Admin\x12?\n" +
 	"\tGetStatus\x12\x1d.scaffold.v1.GetStatusRequest\x1a\x13.scaffold.v1.Status\x12H\n" +
 	"\rCreateService\x12!.scaffold.v1.CreateServiceRequest\x1a\x14.scaffold.v1.Service\x12S\n" +
@@ -13533,7 +13671,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 186)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 187)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -13716,261 +13854,265 @@ var file_scaffold_proto_goTypes = []any{
 	(*Revocation)(nil),                // 178: scaffold.v1.Revocation
 	(*ForgetRequest)(nil),             // 179: scaffold.v1.ForgetRequest
 	(*ForgetResponse)(nil),            // 180: scaffold.v1.ForgetResponse
-	nil,                               // 181: scaffold.v1.Event.AttrsEntry
-	nil,                               // 182: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 183: scaffold.v1.HostStatus.CountersEntry
-	nil,                               // 184: scaffold.v1.Switch.PacketInsEntry
-	nil,                               // 185: scaffold.v1.ServiceSpec.WeightsEntry
+	(*Versions)(nil),                  // 181: scaffold.v1.Versions
+	nil,                               // 182: scaffold.v1.Event.AttrsEntry
+	nil,                               // 183: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 184: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 185: scaffold.v1.Switch.PacketInsEntry
+	nil,                               // 186: scaffold.v1.ServiceSpec.WeightsEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
 	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
 	145, // 1: scaffold.v1.Status.controllers:type_name -> scaffold.v1.Controller
-	17,  // 2: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
-	122, // 3: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
-	18,  // 4: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
-	17,  // 5: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
-	14,  // 6: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
-	18,  // 7: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
-	33,  // 8: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
-	17,  // 9: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
-	19,  // 10: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
-	122, // 11: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
-	23,  // 12: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
-	19,  // 13: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
-	24,  // 14: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
-	27,  // 15: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
-	28,  // 16: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
-	31,  // 17: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
-	181, // 18: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
-	35,  // 19: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
-	17,  // 20: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
-	44,  // 21: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
-	49,  // 22: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
-	49,  // 23: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
-	51,  // 24: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
-	53,  // 25: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
-	46,  // 26: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
-	47,  // 27: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
-	48,  // 28: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
-	33,  // 29: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
-	45,  // 30: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
-	46,  // 31: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
-	45,  // 32: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
-	50,  // 33: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
-	52,  // 34: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
-	55,  // 35: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
-	58,  // 36: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
-	60,  // 37: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
-	62,  // 38: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
-	64,  // 39: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
-	56,  // 40: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
-	57,  // 41: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
-	59,  // 42: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
-	166, // 43: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
-	177, // 44: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
-	2,   // 45: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
-	56,  // 46: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
-	59,  // 47: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
-	166, // 48: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
-	178, // 49: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
-	59,  // 50: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
-	61,  // 51: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
-	17,  // 52: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
-	124, // 53: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
-	63,  // 54: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
-	50,  // 55: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
-	66,  // 56: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
-	67,  // 57: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
-	69,  // 58: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
-	71,  // 59: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
-	72,  // 60: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	157, // 61: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
-	154, // 62: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
-	155, // 63: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
-	68,  // 64: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
-	70,  // 65: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	182, // 66: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
-	74,  // 67: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
-	58,  // 68: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
-	75,  // 69: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
-	77,  // 70: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
-	76,  // 71: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
-	59,  // 72: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
-	156, // 73: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
-	166, // 74: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
-	2,   // 75: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
-	59,  // 76: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
-	166, // 77: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
-	78,  // 78: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
-	79,  // 79: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
-	80,  // 80: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
-	82,  // 81: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
-	84,  // 82: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
-	83,  // 83: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
-	81,  // 84: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
-	88,  // 85: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	183, // 86: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
-	87,  // 87: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	127, // 88: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
-	95,  // 89: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
-	91,  // 90: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	95,  // 91: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	91,  // 92: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
-	100, // 93: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
-	112, // 94: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
-	184, // 95: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
-	113, // 96: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
-	114, // 97: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
-	115, // 98: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
-	118, // 99: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
-	122, // 100: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
-	125, // 101: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
-	185, // 102: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
-	129, // 103: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
-	129, // 104: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
-	128, // 105: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
-	132, // 106: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
-	134, // 107: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
-	133, // 108: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
-	128, // 109: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
-	141, // 110: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
-	33,  // 111: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
-	145, // 112: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
-	145, // 113: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
-	155, // 114: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
-	158, // 115: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
-	154, // 116: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
-	171, // 117: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
-	171, // 118: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
-	176, // 119: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
-	176, // 120: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
-	178, // 121: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
-	178, // 122: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
-	0,   // 123: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 124: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,   // 125: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,   // 126: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,   // 127: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,   // 128: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10,  // 129: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11,  // 130: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12,  // 131: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15,  // 132: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20,  // 133: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22,  // 134: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	25,  // 135: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	32,  // 136: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	29,  // 137: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
-	123, // 138: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
-	130, // 139: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
-	135, // 140: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
-	146, // 141: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
-	148, // 142: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
-	150, // 143: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
-	152, // 144: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
-	43,  // 145: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	65,  // 146: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	41,  // 147: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	39,  // 148: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	33,  // 149: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
-	35,  // 150: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
-	37,  // 151: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
-	159, // 152: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
-	85,  // 153: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	89,  // 154: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	92,  // 155: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	93,  // 156: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	96,  // 157: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	98,  // 158: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	101, // 159: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	103, // 160: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	105, // 161: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	107, // 162: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	126, // 163: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
-	142, // 164: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
-	143, // 165: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
-	109, // 166: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
-	111, // 167: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
-	116, // 168: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
-	119, // 169: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
-	120, // 170: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
-	137, // 171: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
-	138, // 172: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
-	139, // 173: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
-	161, // 174: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
-	163, // 175: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
-	164, // 176: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
-	165, // 177: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
-	167, // 178: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
-	169, // 179: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
-	172, // 180: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
-	174, // 181: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
-	179, // 182: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
-	1,   // 183: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18,  // 184: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,   // 185: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18,  // 186: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18,  // 187: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,   // 188: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18,  // 189: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18,  // 190: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13,  // 191: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16,  // 192: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21,  // 193: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23,  // 194: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	26,  // 195: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	33,  // 196: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	30,  // 197: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
-	18,  // 198: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
-	131, // 199: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
-	136, // 200: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
-	147, // 201: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
-	149, // 202: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
-	151, // 203: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
-	153, // 204: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
-	54,  // 205: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	73,  // 206: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	42,  // 207: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	40,  // 208: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	34,  // 209: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
-	36,  // 210: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
-	38,  // 211: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
-	160, // 212: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
-	86,  // 213: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	90,  // 214: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	91,  // 215: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	94,  // 216: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	97,  // 217: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	99,  // 218: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	102, // 219: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	104, // 220: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	106, // 221: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	108, // 222: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	127, // 223: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
-	42,  // 224: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
-	144, // 225: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
-	110, // 226: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
-	112, // 227: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
-	117, // 228: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
-	118, // 229: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
-	121, // 230: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
-	140, // 231: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
-	140, // 232: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
-	140, // 233: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
-	162, // 234: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
-	166, // 235: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
-	166, // 236: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
-	166, // 237: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
-	168, // 238: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
-	170, // 239: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
-	173, // 240: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
-	175, // 241: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
-	180, // 242: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
-	183, // [183:243] is the sub-list for method output_type
-	123, // [123:183] is the sub-list for method input_type
-	123, // [123:123] is the sub-list for extension type_name
-	123, // [123:123] is the sub-list for extension extendee
-	0,   // [0:123] is the sub-list for field type_name
+	181, // 2: scaffold.v1.Status.speaks:type_name -> scaffold.v1.Versions
+	17,  // 3: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
+	122, // 4: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
+	18,  // 5: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
+	17,  // 6: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
+	14,  // 7: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
+	18,  // 8: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
+	33,  // 9: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
+	17,  // 10: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
+	19,  // 11: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
+	122, // 12: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
+	23,  // 13: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
+	19,  // 14: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
+	24,  // 15: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
+	27,  // 16: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
+	28,  // 17: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
+	31,  // 18: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
+	182, // 19: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	35,  // 20: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
+	17,  // 21: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
+	44,  // 22: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
+	49,  // 23: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
+	49,  // 24: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
+	51,  // 25: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
+	53,  // 26: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
+	46,  // 27: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
+	47,  // 28: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
+	48,  // 29: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
+	33,  // 30: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
+	45,  // 31: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
+	46,  // 32: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
+	181, // 33: scaffold.v1.Join.speaks:type_name -> scaffold.v1.Versions
+	45,  // 34: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
+	50,  // 35: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
+	52,  // 36: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
+	55,  // 37: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
+	58,  // 38: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
+	60,  // 39: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
+	62,  // 40: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
+	64,  // 41: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
+	56,  // 42: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
+	57,  // 43: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
+	59,  // 44: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
+	166, // 45: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
+	177, // 46: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
+	2,   // 47: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
+	56,  // 48: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
+	59,  // 49: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
+	166, // 50: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
+	178, // 51: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
+	59,  // 52: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
+	61,  // 53: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
+	17,  // 54: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
+	124, // 55: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
+	63,  // 56: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
+	50,  // 57: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
+	66,  // 58: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
+	67,  // 59: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
+	69,  // 60: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
+	71,  // 61: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
+	72,  // 62: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
+	157, // 63: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
+	154, // 64: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
+	155, // 65: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
+	181, // 66: scaffold.v1.RouterJoin.speaks:type_name -> scaffold.v1.Versions
+	68,  // 67: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
+	70,  // 68: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
+	183, // 69: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	74,  // 70: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
+	58,  // 71: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
+	75,  // 72: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
+	77,  // 73: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
+	76,  // 74: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
+	59,  // 75: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
+	156, // 76: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
+	166, // 77: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
+	2,   // 78: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
+	59,  // 79: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
+	166, // 80: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
+	78,  // 81: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
+	79,  // 82: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
+	80,  // 83: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
+	82,  // 84: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
+	84,  // 85: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
+	83,  // 86: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
+	81,  // 87: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
+	88,  // 88: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
+	184, // 89: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	87,  // 90: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
+	127, // 91: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
+	95,  // 92: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
+	91,  // 93: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
+	95,  // 94: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	91,  // 95: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
+	100, // 96: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
+	112, // 97: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
+	185, // 98: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	113, // 99: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
+	114, // 100: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
+	115, // 101: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
+	118, // 102: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
+	122, // 103: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
+	125, // 104: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
+	186, // 105: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
+	129, // 106: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
+	129, // 107: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
+	128, // 108: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
+	132, // 109: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
+	134, // 110: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
+	133, // 111: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
+	128, // 112: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
+	141, // 113: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
+	33,  // 114: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
+	145, // 115: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
+	145, // 116: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
+	155, // 117: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
+	158, // 118: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
+	154, // 119: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
+	171, // 120: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
+	171, // 121: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
+	176, // 122: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
+	176, // 123: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
+	178, // 124: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
+	178, // 125: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
+	0,   // 126: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 127: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,   // 128: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,   // 129: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,   // 130: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,   // 131: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10,  // 132: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11,  // 133: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12,  // 134: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15,  // 135: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20,  // 136: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22,  // 137: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	25,  // 138: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	32,  // 139: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	29,  // 140: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	123, // 141: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
+	130, // 142: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
+	135, // 143: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
+	146, // 144: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
+	148, // 145: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
+	150, // 146: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
+	152, // 147: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
+	43,  // 148: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	65,  // 149: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	41,  // 150: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	39,  // 151: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	33,  // 152: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	35,  // 153: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	37,  // 154: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	159, // 155: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
+	85,  // 156: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	89,  // 157: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	92,  // 158: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	93,  // 159: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	96,  // 160: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	98,  // 161: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	101, // 162: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	103, // 163: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	105, // 164: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	107, // 165: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	126, // 166: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
+	142, // 167: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
+	143, // 168: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
+	109, // 169: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	111, // 170: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	116, // 171: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	119, // 172: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	120, // 173: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	137, // 174: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
+	138, // 175: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
+	139, // 176: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
+	161, // 177: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
+	163, // 178: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
+	164, // 179: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
+	165, // 180: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
+	167, // 181: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
+	169, // 182: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
+	172, // 183: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
+	174, // 184: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
+	179, // 185: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
+	1,   // 186: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18,  // 187: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,   // 188: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18,  // 189: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18,  // 190: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,   // 191: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18,  // 192: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18,  // 193: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13,  // 194: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16,  // 195: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21,  // 196: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23,  // 197: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	26,  // 198: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	33,  // 199: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	30,  // 200: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	18,  // 201: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
+	131, // 202: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
+	136, // 203: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
+	147, // 204: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
+	149, // 205: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
+	151, // 206: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
+	153, // 207: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
+	54,  // 208: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	73,  // 209: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	42,  // 210: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	40,  // 211: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	34,  // 212: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	36,  // 213: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	38,  // 214: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	160, // 215: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
+	86,  // 216: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	90,  // 217: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	91,  // 218: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	94,  // 219: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	97,  // 220: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	99,  // 221: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	102, // 222: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	104, // 223: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	106, // 224: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	108, // 225: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	127, // 226: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
+	42,  // 227: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
+	144, // 228: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
+	110, // 229: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	112, // 230: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	117, // 231: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	118, // 232: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	121, // 233: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	140, // 234: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
+	140, // 235: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
+	140, // 236: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
+	162, // 237: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
+	166, // 238: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
+	166, // 239: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
+	166, // 240: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
+	168, // 241: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
+	170, // 242: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
+	173, // 243: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
+	175, // 244: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
+	180, // 245: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
+	186, // [186:246] is the sub-list for method output_type
+	126, // [126:186] is the sub-list for method input_type
+	126, // [126:126] is the sub-list for extension type_name
+	126, // [126:126] is the sub-list for extension extendee
+	0,   // [0:126] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -14026,7 +14168,7 @@ func file_scaffold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   186,
+			NumMessages:   187,
 			NumExtensions: 0,
 			NumServices:   6,
 		},
