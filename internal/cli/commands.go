@@ -35,6 +35,7 @@ func commands(linked Linked) []*cobra.Command {
 		captureCommand(),
 		monitoringCommand(),
 		supportCommand(),
+		upgradeCommand(),
 		doctorCommand(),
 		installCommand(),
 		uninstallCommand(),

@@ -13,6 +13,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/bpf/features"
+	"scaffold.dev/scaffold/internal/store"
 )
 
 // An ExitCode is what the process returns. The values are part of the interface: docs/operate.md.
@@ -121,7 +122,7 @@ func guess(stderr io.Writer, err error) ExitCode {
 	case errors.As(err, &missing):
 		fmt.Fprintln(stderr, "hint: scaffold doctor tells what this machine has")
 		return ExitMissing
-	case errors.Is(err, api.ErrRunning):
+	case errors.Is(err, api.ErrRunning), errors.Is(err, store.ErrSchema):
 		return ExitRefused
 	case errors.Is(err, fs.ErrPermission):
 		if os.Geteuid() != 0 {

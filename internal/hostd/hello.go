@@ -76,6 +76,10 @@ func (d *daemon) converse(ctx context.Context, u *uplink, index int) error {
 			return err
 		}
 		m, err := wire.Parse(buf[:n])
+		if errors.Is(err, wire.ErrVersion) && from.Addr().IsLinkLocalUnicast() {
+			d.post(func() { d.say(u, otherVersion(from.Addr(), err)) })
+			continue
+		}
 		if h, ok := m.(wire.Hello); ok && err == nil && from.Addr().IsLinkLocalUnicast() {
 			d.post(func() {
 				if ctx.Err() == nil {
@@ -84,6 +88,11 @@ func (d *daemon) converse(ctx context.Context, u *uplink, index int) error {
 			})
 		}
 	}
+}
+
+// otherVersion is what is said of messages that only another version understands; they are ignored.
+func otherVersion(from netip.Addr, err error) string {
+	return fmt.Sprintf("%v is not understood (%v): upgrade the older of the two", from, err)
 }
 
 // openLink opens the protocol's port on one interface.

@@ -1,6 +1,7 @@
 package hostd
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -39,6 +40,14 @@ func addresses(packet []byte) (from, to netip.Addr) {
 	return netip.AddrFrom16([16]byte(packet[8:])), netip.AddrFrom16([16]byte(packet[24:]))
 }
 
+// unread is how what is no message counts.
+func unread(err error) string {
+	if errors.Is(err, wire.ErrVersion) {
+		return "other_version"
+	}
+	return "malformed"
+}
+
 // message takes one of docs/protocol.md §4 and §6.
 func (s *sessions) message(now time.Time, packet []byte) {
 	if len(packet) < ip6Len+udpLen {
@@ -46,7 +55,7 @@ func (s *sessions) message(now time.Time, packet []byte) {
 	}
 	m, err := wire.Parse(packet[ip6Len+udpLen:])
 	if err != nil {
-		s.counters["malformed"]++
+		s.counters[unread(err)]++
 		s.d.log.Debug("message", "error", err)
 		return
 	}

@@ -1,6 +1,7 @@
 package routerd
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -45,6 +46,7 @@ func configured(links []Link) *agent.Neighbours {
 // hear posts messages until the socket is closed.
 func (d *daemon) hear() {
 	buf := make([]byte, wire.MaxLen+1)
+	var said netip.Addr // whose other version was told last
 	for {
 		n, cm, from, err := d.links.ReadFrom(buf)
 		if err != nil {
@@ -55,6 +57,10 @@ func (d *daemon) hear() {
 		}
 		m, err := wire.Parse(buf[:n])
 		src, ok := netip.AddrFromSlice(from.(*net.UDPAddr).IP)
+		if errors.Is(err, wire.ErrVersion) && src != said {
+			said = src
+			d.log.Warn("a neighbour is not understood: upgrade the older of the two", "from", from, "error", err)
+		}
 		if err != nil || !ok || cm == nil {
 			d.log.Debug("message not understood", "from", from, "error", err)
 			continue

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/versions"
+)
+
+func upgradeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Say which daemon runs which version, and in which order to replace them",
+		Long: `Upgrade asks the controller who runs what, and compares it with the version of this command. It
+changes nothing. Daemons are replaced one by one, in the order of the list: the controller, then
+routers, then hosts. Each leaves its part in the kernel to the next one, so flows go on:
+
+  systemctl restart scaffold-controld        (-routerd, -hostd)
+
+PROTOCOL is what a daemon and the controller speak to each other; a daemon that the controller does
+not understand is not in the network, and its log says which of both is to be upgraded.
+
+With --check it ends with 7 while a daemon runs another version.`,
+		Example: `  scaffold upgrade
+  scaffold upgrade --check && echo all of one version`,
+		Args: cobra.NoArgs,
+	}
+	a := addAdmin(cmd)
+	check := cmd.Flags().Bool("check", false, "end with 7 if a daemon runs another version than this command")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		all, err := a.daemonVersions(cmd)
+		if err != nil {
+			return err
+		}
+		if err := a.printVersions(cmd.OutOrStdout(), all); err != nil {
+			return err
+		}
+		if n := behind(all); n > 0 && *check {
+			return failf(ExitUnmet, "replace them from the top of the list down", "%d of %d daemons run another version than this command (%s)", n, len(all), obs.Version())
+		}
+		return nil
+	}
+	return cmd
+}
+
+// A daemonVersion is one daemon of the list, in the order of replacing.
+type daemonVersion struct {
+	Kind     string `json:"kind"` // "controller", "router", "host"
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Protocol string `json:"protocol"`
+	State    string `json:"state"`
+	Upgrade  bool   `json:"upgrade"` // runs another version than the command
+}
+
+func (a admin) daemonVersions(cmd *cobra.Command) ([]daemonVersion, error) {
+	client, endpoint, err := a.dialAdmin()
+	if err != nil {
+		return nil, err
+	}
+	status, err := ask(cmd.Context(), client.GetStatus, &apiv1.GetStatusRequest{}, endpoint, "")
+	if err != nil {
+		return nil, err
+	}
+	routers, err := ask(cmd.Context(), client.ListRouters, &apiv1.ListRoutersRequest{}, endpoint, "")
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := ask(cmd.Context(), client.ListHosts, &apiv1.ListHostsRequest{}, endpoint, "")
+	if err != nil {
+		return nil, err
+	}
+	return inOrder(status, routers.Routers, hosts.Hosts, obs.Version()), nil
+}
+
+// inOrder lists controller, routers, hosts; those that are not here are not replaced.
+func inOrder(status *apiv1.Status, routers []*apiv1.Router, hosts []*apiv1.Host, own string) []daemonVersion {
+	speaks := versions.Told(status.Speaks.GetFrom(), status.Speaks.GetTo())
+	all := []daemonVersion{{Kind: "controller", Name: status.Leader, Version: status.Version, Protocol: speaks.String(), State: "up"}}
+	sortRouters(routers)
+	for _, r := range routers {
+		all = append(all, daemonVersion{Kind: "router", Name: r.Name, Version: r.Version, Protocol: fmt.Sprint(max(r.Protocol, 1)), State: r.State})
+	}
+	slices.SortFunc(hosts, func(x, y *apiv1.Host) int { return strings.Compare(x.Name, y.Name) })
+	for _, h := range hosts {
+		all = append(all, daemonVersion{Kind: "host", Name: h.Name, Version: h.Version, Protocol: fmt.Sprint(max(h.Protocol, 1)), State: h.State})
+	}
+	for i := range all {
+		d := &all[i]
+		if d.Version == "" {
+			d.Version = "unknown"
+		}
+		d.Upgrade = d.Version != own && d.State != "gone"
+	}
+	return all
+}
+
+func behind(all []daemonVersion) (n int) {
+	for _, d := range all {
+		if d.Upgrade {
+			n++
+		}
+	}
+	return n
+}
+
+func (a admin) printVersions(w io.Writer, all []daemonVersion) error {
+	if a.json() {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(map[string]any{"version": obs.Version(), "daemons": all})
+	}
+	return drawTable(w, func(t *table) { drawVersions(t, all) })
+}
+
+func drawVersions(t *table, all []daemonVersion) {
+	t.row("DAEMON", "NAME", "VERSION", "PROTOCOL", "STATE", "NEXT")
+	next := "replace it first"
+	for _, d := range all {
+		do := ""
+		if d.Upgrade {
+			do, next = next, "then this"
+		}
+		t.row(d.Kind, d.Name, d.Version, d.Protocol, d.State, do)
+	}
+}
