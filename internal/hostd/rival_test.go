@@ -47,6 +47,12 @@ func TestTwoRoutersOnOneLink(t *testing.T) {
 // rival is a second router on the link; it greets when it is told to.
 func (l *link) rival(t *testing.T) (greet func()) {
 	t.Helper()
+	return l.rivalOf(t, 1)
+}
+
+// rivalOf is one that speaks a version of the protocol.
+func (l *link) rivalOf(t *testing.T, version byte) (greet func()) {
+	t.Helper()
 	addr := netip.MustParseAddr("fe80::99")
 	l.router.Addr(t, "down0", "fe80::99/64")
 	zone := fmt.Sprint(l.router.Index(t, "down0"))
@@ -58,9 +64,30 @@ func (l *link) rival(t *testing.T) (greet func()) {
 	t.Cleanup(func() { conn.Close() })
 	h := wire.Hello{Relay: true, RelayPort: uint16(l.port), Name: "r9", Port: "down0"}
 	to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(allNodes.WithZone(zone), sid.Port))
+	b := h.Append(nil)
+	b[0] = version
 	return func() {
-		if _, err := conn.WriteTo(h.Append(nil), to); err != nil {
+		if _, err := conn.WriteTo(b, to); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A router of another version is not taken, and named in the log.
+func TestARouterOfAnotherVersionIsNamed(t *testing.T) {
+	l := newLink(t)
+	d := l.start(t, nil)
+	l.has(t, d, serviceBy("up0"))
+	greet := l.rivalOf(t, 2)
+	l.mute.Store(true)
+	nstest.Wait(t, "hello.go; what the daemon printed", func() error {
+		greet()
+		if !strings.Contains(d.Output(), "fe80::99%up0 is not understood (message of version 2, want 1: not a version that this program speaks): upgrade the older of the two") {
+			return fmt.Errorf("nothing is said of a router of another version")
+		}
+		return nil
+	})
+	if strings.Contains(d.Output(), "router=r9") {
+		t.Errorf("took a router that it does not understand:\n%s", d.Output())
 	}
 }
