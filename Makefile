@@ -5,7 +5,7 @@
 export PATH := $(PATH):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export GO
 
-.PHONY: build deb test-install check test demo bench experiments model generate check-generated clean help
+.PHONY: build deb test-install check test test-kernels demo bench experiments model generate check-generated clean help
 
 build: ## build bin/scaffold
 	@scripts/build.sh
@@ -39,6 +39,10 @@ bench: build ## measure this machine (BENCH=path names one of the benchmarks)
 	@for name in $(BENCH); do scripts/as-root.sh bin/scaffold bench $$name || exit; done
 
 EXPERIMENT ?= tftp_failover tftp_move web_reset web_failover web_load memcached
+test-kernels: ## boot other kernels under qemu and run the kernel's tests there: 10 minutes with KVM, hours without (KERNELS="6.1 6.12")
+	@scripts/as-root.sh scripts/packages.sh kernels
+	@scripts/as-root.sh scripts/kernels.sh $(KERNELS)
+
 experiments: ## run what docs/experiments shows, in 5 minutes (EXPERIMENT=memcached runs one)
 	@scripts/as-root.sh scripts/packages.sh experiments
 	@scripts/build.sh

@@ -25,6 +25,7 @@ bench="$demo haproxy:haproxy mininet:mn frr:/usr/lib/frr/zebra iputils-ping:ping
 experiments='nginx-light:nginx wget:wget memcached:memcached tftpd-hpa:in.tftpd tftp-hpa:tftp busybox:busybox iproute2:ip
 	python3:python3 python3-matplotlib:/usr/lib/python3/dist-packages/matplotlib/__init__.py'
 model='spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h'
+kernels='qemu-system-x86:qemu-system-x86_64 kmod:depmod xz-utils:xz'
 generate='clang-19:clang-19 llvm-19:llvm-strip-19 libbpf-dev:/usr/include/bpf/bpf_helpers.h protobuf-compiler:protoc'
 
 have() {
@@ -45,10 +46,11 @@ missing() {
 		routing) entry=$routing ;;
 		experiments) entry=$experiments ;;
 		model) entry=$model ;;
+		kernels) entry=$kernels ;;
 		generate) entry=$generate ;;
 		*:*) entry=$set ;;
 		*)
-			echo "packages.sh: no set \"$set\": want demo, test, bench, routing, experiments, model, generate or PACKAGE:PROGRAM" >&2
+			echo "packages.sh: no set \"$set\": want demo, test, bench, routing, experiments, model, kernels, generate or PACKAGE:PROGRAM" >&2
 			return 2
 			;;
 		esac

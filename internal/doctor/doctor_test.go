@@ -151,3 +151,15 @@ func FuzzReadRules(f *testing.F) {
 	f.Add("table\nchain\n: \n:\n")
 	f.Fuzz(func(_ *testing.T, text string) { readRules(text) })
 }
+
+func TestAKernelBelowTheFloorIsTold(t *testing.T) {
+	for release, want := range map[string]State{
+		"6.1.0-50-amd64": Good, "6.18.44": Good, "7.3.4+deb13-amd64": Good, "10.0": Good, "": Good, "something": Good,
+		"5.10.0-32-amd64": Note, "6.0.12": Note, "4.19": Note,
+	} {
+		f := floor(release)
+		if f.State != want || f.State == Note && (f.Cost == "" || f.Do == "") {
+			t.Errorf("%q: %+v, want %s", release, f, want)
+		}
+	}
+}

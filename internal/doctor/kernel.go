@@ -42,7 +42,7 @@ func permissions(m Machine) []Finding {
 
 func kernel(m Machine) []Finding {
 	release, _ := m.Read("/proc/sys/kernel/osrelease")
-	findings := []Finding{{Area: "kernel", Name: "release", State: Good, Found: release}}
+	findings := []Finding{floor(release)}
 	for _, f := range m.Features() {
 		found := Finding{Area: "kernel", Name: f.Name, State: Good, Found: "on"}
 		if f.Err != nil {
@@ -58,6 +58,21 @@ func kernel(m Machine) []Finding {
 		findings = append(findings, found)
 	}
 	return findings
+}
+
+// The oldest kernel that the tests run on (docs/kernels.md). An older one may have all features, and its verifier
+// may still refuse a program.
+const floorMajor, floorMinor = 6, 1
+
+func floor(release string) Finding {
+	f := Finding{Area: "kernel", Name: "release", State: Good, Found: release}
+	var major, minor int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n == 2 && (major < floorMajor || major == floorMajor && minor < floorMinor) {
+		f.State = Note
+		f.Cost = fmt.Sprintf("older than %d.%d, the oldest that the tests run on: programs may not load", floorMajor, floorMinor)
+		f.Do = fmt.Sprintf("take Linux %d.%d or later", floorMajor, floorMinor)
+	}
+	return f
 }
 
 func oneLine(err error) string {
