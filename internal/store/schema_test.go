@@ -40,8 +40,8 @@ func withMigration(t *testing.T, m migration) {
 	t.Cleanup(func() { delete(migrations, 2) })
 }
 
-// filled is a store of form 1 with more records than a transaction holds.
-func filled(t *testing.T, dir string) {
+// formOne makes a store of form 1 with more records than a transaction holds.
+func formOne(t *testing.T, dir string) {
 	t.Helper()
 	t.Setenv(versions.Pretend, "schema=0-1")
 	s := open(t, dir)
@@ -96,7 +96,7 @@ func migrated(t *testing.T, s *Store) {
 
 func TestAnOlderFormIsMigratedOnce(t *testing.T) {
 	dir := t.TempDir()
-	filled(t, dir)
+	formOne(t, dir)
 	runs := 0
 	withMigration(t, func(r map[string][]byte) (map[string][]byte, error) { runs++; return twice(r) })
 	for range 2 {
@@ -115,7 +115,7 @@ func TestAnOlderFormIsMigratedOnce(t *testing.T) {
 func TestAMigrationThatIsInterruptedAnywhereEndsWhole(t *testing.T) {
 	for writes := 1; ; writes++ {
 		dir := t.TempDir()
-		filled(t, dir)
+		formOne(t, dir)
 		withMigration(t, twice)
 		s := open(t, dir)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -146,7 +146,7 @@ func TestAMigrationThatIsInterruptedAnywhereEndsWhole(t *testing.T) {
 
 func TestAMigrationThatFailsChangesNothing(t *testing.T) {
 	dir := t.TempDir()
-	filled(t, dir)
+	formOne(t, dir)
 	withMigration(t, func(map[string][]byte) (map[string][]byte, error) { return nil, errors.New("router r7 makes no sense") })
 	s := open(t, dir)
 	defer s.Close()
