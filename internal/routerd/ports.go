@@ -123,7 +123,9 @@ func (d *daemon) routed(u netlink.RouteUpdate) {
 func (d *daemon) watchAddresses() error {
 	updates := make(chan netlink.RouteUpdate, 64)
 	failed := func(err error) {
-		d.log.Warn("watch of the ports' addresses: hosts may have to wait for the next HELLO", "error", err)
+		if d.ctx.Err() == nil { // else it is our own end
+			d.log.Warn("watch of the ports' addresses: hosts may have to wait for the next HELLO", "error", err)
+		}
 	}
 	if err := netlink.RouteSubscribeWithOptions(updates, d.ctx.Done(), netlink.RouteSubscribeOptions{ErrorCallback: failed}); err != nil {
 		return fmt.Errorf("watch the ports' addresses: %w", err)
@@ -142,7 +144,9 @@ func (d *daemon) watchAddresses() error {
 func (d *daemon) watchLinks() error {
 	updates := make(chan netlink.LinkUpdate, 64)
 	failed := func(err error) {
-		d.log.Warn("watch of the interfaces: some changes may have been missed", "error", err)
+		if d.ctx.Err() == nil { // as of watchAddresses
+			d.log.Warn("watch of the interfaces: some changes may have been missed", "error", err)
+		}
 	}
 	err := netlink.LinkSubscribeWithOptions(updates, d.ctx.Done(), netlink.LinkSubscribeOptions{ListExisting: true, ErrorCallback: failed})
 	if err != nil {

@@ -1,0 +1,70 @@
+package setup
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// settings are the lines of a role's unit.
+func settings(r Role) []string {
+	return strings.Split(string(text(r.Unit(), "/usr/bin/scaffold")), "\n")
+}
+
+// TestUnitsLeaveRoomForOpenFilesAndMaps: a controller has an open file for each stream of a host, and kernels
+// before 5.11 count maps as locked memory.
+func TestUnitsLeaveRoomForOpenFilesAndMaps(t *testing.T) {
+	for _, r := range Roles {
+		if !slices.ContainsFunc(settings(r), func(line string) bool { return strings.HasPrefix(line, "LimitNOFILE=") }) {
+			t.Errorf("%s has systemd's number of open files", r.Unit())
+		}
+		if (r == Router || r == Host) && !slices.Contains(settings(r), "LimitMEMLOCK=infinity") {
+			t.Errorf("%s has systemd's bound of locked memory", r.Unit())
+		}
+	}
+}
+
+// TestUnitsLetTunnelsOutliveTheDaemon: `scaffold wireguard` is not killed with its daemon, may open the TUN device
+// that ProtectClock= would close, and may have a network namespace.
+func TestUnitsLetTunnelsOutliveTheDaemon(t *testing.T) {
+	for _, r := range []Role{Router, Host} {
+		all := settings(r)
+		for _, want := range []string{"KillMode=process", "DeviceAllow=/dev/net/tun rw", "RestartKillSignal=SIGUSR1"} {
+			if !slices.Contains(all, want) {
+				t.Errorf("%s has no %s", r.Unit(), want)
+			}
+		}
+		if slices.Contains(all, "RestrictNamespaces=yes") || slices.Contains(all, "PrivateDevices=yes") {
+			t.Errorf("%s keeps WireGuard's process from starting", r.Unit())
+		}
+	}
+}
+
+// TestSystemdReadsTheUnits: systemd-analyze, where it is, has nothing to say about them.
+func TestSystemdReadsTheUnits(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not here")
+	}
+	dir := t.TempDir()
+	var paths []string
+	for _, r := range Roles {
+		for _, f := range common(r) {
+			if !strings.HasPrefix(f.packaged, "/lib/systemd/") {
+				continue
+			}
+			path := filepath.Join(dir, f.name)
+			if err := os.WriteFile(path, text(f.name, "/bin/true"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			paths = append(paths, path)
+		}
+	}
+	out, err := exec.Command(analyze, append([]string{"verify", "--man=no", "--recursive-errors=no"}, paths...)...).CombinedOutput()
+	if err != nil || strings.Contains(string(out), dir) {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
