@@ -89,7 +89,20 @@ func (t *tokenUse) meet(ctx context.Context) (*apiv1.MeetResponse, error) {
 		t.addresses[0], t.addresses[i] = t.addresses[i], t.addresses[0]
 		return met.Msg, compareClocks(time.UnixMilli(met.Msg.NowUnixMs), time.Now())
 	}
-	return nil, errors.Join(failures...)
+	return nil, inOneLine(failures)
+}
+
+// inOneLine is all that was met in vain, with the code and the hint of the first.
+func inOneLine(failures []error) error {
+	var first *exitError
+	if !errors.As(failures[0], &first) {
+		return errors.Join(failures...)
+	}
+	var all []string
+	for _, f := range failures {
+		all = append(all, f.Error())
+	}
+	return failf(first.code, first.hint, "%s", strings.Join(all, "; "))
 }
 
 func trustClient(address string, who *tls.Config) (apiv1connect.TrustClient, error) {
