@@ -100,7 +100,7 @@ func (f *fake) DrainLocal(ctx context.Context, r *connect.Request[apiv1.DrainLoc
 }
 
 func (f *fake) GetHostStatus(context.Context, *connect.Request[apiv1.GetHostStatusRequest]) (*connect.Response[apiv1.HostStatus], error) {
-	return answer(&apiv1.HostStatus{Name: "c1", State: "joined", Network: "lab", Identity: "fd5e::1", Flows: 5,
+	return answer(&apiv1.HostStatus{Name: "c1", State: "joined", Network: "lab", Trust: "open", Identity: "fd5e::1", Flows: 5,
 		Counters: map[string]uint64{"drop_full": 3},
 		Uplinks: []*apiv1.Uplink{
 			{Interface: "eth0", Router: "r1", Locator: "fd5d:0:1:101::/64", Up: true, Mtu: 1500},

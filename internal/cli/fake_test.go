@@ -158,7 +158,7 @@ func (f *fake) GetHost(_ context.Context, r *connect.Request[apiv1.GetHostReques
 }
 
 func (f *fake) ListRouters(context.Context, *connect.Request[apiv1.ListRoutersRequest]) (*connect.Response[apiv1.ListRoutersResponse], error) {
-	return answer(&apiv1.ListRoutersResponse{Routers: []*apiv1.Router{{Name: "r1", Service: true, State: "up", Generation: 7,
+	return answer(&apiv1.ListRoutersResponse{Trust: "open", Routers: []*apiv1.Router{{Name: "r1", Service: true, State: "up", Generation: 7,
 		Links: []*apiv1.Link{{Port: "eth0", Peer: "s1", Up: true, Cost: 1}, {Port: "eth9", Cost: 1}}}}}, nil)
 }
 

@@ -47,6 +47,9 @@ func drawHostStatus(w io.Writer, s *apiv1.HostStatus, counters bool) error {
 			t.row("why", s.Reason)
 		}
 		t.row("network", s.Network)
+		if s.Trust != "" { // it was told by the controller
+			t.row("trust", trustText(s.Trust))
+		}
 		t.row("identity", s.Identity)
 		t.row("controller", s.Controller)
 		t.row("flows", s.Flows)

@@ -38,7 +38,7 @@ to an instance, REFUSED those that it answered with an error.`,
 				return err
 			}
 			sortRouters(all.Routers)
-			return a.print(cmd.OutOrStdout(), all, func(t *table) { drawRouters(t, all.Routers) })
+			return a.print(cmd.OutOrStdout(), all, func(t *table) { drawRouters(t, all.Routers); drawOpen(t, all.Trust) })
 		},
 	}
 }
