@@ -11,16 +11,17 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"scaffold.dev/scaffold/internal/versions"
 )
 
-// backupFormat and Schema are what a backup's first line says of itself. Another schema is read by another version.
-const (
-	backupFormat = "scaffold state"
-	Schema       = 1
-)
+// backupFormat is what a backup's first line says of itself.
+const backupFormat = "scaffold state"
 
 // maxBackupLine bounds one record of a backup: etcd takes none that is larger.
 const maxBackupLine = 4 << 20
@@ -31,7 +32,7 @@ var ErrBackup = errors.New("not a backup of a network's state")
 // A BackupHeader is the first line of a backup.
 type BackupHeader struct {
 	Format  string `json:"format"`
-	Schema  int    `json:"schema"`
+	Schema  uint32 `json:"schema"` // the form of the records
 	Network string `json:"network"`
 	ID      string `json:"id"` // of the network
 	Epoch   uint64 `json:"epoch"`
@@ -83,7 +84,7 @@ func (s *Store) Backup(ctx context.Context, made, version string, to io.Writer) 
 	if err != nil {
 		return fmt.Errorf("store: read %s: %w", s, err)
 	}
-	head := BackupHeader{Format: backupFormat, Schema: Schema, Network: s.cfg.Network, Made: made, Version: version}
+	head := BackupHeader{Format: backupFormat, Schema: versions.Schema().To, Network: s.cfg.Network, Made: made, Version: version}
 	var state State
 	var records []backupRecord
 	for _, kv := range answer.Kvs {
@@ -124,8 +125,9 @@ func ReadBackup(from io.Reader) (*Backup, error) {
 	if json.Unmarshal(line, &b.BackupHeader) != nil || b.Format != backupFormat {
 		return nil, fmt.Errorf("%w: its first line does not say %q", ErrBackup, backupFormat)
 	}
-	if b.Schema != Schema {
-		return nil, fmt.Errorf("%w that this version reads: it has schema %d, made by scaffold %.40q, and %d is known here: restore it with that version", ErrBackup, b.Schema, b.Version, Schema)
+	reads := versions.Schema()
+	if !reads.Has(b.Schema) {
+		return nil, fmt.Errorf("%w that this version reads: it has schema %d, made by scaffold %.40q, and %v is known here: restore it with that version", ErrBackup, b.Schema, b.Version, reads)
 	}
 	for {
 		before := hex.EncodeToString(r.sum.Sum(nil))
@@ -140,16 +142,46 @@ func ReadBackup(from io.Reader) (*Backup, error) {
 		case err != nil || record.Key == "" && record.SHA256 == "":
 			return nil, fmt.Errorf("%w: line %d cannot be read: it was damaged", ErrBackup, r.line)
 		case record.SHA256 == "":
-			if err := b.State.read(record.Key, record.Value); err != nil {
-				return nil, fmt.Errorf("%w: line %d: %w", ErrBackup, r.line, err)
+			if b.Schema == reads.To {
+				if err := b.State.read(record.Key, record.Value); err != nil {
+					return nil, fmt.Errorf("%w: line %d: %w", ErrBackup, r.line, err)
+				}
 			}
 			b.records = append(b.records, record.backupRecord)
 		case record.SHA256 != before || len(b.records) != b.Records:
 			return nil, fmt.Errorf("%w: its content does not fit the sum in line %d: it was changed or damaged", ErrBackup, r.line)
+		case b.Schema != reads.To:
+			if err := b.readFormer(reads.To); err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrBackup, err)
+			}
+			return b, r.end()
 		default:
 			return b, r.end()
 		}
 	}
+}
+
+// readFormer reads the state of records of a form of before, as the controller will that starts on them. They are
+// restored as they are.
+func (b *Backup) readFormer(to uint32) error {
+	records := make(map[string][]byte, len(b.records))
+	for _, r := range b.records {
+		records[r.Key] = r.Value
+	}
+	changes, err := changesBetween(b.Schema, to, records)
+	if err != nil {
+		return fmt.Errorf("from schema %d to %w", b.Schema, err)
+	}
+	maps.Copy(records, changes)
+	for _, key := range slices.Sorted(maps.Keys(records)) {
+		if records[key] == nil {
+			continue // taken away
+		}
+		if err := b.State.read(key, records[key]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A backupReader takes lines and adds them up.

@@ -158,6 +158,37 @@ func TestADamagedBackupIsRefusedAndSaysWhere(t *testing.T) {
 	}
 }
 
+// TestABackupOfAFormerFormIsBroughtUp: it has the number of its records' form, reads as what it will be, and becomes
+// that where a controller starts on it.
+func TestABackupOfAFormerFormIsBroughtUp(t *testing.T) {
+	dir := t.TempDir()
+	formOne(t, dir)
+	s := open(t, dir)
+	text := backedUp(t, s)
+	s.Close()
+	withMigration(t, twice)
+	b, err := ReadBackup(strings.NewReader(text))
+	if err != nil || b.Schema != 1 {
+		t.Fatalf("schema %d, %v", b.Schema, err)
+	}
+	if len(b.State.Routers) != batch+20 || !strings.HasPrefix(b.State.Routers[0].Name, "new-") || len(b.State.Links) != 0 {
+		t.Errorf("it reads as %d routers, the first %+v, and %d links", len(b.State.Routers), b.State.Routers[0], len(b.State.Links))
+	}
+	to := t.TempDir()
+	if err := Restore(t.Context(), Config{Dir: to, Network: b.Network, Log: s.cfg.Log}, b); err != nil {
+		t.Fatal(err)
+	}
+	got := open(t, to)
+	defer got.Close()
+	if _, err := got.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	migrated(t, got)
+	if b, err = ReadBackup(strings.NewReader(backedUp(t, got))); err != nil || b.Schema != 2 {
+		t.Errorf("a backup of what became of it: schema %d, %v; want 2", b.Schema, err)
+	}
+}
+
 func FuzzReadBackup(f *testing.F) {
 	f.Add(`{"format":"scaffold state","schema":1,"network":"n","records":1}` + "\n" + `{"key":"service/x","value":{}}` + "\n" + `{"sha256":"x"}` + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
