@@ -152,6 +152,12 @@ func TestTokensAreForWhomTheyAreMade(t *testing.T) {
 			t.Errorf("use %d of a token for three: %v", i+1, err)
 		}
 	}
+	twice, key := c.token(&apiv1.CreateTokenRequest{Role: "host", Uses: 2}), newKey(t)
+	for i, name := range []string{"k1", "k1", "k2", "k3"} {
+		if _, err := redeem(t, at, twice, name, key); (err == nil) != (i < 3) {
+			t.Errorf("a token for two, by one key as %s: %v; want each name counted once", name, err)
+		}
+	}
 	gone := c.token(&apiv1.CreateTokenRequest{Role: "host"})
 	if _, err := c.local().trust.RevokeToken(t.Context(), connect.NewRequest(&apiv1.RevokeTokenRequest{Id: gone.ID.String()})); err != nil {
 		t.Fatal(err)

@@ -125,7 +125,7 @@ func (t *trustAPI) Redeem(ctx context.Context, req *connect.Request[apiv1.Redeem
 			return c, err
 		}
 		answer, c, err = n.admitting(stored.Role, m.Name, p.Key)
-		if again := slices.ContainsFunc(stored.Used, func(u store.Member) bool { return bytes.Equal(u.Key, p.Key) }); again || err != nil {
+		if err != nil || usedBy(stored, m.Name, p.Key) {
 			return c, err // its answer was lost
 		}
 		stored.Used = append(slices.Clone(stored.Used), store.Member{Role: stored.Role, Name: m.Name, Key: p.Key, Since: time.Now().Unix()})
@@ -147,17 +147,21 @@ func (n *network) redeemable(m *apiv1.RedeemRequest, key []byte, now time.Time) 
 	if len(m.Secret) != len(secret) || copy(secret[:], m.Secret) < len(secret) || !known || !secret.Fits(t.Hash) {
 		return store.Token{}, refuseToken("the network knows no such token: it was revoked, or never made here (its clock says %s)", stamp(now.Unix()))
 	}
-	again := slices.ContainsFunc(t.Used, func(u store.Member) bool { return u.Name == m.Name && bytes.Equal(u.Key, key) })
 	switch {
 	case now.Unix() >= t.Expires:
 		return t, refuseToken("the token expired %v ago, at %s by the controller's clock: make another one (`scaffold token create`)", now.Sub(time.Unix(t.Expires, 0)).Round(time.Second), stamp(t.Expires))
 	case t.Name != "" && t.Name != m.Name:
 		return t, refuseToken("the token is for %s %s alone, and this is %.80q: use --name %s, or make another token", t.Role, t.Name, m.Name, t.Name)
-	case len(t.Used) >= t.Uses && !again:
+	case len(t.Used) >= t.Uses && !usedBy(t, m.Name, key):
 		last := t.Used[len(t.Used)-1]
 		return t, refuseToken("the token was used already, by %s %s %v ago: make another one (`scaffold token create`)", last.Role, last.Name, since(last.Since))
 	}
 	return t, nil
+}
+
+// usedBy reports whether the token has made this member already. The same key under another name is another use.
+func usedBy(t store.Token, name string, key []byte) bool {
+	return slices.ContainsFunc(t.Used, func(u store.Member) bool { return u.Name == name && bytes.Equal(u.Key, key) })
 }
 
 func refuseToken(format string, args ...any) error {
