@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -44,8 +45,12 @@ var circles = map[string]circle{
 	apiv1connect.AdminDrainHostProcedure:  hostsToo,
 }
 
-// reading are the beginnings of methods that change nothing.
-var reading = []string{"Get", "List", "Watch", "Explain", "Export"}
+// reading are the beginnings of methods that change nothing, in the services readable. What else is served with the
+// API is for administrators whatever its path is called.
+var (
+	reading  = []string{"Get", "List", "Watch", "Explain", "Export"}
+	readable = []string{apiv1connect.AdminName, apiv1connect.SwitchesName, apiv1connect.TrustName}
+)
 
 func circleOf(path string) circle {
 	if c, ok := circles[path]; ok {
@@ -55,10 +60,9 @@ func circleOf(path string) circle {
 	if service == apiv1connect.AgentName {
 		return hostsOrRouter
 	}
-	for _, prefix := range reading {
-		if strings.HasPrefix(method, prefix) {
-			return allMembers
-		}
+	begins := func(prefix string) bool { return strings.HasPrefix(method, prefix) }
+	if slices.Contains(readable, service) && slices.ContainsFunc(reading, begins) {
+		return allMembers
 	}
 	if path == "/metrics" || path == "/healthz" {
 		return allMembers
