@@ -3,7 +3,6 @@ package controld
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"connectrpc.com/connect"
@@ -54,9 +53,9 @@ func (a *adminAPI) carryOut(ctx context.Context, p *application) error {
 			k++
 		}
 		if err := a.n.saver.now(ctx, records...); err != nil {
-			a.n.saved(err)
+			failed := a.n.unsaved(err) // in doubt the term ends: the next one begins with what is there
 			if p.resp.Done == 0 {
-				return connect.NewError(connect.CodeUnavailable, fmt.Errorf("nothing was changed: %w", err))
+				return failed
 			}
 			p.resp.Failed = err.Error()
 			return nil
