@@ -39,6 +39,8 @@ func installCommand() *cobra.Command {
 		installRole(setup.Host, hostdCommand(), `  sudo scaffold install host --name s1 --uplink eth0
   sudo scaffold install host --name s1 --uplink eth0 --resolver none
   sudo scaffold install host --dry-run        # with the /etc/scaffold/hostd.yaml that is there`),
+		installRole(setup.Gateway, new(gatewayFlags).command(), `  sudo scaffold install gateway --listen 0.0.0.0:80=web --listen [::]:80=web
+  sudo scaffold install gateway --listen '*:443=shop:8443,proxy=v2' --dry-run`),
 	)
 }
 
@@ -155,6 +157,8 @@ func (in *installation) fresh() *cobra.Command {
 		return controldCommand(nil)
 	case setup.Router:
 		return routerdCommand()
+	case setup.Gateway:
+		return new(gatewayFlags).command()
 	}
 	return hostdCommand()
 }

@@ -20,7 +20,7 @@ func uninstallCommand() *cobra.Command {
 	var root string
 	var dryRun, purge, keepConfig bool
 	cmd := &cobra.Command{
-		Use:   "uninstall [controller|router|host]...",
+		Use:   "uninstall [controller|router|host|gateway]...",
 		Short: "Stop the daemons that were installed here and remove what install made",
 		Long:  aboutUninstall,
 		Example: `  sudo scaffold uninstall --dry-run

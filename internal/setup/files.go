@@ -35,7 +35,7 @@ func common(r Role) []shared {
 		{"tmpfiles.conf", "/etc/tmpfiles.d/scaffold.conf", "/usr/lib/tmpfiles.d/scaffold.conf"},
 		unit(r.Unit()),
 	}
-	if r != Controller {
+	if r == Router || r == Host {
 		all = append(all, unit("run-scaffold-bpf.mount"))
 	}
 	return all

@@ -300,7 +300,11 @@ func (m *Machine) Begin(r Role, changed bool, wait time.Duration) error {
 		}
 		verb = "restart"
 	}
-	if err := m.Run("systemctl", verb, r.Unit()); err != nil {
+	args := []string{"systemctl", verb, r.Unit()}
+	if verb == "restart" && r == Gateway { // a new process takes everything over; a restart would drain
+		args = []string{"systemctl", "kill", "--kill-who=main", "--signal=USR2", r.Unit()}
+	}
+	if err := m.Run(args...); err != nil {
 		return err
 	}
 	end := time.Now().Add(wait)

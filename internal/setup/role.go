@@ -13,10 +13,11 @@ const (
 	Controller Role = "controller"
 	Router     Role = "router"
 	Host       Role = "host"
+	Gateway    Role = "gateway"
 )
 
 // Roles are all of them, in the order in which they start.
-var Roles = []Role{Controller, Router, Host}
+var Roles = []Role{Controller, Router, Host, Gateway}
 
 // ParseRole reads a role.
 func ParseRole(text string) (Role, error) {
@@ -25,12 +26,12 @@ func ParseRole(text string) (Role, error) {
 			return r, nil
 		}
 	}
-	return "", fmt.Errorf("%q is no role: want controller, router or host", text)
+	return "", fmt.Errorf("%q is no role: want controller, router, host or gateway", text)
 }
 
 // Daemon is the command that runs for the role.
 func (r Role) Daemon() string {
-	return map[Role]string{Controller: "controld", Router: "routerd", Host: "hostd"}[r]
+	return map[Role]string{Controller: "controld", Router: "routerd", Host: "hostd", Gateway: "gateway"}[r]
 }
 
 // Unit is the role's systemd unit.

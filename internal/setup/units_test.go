@@ -43,6 +43,15 @@ func TestUnitsLetTunnelsOutliveTheDaemon(t *testing.T) {
 	}
 }
 
+// TestTheGatewaysUnitLetsItUpgrade: its new process becomes the unit's main one, and an end drains the old one too.
+func TestTheGatewaysUnitLetsItUpgrade(t *testing.T) {
+	for _, want := range []string{"Type=notify", "NotifyAccess=all", "KillMode=control-group", "TimeoutStopSec=infinity"} {
+		if !slices.Contains(settings(Gateway), want) {
+			t.Errorf("%s has no %s", Gateway.Unit(), want)
+		}
+	}
+}
+
 // TestSystemdReadsTheUnits: systemd-analyze, where it is, has nothing to say about them.
 func TestSystemdReadsTheUnits(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
