@@ -21,6 +21,7 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/controld"
+	"scaffold.dev/scaffold/internal/store"
 	"scaffold.dev/scaffold/internal/trust"
 )
 
@@ -54,17 +55,27 @@ func serveNetworks(env *testscript.Env) error {
 		}
 		cfg := controld.Config{Network: n.network, Trust: n.trust, Data: filepath.Join(dir, n.network),
 			Socket: filepath.Join(dir, n.network+".sock"), Listen: []string{"http://" + address}}
+		if n.network == "one" { // it can grow
+			peer, err := freeAddress()
+			if err != nil {
+				return err
+			}
+			cfg.Name, cfg.Cluster = "c1", &store.Cluster{Name: "c1", Members: []store.Peer{{Name: "c1", URL: "http://" + peer}}}
+		}
 		if err := serveNetwork(env, cfg); err != nil {
 			return err
 		}
 		env.Setenv(n.variable, address)
 		env.Setenv(n.variable+"_API", "unix:"+cfg.Socket)
 	}
-	dead, err := freeAddress()
-	if err != nil {
-		return err
+	for _, variable := range []string{"DEAD", "PEER", "C2"} {
+		free, err := freeAddress()
+		if err != nil {
+			return err
+		}
+		env.Setenv(variable, free)
 	}
-	env.Setenv("DEAD", dead)
+	env.Setenv("SHORT", dir)
 	env.Setenv(apiVariable, env.Getenv("ONE_API"))
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 	env.Setenv("USER", "op")
