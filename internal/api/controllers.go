@@ -80,18 +80,21 @@ func (c *Controllers) choose() string {
 func (c *Controllers) Best() (endpoint string, moved <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	endpoint = c.joined
-	if list := c.all(); endpoint == "" && len(list) > 0 {
-		endpoint = list[c.at%len(list)]
+	return c.best(), c.moved
+}
+
+func (c *Controllers) best() string {
+	if list := c.all(); c.joined == "" && len(list) > 0 {
+		return list[c.at%len(list)]
 	}
-	return endpoint, c.moved
+	return c.joined
 }
 
 // Joined notes that the one at the endpoint leads.
 func (c *Controllers) Joined(endpoint string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.joined != endpoint {
+	if c.best() != endpoint { // who went there on a guess stays
 		close(c.moved)
 		c.moved = make(chan struct{})
 	}

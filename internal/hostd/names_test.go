@@ -10,6 +10,7 @@ import (
 	"github.com/miekg/dns"
 	"pgregory.net/rapid"
 
+	"scaffold.dev/scaffold/internal/agent"
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 )
@@ -25,7 +26,7 @@ func newDNS(t *testing.T, dir string, controller bool) *dnsDaemon {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	d := &daemon{cfg: Config{DNS: []string{"127.0.0.1:0"}}, log: slog.New(slog.DiscardHandler), ctx: ctx, metrics: newMetrics()}
+	d := &daemon{cfg: Config{DNS: []string{"127.0.0.1:0"}}, log: slog.New(slog.DiscardHandler), ctx: ctx, metrics: newMetrics(), credentials: new(agent.Credentials)}
 	var err error
 	if d.store, err = openStore(dir); err != nil {
 		t.Fatal(err)

@@ -172,7 +172,7 @@ func (d *daemon) checkUplink(u *uplink, flapped bool) {
 		ctx, cancel := context.WithCancel(d.ctx)
 		u.cancel = cancel
 		go d.listen(ctx, u, u.index)
-	} else if u.tunnel == nil { // whose own goroutine says it
+	} else if (first || up) && u.tunnel == nil { // once an absence; a tunnel's own goroutine says it
 		d.log.Warn("uplink cannot be used; waiting for it", "uplink", u.name, "why", u.trouble())
 	}
 }

@@ -58,8 +58,10 @@ func (l *Lab) Journal(host string) string {
 }
 
 func (l *Lab) routerArgv(n *PlanNode) []string {
-	argv := []string{"--controller", l.controllerURLs(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block), "--mgmt", managementDev,
-		"--credentials", l.credentialsDir(n)}
+	argv := []string{"--controller", l.controllerURLs(), "--bpffs", l.place.bpf(), "--block", strconv.Itoa(n.Block), "--mgmt", managementDev}
+	if l.File.Network.Trust == "keys" {
+		argv = append(argv, "--credentials", l.credentialsDir(n))
+	}
 	if n.Service {
 		argv = append(argv, "--service")
 	}
