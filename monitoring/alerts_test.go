@@ -31,6 +31,7 @@ var causes = map[string]string{
 	"ScaffoldRefusals":         `scaffold_routerd_packets_total{instance="r1",fate="refused_no_instance"} => 0+6000x60`,
 	"ScaffoldCertificateEnds":  `scaffold_hostd_certificate_seconds{instance="s1",locator="fd5d:0:1:101::/64"} => 3600x60`,
 	"ScaffoldSwitchGone":       `scaffold_switchd_switch_up{switch="sw1"} => 0x60`,
+	"ScaffoldGatewayRefuses":   `scaffold_gateway_refused_total{instance="g1",service="web",reason="no server"} => 0+60x60`,
 	"ScaffoldModuleStopped":    `scaffold_switchd_module_stopped{module="m"} => 1x60`,
 }
 

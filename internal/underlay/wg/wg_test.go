@@ -2,6 +2,7 @@ package wg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -160,9 +161,12 @@ func TestTunnelsEndWithTheirProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := host.ns.Link().LinkByName("sct0"); err == nil {
-		t.Error("the tunnel outlived its process")
-	}
+	nstest.Wait(t, "ip link, in the host", func() error { // the kernel takes a namespace down in its own time
+		if _, err := host.ns.Link().LinkByName("sct0"); err == nil {
+			return errors.New("the tunnel outlived its process")
+		}
+		return nil
+	})
 }
 
 func TestATakenPortIsSaidSo(t *testing.T) {
