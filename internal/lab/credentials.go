@@ -41,7 +41,7 @@ func (l *Lab) admit(ctx context.Context) error {
 	}
 	members := apiv1connect.NewTrustClient(client, base)
 	for _, n := range l.plan.Nodes {
-		role, member := map[Kind]trust.Role{Router: trust.Router, Host: trust.Host}[n.Kind]
+		role, member := memberOf(n)
 		if !member {
 			continue
 		}
@@ -50,6 +50,17 @@ func (l *Lab) admit(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// memberOf is what a node is a member as, if it is one. Switches are part of their controller.
+func memberOf(n *PlanNode) (role trust.Role, member bool) {
+	switch {
+	case n.Kind == Host:
+		return trust.Host, true
+	case n.Kind == Router, n.scaffold():
+		return trust.Router, true
+	}
+	return "", false
 }
 
 func (l *Lab) enrol(ctx context.Context, members apiv1connect.TrustClient, n *PlanNode, role trust.Role) error {
