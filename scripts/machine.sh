@@ -19,7 +19,11 @@ for device in null zero full random urandom tty; do
 	touch "dev/$device"
 	mount --bind "/dev/$device" "dev/$device"
 done
-mkdir dev/pts dev/shm
+mkdir dev/pts dev/shm dev/net
+if [ -e /dev/net/tun ]; then # for WireGuard in user space
+	touch dev/net/tun
+	mount --bind /dev/net/tun dev/net/tun
+fi
 mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
 mount -t tmpfs tmpfs dev/shm
 ln -s pts/ptmx dev/ptmx

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Installs the package on three machines that boot systemd (scripts/machine.sh), runs the lines of
 # docs/install.md on them word for word, and then what an operator meets later: restarts under load,
-# an upgrade, a crash, systemd-resolved, uninstallation, purge. Root only; makes namespaces and leaves nothing.
+# an upgrade, a crash, systemd-resolved, uninstallation, purge. Then the lines with tokens, where hosts reach their
+# router by nothing but UDP over IPv4. Root only; makes namespaces and leaves nothing.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -82,20 +83,25 @@ boot() {
 	on "$name" sh -c 'cat >/tmp/next.deb' <"$DEB2"
 }
 
-# walk runs the blocks of the page: "# on NAME, NAME" says where, "# TEXT" behind a line what it prints.
+# walk SECTION runs its blocks of the page: "# on NAME, NAME" says where, "# TEXT" behind a line what it prints.
+# Where the page leaves a token out a fresh one is put in.
 walk() {
-	local line where="" inside="" want machine got
+	local line where="" inside="" section="" want machine got role token
 	while IFS= read -r line; do
 		case $line in
+		'## '*) section=${line#\#\# } ;;
 		'```sh') inside=1 where="" ;;
 		'```') inside="" ;;
 		'# on '*) [ -z "$inside" ] || where=${line#\# on } where=${where//,/} ;;
 		*)
-			[ -n "$inside" ] && [ -n "$where" ] && [ -n "$line" ] || continue
+			[ "$section" = "$1" ] && [ -n "$inside" ] && [ -n "$where" ] && [ -n "$line" ] || continue
 			want=$(sed -n 's/.*  *# \(.*\)$/\1/p' <<<"$line")
 			for machine in $where; do
 				echo "$machine\$ ${line%%  \#*}"
-				got=$(on "$machine" sh -c 'cd /root; sudo() { "$@"; }; export DEBIAN_FRONTEND=noninteractive; '"$line" 2>&1 </dev/null) ||
+				role=host token=""
+				[[ $line != *--service* ]] || role=router
+				[[ $line != *scaffold1-...* ]] || token=$(on net1 scaffold token create --role $role) || fail "no token for $machine"
+				got=$(on "$machine" sh -c 'cd /root; sudo() { "$@"; }; export DEBIAN_FRONTEND=noninteractive; '"${line/scaffold1-.../$token}" 2>&1 </dev/null) ||
 					fail "on $machine: $line: ended with $?: $got"
 				[ -z "$want" ] || grep -qE "$(sed 's/  */ +/g' <<<"$want")" <<<"$got" || fail "on $machine: $line: want $want, got: $got"
 			done
@@ -142,7 +148,7 @@ for machine in $machines; do on "$machine" sh -c 'cd /; find etc var/lib -xdev \
 on desk1 cat /etc/resolv.conf >"$BOX/resolv.conf"
 
 started=$SECONDS
-walk
+walk "Three machines"
 echo "the walk took $((SECONDS - started)) s"
 
 # Daemons are what the units say.
@@ -191,17 +197,46 @@ else
 	echo "systemd-resolved was left out: put its package into bin/deb"
 fi
 
-# An end leaves the network; uninstallation and purge leave nothing.
-on web1 systemctl stop web
-on web1 scaffold uninstall host
-wants 'inactive|unknown' on web1 sh -c 'systemctl is-active scaffold-hostd || true'
-on web1 cmp /etc/resolv.conf - <"$BOX/resolv.conf" || fail "resolv.conf is not as it was"
-for machine in $machines; do
+# purge takes the package off, and looks that nothing is left.
+purge() {
+	local machine=$1 left
 	on "$machine" dpkg --purge scaffold >/dev/null 2>&1 || fail "$machine: purge"
 	on "$machine" sh -c 'cd /; find etc var/lib -xdev \( -type f -o -type l \) | sort' >"$BOX/$machine.after"
 	left=$(comm -13 "$BOX/$machine.before" "$BOX/$machine.after" | grep -vE '^var/lib/(dpkg|apt|systemd|ucf|dbus|private)|^etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|\.pid$|resolve|^etc/(systemd/resolved|dbus|machine-id)|ld.so.cache|^etc/\.(pwd|updated)' || true)
 	[ -z "$left" ] || fail "$machine: left after purge: $left"
 	wants nothing on "$machine" sh -c 'getent passwd scaffold || echo nothing'
 	wants nothing on "$machine" sh -c 'test -e /run/scaffold && ls -R /run/scaffold || echo nothing'
-done
+	wants nothing on "$machine" sh -c 'pgrep -x scaffold || echo nothing'
+	wants nothing on "$machine" sh -c 'ip -o link | grep -F sct || echo nothing'
+}
+
+# An end leaves the network; uninstallation and purge leave nothing.
+on web1 systemctl stop web
+on web1 scaffold uninstall host
+wants 'inactive|unknown' on web1 sh -c 'systemctl is-active scaffold-hostd || true'
+on web1 cmp /etc/resolv.conf - <"$BOX/resolv.conf" || fail "resolv.conf is not as it was"
+for machine in $machines; do purge "$machine"; done
 echo "nothing is left on any machine"
+
+# With tokens, and without multicast between the machines: no router is heard, no neighbour found by IPv6.
+for machine in $machines; do
+	ip link set "v$machine" type bridge_slave mcast_flood off
+	on "$machine" sh -c 'dpkg -i /root/*.deb >/dev/null 2>&1' || fail "$machine: the package again"
+done
+started=$SECONDS
+walk "With tokens: the recommended way"
+echo "the walk with tokens took $((SECONDS - started)) s"
+for machine in web1 desk1; do wants 'wireguard to r1 at 192.0.2.1:23730' on "$machine" scaffold host status; done
+wants keys on net1 scaffold status
+on net1 scaffold service create web >/dev/null
+on web1 systemd-run -q --unit web scaffold run --service web -- python3 -m http.server 80 --bind :: --directory /srv
+wants hello on desk1 curl --retry 9 --retry-all-errors --retry-delay 1 --no-progress-meter http://web.svc/
+slow
+on web1 systemctl restart scaffold-hostd
+on desk1 systemctl kill -s KILL scaffold-hostd
+on net1 systemctl restart scaffold-routerd scaffold-controld
+rest "restarts and a crash, through tunnels"
+on web1 systemctl stop web
+on web1 systemctl kill -s KILL scaffold-hostd # its tunnel's process is there still
+for machine in $machines; do purge "$machine"; done
+echo "nothing is left on any machine, after tunnels too"

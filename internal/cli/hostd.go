@@ -11,8 +11,9 @@ const aboutHostd = `Hostd makes this host part of a Scaffold network: it finds t
 and from then on every socket that a program of the host binds to a service's address serves that
 service, and every connection to one is taken by an instance that the network picks.
 
-Where no cable leads to a router, --uplink tunnel makes one through whatever carries UDP, also from behind
-a NAT, to a router that offers tunnels (routerd --tunnel). The controller must be named then.
+It looks for the router on every interface of Ethernet, if --uplink names none. Where no cable leads to one
+it makes a tunnel through whatever carries UDP, also from behind a NAT, to a router that offers tunnels
+(routerd --tunnel); the controller must be named then. --uplink tunnel makes one in any case.
 
 It sets up addresses, routes and rules of its network namespace, and puts back what others remove.
 SIGTERM leaves the network and removes all of it. After kill -9 everything goes on without the daemon,
@@ -22,10 +23,11 @@ func hostdCommand() *cobra.Command {
 	var cfg hostd.Config
 	var format, level string
 	cmd := &cobra.Command{
-		Use:   "hostd --name NAME --uplink DEVICE",
+		Use:   "hostd --name NAME [--uplink DEVICE]",
 		Short: "Run the host daemon: programs here can serve names and connect to them",
 		Long:  aboutHostd,
-		Example: `  scaffold hostd --name s1 --uplink eth0
+		Example: `  scaffold hostd --name s1
+  scaffold hostd --name s1 --uplink eth0
   scaffold hostd --name s1 --uplink eth0 --state /var/lib/scaffold/s1 --socket /run/scaffold/s1.sock
   scaffold hostd --name s1 --uplink eth0 --controller http://[2001:db8::1]:23780
   scaffold hostd --config /etc/scaffold/hostd.yaml
@@ -46,7 +48,7 @@ func hostdCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Name, "name", "", "name of this host in the network")
-	f.StringSliceVar(&cfg.Uplinks, "uplink", nil, "interface that leads to a router, or tunnel, tunnel:vxlan or tunnel:wireguard; repeat for more, the preferred one first")
+	f.StringSliceVar(&cfg.Uplinks, "uplink", nil, "interface that leads to a router, or tunnel, tunnel:vxlan or tunnel:wireguard; repeat for more, the preferred one first (default auto: every interface of Ethernet, and a tunnel while none leads to a router)")
 	f.StringSliceVar(&cfg.Controllers, "controller", nil, "endpoint of the controller, http://host:port or unix:/path; repeat for several (default: through the first-hop router)")
 	f.StringVar(&cfg.Socket, "socket", hostd.DefaultSocket, "Unix socket of the host's API")
 	f.StringVar(&cfg.Metrics, "metrics", "", "address to serve /metrics and /healthz at besides the socket, host:port")
@@ -60,6 +62,5 @@ func hostdCommand() *cobra.Command {
 	f.StringVar(&format, "log-format", "text", "text or json")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	cmd.MarkFlagRequired("name")
-	cmd.MarkFlagRequired("uplink")
 	return withConfig(cmd, cfg.Check)
 }

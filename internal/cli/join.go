@@ -15,15 +15,18 @@ import (
 
 	"scaffold.dev/scaffold/internal/hostd"
 	"scaffold.dev/scaffold/internal/routerd"
+	"scaffold.dev/scaffold/internal/setup"
 	"scaffold.dev/scaffold/internal/trust"
+	"scaffold.dev/scaffold/internal/underlay"
 )
 
 // A joining is what `scaffold join` was told.
 type joining struct {
 	tokenUse
-	uplinks, ports []string
-	service, check bool
-	state, config  string
+	uplinks, ports          []string
+	tunnels                 []string
+	service, check, install bool
+	state, config           string
 }
 
 func joinCommand() *cobra.Command {
@@ -33,19 +36,26 @@ func joinCommand() *cobra.Command {
 		Short: "Make this machine a host or router of a network with keys",
 		Long: `Join shows a token to a controller, after that has shown to be of the token's network, and keeps what
 it gets for it: a certificate of this machine's key. It writes the daemon's configuration, which the
-service starts with; where there is no service it says the command.
+service starts with; where there is no service it says the command. --install makes the service first, with
+all that belongs to it, as scaffold install does.
 
-What the machine becomes, a host or a router, the token says. It can be run again.`,
-		Example: `  scaffold join --token scaffold1-... --uplink eth0 [2001:db8::1]:23728
+What the machine becomes, a host or a router, the token says. A host looks for a router on every interface
+of Ethernet, if no --uplink names one, and makes a tunnel while none answers: UDP to a router that has
+--tunnel is enough. Join can be run again.`,
+		Example: `  scaffold join --token scaffold1-... --install
+  scaffold join --token scaffold1-... --uplink eth0 [2001:db8::1]:23728
   scaffold join --token scaffold1-... --service --port eth1 --port eth2 192.0.2.1:23728
+  scaffold join --token scaffold1-... --service --tunnel 192.0.2.2 --install 192.0.2.1:23728
   scaffold join --token scaffold1-... --check 192.0.2.1:23728`,
 		RunE: func(cmd *cobra.Command, args []string) error { return j.run(cmd, args) },
 	}
 	j.add(cmd, "name of this machine in the network (default: its host name)")
 	set := cmd.Flags()
-	set.StringSliceVar(&j.uplinks, "uplink", nil, "of a host: interface that leads to a router; repeat for more (default: the only one that there is)")
+	set.StringSliceVar(&j.uplinks, "uplink", nil, "of a host: interface that leads to a router, or tunnel; repeat for more (default auto: whichever leads to one, else a tunnel)")
 	set.StringSliceVar(&j.ports, "port", nil, "of a router: interface to forward on; repeat for more (default: all)")
+	set.StringArrayVar(&j.tunnels, "tunnel", nil, "of a router: offer tunnels to hosts at this address, [vxlan:|wireguard:]ADDRESS[:PORT]; repeat for more")
 	set.BoolVar(&j.service, "service", false, "of a router: resolve services")
+	set.BoolVar(&j.install, "install", false, "make the daemon part of this machine as well: unit, user, resolver")
 	set.BoolVar(&j.check, "check", false, "look at everything, and neither use the token nor write anything")
 	set.StringVar(&j.state, "state", "", "directory of key and certificates (default /var/lib/scaffold/hostd or routerd)")
 	set.StringVar(&j.config, "config", "", "file to write (default /etc/scaffold/hostd.yaml or routerd.yaml)")
@@ -86,7 +96,27 @@ func (j *joining) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s says how the daemon starts\n", j.config)
+	if j.install {
+		return j.makeService(cmd)
+	}
 	return j.begin(cmd.Context(), func(line string) { fmt.Fprintln(out, line) })
+}
+
+func (j *joining) role() setup.Role {
+	if j.token.Role == trust.Router {
+		return setup.Router
+	}
+	return setup.Host
+}
+
+// makeService installs the daemon, which takes the configuration that is there by now.
+func (j *joining) makeService(cmd *cobra.Command) error {
+	install := installCommand()
+	install.SilenceErrors, install.SilenceUsage = true, true
+	install.SetOut(cmd.OutOrStdout())
+	install.SetErr(cmd.ErrOrStderr())
+	install.SetArgs([]string{string(j.role())})
+	return install.ExecuteContext(cmd.Context())
 }
 
 func (j *joining) daemon() string { return string(j.token.Role) + "d" }
@@ -100,29 +130,56 @@ func (j *joining) fill() error {
 	}
 	host, _ := os.Hostname() // empty: the controller refuses it
 	orElse(&j.name, cleanName(host))
-	orElse(&j.config, "/etc/scaffold/"+j.daemon()+".yaml")
+	read := j.role().Config()
+	if orElse(&j.config, read); j.install && j.config != read {
+		return failf(ExitUsage, "leave one of the two out", "--install and --config: the service reads %s", read)
+	}
 	if j.token.Role == trust.Router {
 		orElse(&j.state, routerd.DefaultCredentials)
+		if len(j.uplinks) > 0 {
+			return failf(ExitUsage, "--port names interfaces to forward on", "--uplink is of hosts, and the token is for a router")
+		}
+		if err := offersGood(j.tunnels); err != nil {
+			return err
+		}
 		return interfacesThere(j.ports)
+	}
+	if len(j.tunnels) > 0 || len(j.ports) > 0 {
+		return failf(ExitUsage, "--uplink tunnel has a host make one", "--tunnel and --port are of routers, and the token is for a host")
 	}
 	orElse(&j.state, hostd.DefaultStateDir)
 	if len(j.uplinks) == 0 {
-		all, err := net.Interfaces()
-		if err != nil {
-			return err
-		}
-		var names []string
-		for _, i := range all {
-			if i.Flags&net.FlagLoopback == 0 && len(i.HardwareAddr) > 0 {
-				names = append(names, i.Name)
-			}
-		}
-		if len(names) != 1 {
-			return failf(ExitUsage, "name it: --uplink DEVICE", "which interface leads to a router? here are: %s", strings.Join(names, ", "))
-		}
-		j.uplinks = names
+		j.uplinks = []string{hostd.AutoUplink}
 	}
-	return interfacesThere(j.uplinks)
+	return uplinksThere(j.uplinks)
+}
+
+// uplinksThere looks for those that are interfaces.
+func uplinksThere(uplinks []string) error {
+	var named []string
+	for _, u := range uplinks {
+		_, tunnel, err := underlay.ParseUplink(u)
+		if err != nil {
+			return fail(ExitUsage, "", err)
+		}
+		if !tunnel && u != hostd.AutoUplink {
+			named = append(named, u)
+		}
+	}
+	return interfacesThere(named)
+}
+
+// offersGood looks at the addresses where a router is to take tunnels.
+func offersGood(texts []string) error {
+	var all []underlay.Offer
+	for _, text := range texts {
+		offers, err := underlay.ParseOffers(text)
+		if err != nil {
+			return fail(ExitUsage, "", err)
+		}
+		all = append(all, offers...)
+	}
+	return fail(ExitUsage, "", underlay.CheckOffers(all))
 }
 
 func interfacesThere(devices []string) error {
@@ -174,6 +231,9 @@ func (j *joining) configure() error {
 		line("service", j.service)
 		if len(j.ports) > 0 {
 			line("port", j.ports)
+		}
+		if len(j.tunnels) > 0 {
+			line("tunnel", j.tunnels)
 		}
 	}
 	have, err := os.ReadFile(j.config)

@@ -53,10 +53,11 @@ func (n *network) uplink(host string) (*apiv1.Uplink, error) {
 	if err != nil {
 		return nil, err
 	}
+	u := r.Msg.Uplinks[len(r.Msg.Uplinks)-1] // behind the interfaces on which no router is
 	if r.Msg.State != "joined" {
-		return r.Msg.Uplinks[0], fmt.Errorf("%s: %s %s", host, r.Msg.State, r.Msg.Reason)
+		return u, fmt.Errorf("%s: %s %s", host, r.Msg.State, r.Msg.Reason)
 	}
-	return r.Msg.Uplinks[0], nil
+	return u, nil
 }
 
 // tunneled waits until a host's tunnel is there and passes the check.

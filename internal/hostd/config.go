@@ -2,6 +2,7 @@ package hostd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +15,7 @@ import (
 // Config is what the daemon is told at start. Its network namespace is the one it runs in.
 type Config struct {
 	Name        string   // of the host in the network
-	Uplinks     []string // interfaces, the preferred one first
+	Uplinks     []string // interfaces, the preferred one first; none: AutoUplink
 	Controllers []string // endpoints, of which one leads; none: through the first-hop router
 	Socket      string   // path of the API's Unix socket
 	Metrics     string   // host:port that serves metrics and health besides; "": none
@@ -28,6 +29,7 @@ type Config struct {
 	Journal     string   // file for each decision about a flow that moves or fails over, a line of JSON each; empty: none
 
 	tunnels map[string][]underlay.Kind // of uplinks that are tunnels, by interface
+	auto    bool                       // the tunnel is for while no cable leads to a router
 }
 
 // Defaults for what a Config leaves empty.
@@ -57,7 +59,10 @@ func (c *Config) Check() error {
 		return fmt.Errorf("host name %.40q: want 1 to %d characters", c.Name, wire.MaxName)
 	}
 	if len(c.Uplinks) == 0 {
-		return fmt.Errorf("no uplink: name at least one interface that leads to a router")
+		c.Uplinks = []string{AutoUplink}
+	}
+	if len(c.Uplinks) > 1 && slices.Contains(c.Uplinks, AutoUplink) {
+		return fmt.Errorf("uplink auto beside others: want it alone, or the uplinks by name")
 	}
 	if err := c.readTunnels(); err != nil {
 		return err

@@ -61,6 +61,7 @@ type daemon struct {
 	socks *sockets.Host
 	diag  *sockets.Diag
 
+	lead       lead  // whether a cable leads to the network; for every goroutine
 	guard      guard // of tunnels
 	tunnelers  sync.WaitGroup
 	endTunnels context.CancelFunc // nil before they are kept
@@ -135,6 +136,9 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	if err := d.serveAPI(ctx); err != nil {
 		return err
 	}
+	if err := d.cfg.findUplinks(); err != nil {
+		return err
+	}
 	for _, name := range d.cfg.Uplinks {
 		d.uplinks = append(d.uplinks, &uplink{name: name})
 	}
@@ -154,6 +158,7 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	d.linksChanged(nil)
 	d.kernelChanged()
 	d.names.serve()
+	d.lead.set(d.cabled())
 	d.keepTunnels()
 	return nil
 }
@@ -274,6 +279,7 @@ func (d *daemon) loop(ctx context.Context) {
 		d.serving.flush()
 		d.sessions.settle(time.Now())
 		d.save()
+		d.lead.set(d.cabled())
 		if at := d.sessions.deadline(); !at.IsZero() {
 			sessions.Reset(time.Until(at))
 		}

@@ -48,7 +48,7 @@ func (d *daemon) status(s *apiv1.HostStatus) {
 	case joined && d.control.out != nil:
 	case d.active() == nil:
 		s.State = "waiting for a router"
-		s.Reason = d.uplinks[0].name + ": " + d.uplinks[0].trouble()
+		s.Reason = d.trouble()
 	case reached || d.home != nil && trouble != "":
 		s.State, s.Reason = "controller unreachable", trouble
 	default:

@@ -105,7 +105,7 @@ func (d *daemon) health(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case joined && d.control.out != nil:
 		case d.active() == nil:
-			h.Set("uplink", errors.New(d.uplinks[0].name+": "+d.uplinks[0].trouble()))
+			h.Set("uplink", errors.New(d.trouble()))
 		default:
 			h.Set("controller", fmt.Errorf("%s: %s", endpoint, trouble))
 		}

@@ -33,11 +33,13 @@ type tunneler struct {
 	kinds []underlay.Kind
 	echo  *underlay.Echo
 	trip  time.Duration // smoothed by nothing: the latest
+	last  bool          // only while no cable leads to a router
 
 	mu    sync.Mutex
 	has   *tunnelEnd // nil without a tunnel
 	ready bool
 	said  string // what is wrong
+	idle  bool   // it is not needed
 }
 
 // A tunnelEnd is the host's end of a tunnel, and how to reach the other. It is saved for the next daemon.
@@ -82,7 +84,7 @@ func (d *daemon) openTunnels() error {
 	}
 	for _, u := range d.uplinks {
 		if kinds, ok := d.cfg.tunnels[u.name]; ok {
-			u.tunnel = &tunneler{d: d, name: u.name, kinds: kinds}
+			u.tunnel = &tunneler{d: d, name: u.name, kinds: kinds, last: d.cfg.auto}
 			u.tunnel.adopt(ports)
 		}
 	}
@@ -149,9 +151,14 @@ func (t *tunneler) state() (ready bool, has *tunnelEnd, said string) {
 // describe says it for people.
 func (t *tunneler) describe() string {
 	ready, has, said := t.state()
+	t.mu.Lock()
+	idle := t.idle
+	t.mu.Unlock()
 	switch {
 	case ready:
 		return fmt.Sprintf("%s, by %s", has, t.d.guard.engine(has.Kind))
+	case idle:
+		return "none: a cable leads to a router"
 	case said != "":
 		return said
 	}
@@ -186,7 +193,14 @@ func (t *tunneler) run(ctx context.Context) {
 			if ctx.Err() != nil {
 				break
 			}
+			if t.spare() {
+				t.give(ctx)
+				continue
+			}
 			t.become(has, false, why)
+		}
+		if t.last {
+			t.awaitNeed(ctx)
 		}
 		next, err := t.connect(ctx, has)
 		if ctx.Err() != nil {
@@ -238,6 +252,9 @@ func (t *tunneler) watch(ctx context.Context, e *tunnelEnd) string {
 		case <-ctx.Done():
 			return ""
 		case <-time.After(wait):
+		}
+		if t.spare() {
+			return ""
 		}
 		if !underlay.There(t.name) {
 			return "somebody removed the interface " + t.name

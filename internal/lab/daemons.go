@@ -44,7 +44,7 @@ func (l *Lab) daemonArgv(n *PlanNode) []string {
 		argv = append(argv, "--uplink", p.Dev)
 	}
 	if l.File.tunnels(n.Node) {
-		argv = append(argv, "--uplink", cmp.Or(n.Uplink, "tunnel"), "--controller", l.seat(n))
+		argv = append(argv, "--uplink", cmp.Or(n.Uplink, "auto"), "--controller", l.seat(n))
 	}
 	if l.File.Network.Journal {
 		argv = append(argv, "--journal", l.Journal(n.Name))

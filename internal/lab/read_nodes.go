@@ -39,7 +39,9 @@ func (r *reader) node(node *Node, n *yaml.Node) {
 		"block":    func(n *yaml.Node) { node.Block = r.integer(n, "block", 1, 255) },
 		"programs": func(n *yaml.Node) { r.programs(node, n) },
 
-		"uplink":    func(n *yaml.Node) { node.Uplink = r.oneOf(n, "uplink", "tunnel", "tunnel:vxlan", "tunnel:wireguard") },
+		"uplink": func(n *yaml.Node) {
+			node.Uplink = r.oneOf(n, "uplink", "auto", "tunnel", "tunnel:vxlan", "tunnel:wireguard")
+		},
 		"tunnels":   func(n *yaml.Node) { node.Tunnels = r.boolean(n, "tunnels") },
 		"nat":       func(n *yaml.Node) { node.NAT = r.boolean(n, "nat") },
 		"interface": func(n *yaml.Node) { node.Interface = r.text(n, "interface") },
