@@ -67,6 +67,8 @@ local f = {
   sent = ProtoField.uint64("scaffold.sent", "Bytes sent"),
   received = ProtoField.uint64("scaffold.received", "Bytes received"),
   certificate = ProtoField.none("scaffold.certificate", "Certificate"),
+  succession = ProtoField.none("scaffold.succession", "Succession"),
+  succ_origin = ProtoField.bytes("scaffold.succession.origin", "Host's first key"),
   cert_key = ProtoField.bytes("scaffold.certificate.key", "Host's key"),
   cert_from = ProtoField.absolute_time("scaffold.certificate.not_before", "Not before", base.UTC),
   cert_to = ProtoField.absolute_time("scaffold.certificate.not_after", "Not after", base.UTC),
@@ -147,6 +149,14 @@ local function authenticity(c, tree)
     local from, sub = c.at, tree:add(f.certificate)
     c.add(sub, f.cert_key, 32)
     sub:append_text(": " .. c.text(sub, f.locator, 8, locator))
+    time(c, sub, f.cert_from)
+    time(c, sub, f.cert_to)
+    c.add(sub, f.cert_sig, 64)
+    sub:set_len(c.at - from)
+  end
+  if flags % 4 > 1 then
+    local from, sub = c.at, tree:add(f.succession)
+    c.add(sub, f.succ_origin, 32)
     time(c, sub, f.cert_from)
     time(c, sub, f.cert_to)
     c.add(sub, f.cert_sig, 64)

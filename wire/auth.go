@@ -14,12 +14,14 @@ import (
 // signature over all that stands before the signature. Both are empty where the network is open.
 //
 //	+---------------+---------------+-------------------------------+
-//	|certificates n |flags        G |               0               |
+//	|certificates n |flags      S G |               0               |
 //	+---------------+---------------+-------------------------------+
 //	|  n certificates of 120 bytes ...                              |
+//	|  S: the succession of the host's keys, 112 bytes ...          |
 //	|  G: the host's signature, Ed25519, 64 bytes ...               |
 type Auth struct {
 	Certificates []Certificate // at most MaxCertificates
+	Succession   *Succession   // nil where the host has had one key only
 	Signature    []byte        // 64 bytes or none
 }
 
@@ -30,6 +32,7 @@ const (
 	authLen      = 4
 	signatureLen = ed25519.SignatureSize
 	flagSigned   = 1 << 0
+	flagSucceeds = 1 << 1
 )
 
 // Errors of Verify.
@@ -40,7 +43,11 @@ var (
 )
 
 func (a *Auth) len() int {
-	return authLen + len(a.Certificates)*CertificateLen + len(a.Signature)
+	n := authLen + len(a.Certificates)*CertificateLen + len(a.Signature)
+	if a.Succession != nil {
+		n += SuccessionLen
+	}
+	return n
 }
 
 // append writes the trailer.
@@ -52,9 +59,15 @@ func (a *Auth) append(b []byte) []byte {
 	if len(a.Signature) != 0 {
 		flags = flagSigned
 	}
+	if a.Succession != nil {
+		flags |= flagSucceeds
+	}
 	b = append(b, byte(len(a.Certificates)), flags, 0, 0)
 	for i := range a.Certificates {
 		b = a.Certificates[i].Append(b)
+	}
+	if a.Succession != nil {
+		b = a.Succession.Append(b)
 	}
 	return append(b, a.Signature...)
 }
@@ -63,8 +76,11 @@ func parseAuth(b []byte) (a Auth, err error) {
 	if len(b) < authLen {
 		return a, fmt.Errorf("no room for authenticity: %w", ErrLength)
 	}
-	n, signed := int(b[0]), b[1]&flagSigned != 0
+	n, signed, succeeds := int(b[0]), b[1]&flagSigned != 0, b[1]&flagSucceeds != 0
 	want := authLen + n*CertificateLen
+	if succeeds {
+		want += SuccessionLen
+	}
 	if signed {
 		want += signatureLen
 	}
@@ -73,6 +89,13 @@ func parseAuth(b []byte) (a Auth, err error) {
 	}
 	for i := range n {
 		a.Certificates = append(a.Certificates, parseCertificate(b[authLen+i*CertificateLen:]))
+	}
+	if succeeds {
+		s, err := ParseSuccession(b[authLen+n*CertificateLen:][:SuccessionLen])
+		if err != nil {
+			return a, err
+		}
+		a.Succession = &s
 	}
 	if signed {
 		a.Signature = append([]byte(nil), b[want-signatureLen:]...)

@@ -71,6 +71,10 @@ func anyAuth(t *rapid.T) (a Auth) {
 		b := rapid.SliceOfN(rapid.Byte(), CertificateLen, CertificateLen).Draw(t, "certificate")
 		a.Certificates = append(a.Certificates, parseCertificate(b))
 	}
+	if rapid.Bool().Draw(t, "succeeds") {
+		s, _ := ParseSuccession(rapid.SliceOfN(rapid.Byte(), SuccessionLen, SuccessionLen).Draw(t, "succession"))
+		a.Succession = &s
+	}
 	if rapid.Bool().Draw(t, "signed") {
 		a.Signature = rapid.SliceOfN(rapid.Byte(), signatureLen, signatureLen).Draw(t, "signature")
 	}
@@ -122,13 +126,16 @@ func TestCutMessagesAreRefused(t *testing.T) {
 }
 
 func TestRoomIsWhatFits(t *testing.T) {
-	m := Renegotiate{Kind: TypeRSYN, Auth: Auth{make([]Certificate, 2), make([]byte, signatureLen)}}
+	m := Renegotiate{Kind: TypeRSYN, Auth: Auth{Certificates: make([]Certificate, 2), Signature: make([]byte, signatureLen)}}
 	for n := 0; n+claim.Len() <= Room(2); n += claim.Len() {
 		m.Claims = append(m.Claims, claim)
 	}
 	f := FlowFail{Flows: make([]Failed, FailRoom(2)), Auth: m.Auth}
 	for i := range f.Flows {
 		f.Flows[i].Stable = stable
+	}
+	if SuccessionLen > CertificateLen {
+		t.Errorf("a succession of %d bytes does not fit into the room of a certificate, %d", SuccessionLen, CertificateLen)
 	}
 	if n, k := len(m.Append(nil)), len(f.Append(nil)); n > MaxLen || k > MaxLen || len(m.Claims) < 10 {
 		t.Errorf("%d claims in %d bytes, %d failures in %d, at most %d bytes", len(m.Claims), n, len(f.Flows), k, MaxLen)
@@ -185,6 +192,10 @@ func FuzzParseFlows(f *testing.F) {
 		f.Add(g.message.Append(nil))
 	}
 	f.Add(Sign(flowGolden[0].message, newKey(1)).Append(nil))
+	succeeded := flowGolden[0].message.(Renegotiate)
+	s := Succeed(newKey(2), newKey(1).Public().(ed25519.PublicKey), newKey(3).Public().(ed25519.PublicKey), 1, 2)
+	succeeded.Auth.Succession = &s
+	f.Add(Sign(succeeded, newKey(1)).Append(nil))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		m, err := Parse(in)
 		if err != nil {

@@ -55,13 +55,11 @@ func TestAPermitIsGoodForOneHostOneServiceAndItsTime(t *testing.T) {
 }
 
 func TestARegistrationIsSignedForItsSessionAndItsTriple(t *testing.T) {
-	_, service := keyPair(t)
 	hostPublic, host := keyPair(t)
 	_, other := keyPair(t)
 	web := sid.ServiceID{SS: 1, Suffix: 0x10000}
-	p := Delegate(service, web, hostPublic, 1, 2)
 	said := Stand{[]byte("challenge"), sid.Triple{Service: web, Proto: sid.TCP, Port: 80}}
-	if err := said.Check(&p, said.Sign(host)); err != nil {
+	if err := said.Check(hostPublic, said.Sign(host)); err != nil {
 		t.Error(err)
 	}
 	for name, s := range map[string]Stand{
@@ -69,11 +67,11 @@ func TestARegistrationIsSignedForItsSessionAndItsTriple(t *testing.T) {
 		"another port":    {said.Challenge, sid.Triple{Service: web, Proto: sid.TCP, Port: 81}},
 		"another service": {said.Challenge, sid.Triple{Service: sid.ServiceID{SS: 1, Suffix: 0x20000}, Proto: sid.TCP, Port: 80}},
 	} {
-		if err := said.Check(&p, s.Sign(host)); !errors.Is(err, ErrPermitProof) {
+		if err := said.Check(hostPublic, s.Sign(host)); !errors.Is(err, ErrPermitProof) {
 			t.Errorf("%s: %v, want a refusal", name, err)
 		}
 	}
-	if err := said.Check(&p, said.Sign(other)); !errors.Is(err, ErrPermitProof) {
+	if err := said.Check(hostPublic, said.Sign(other)); !errors.Is(err, ErrPermitProof) {
 		t.Errorf("signed by another host: %v, want a refusal", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -49,6 +50,10 @@ type Router struct {
 	Order       func(*apiv1.RouterOrder)
 	Parted      func(*Session)
 	Health      func(error) // why there is no session; called from any goroutine
+
+	mu     sync.Mutex
+	joined string             // the endpoint of the session
+	end    context.CancelFunc // nil while there is none
 
 	network string // id of the one that was joined
 	epoch   uint64 // of the last leader
@@ -163,6 +168,8 @@ func (r *Router) attempt(parent context.Context, endpoint string) (joined bool, 
 	}
 	r.Controllers.Joined(endpoint)
 	r.Controllers.Tell(first.GetJoined().Controllers.GetEndpoints())
+	r.in(endpoint, cancel)
+	defer r.in("", nil)
 	return true, r.obey(ctx, cancel, stream, first.GetJoined())
 }
 

@@ -19,8 +19,14 @@ const joinContext = "scaffold join 1\x00"
 // tunnelContext is the same of a TunnelRequest.
 const tunnelContext = "scaffold tunnel 1\x00"
 
+// rotateContext is the same of a RotateRequest.
+const rotateContext = "scaffold rotate 1\x00"
+
 // JoinSkew is how far the clocks of a host and the controller may be apart.
 const JoinSkew = 5 * time.Minute
+
+// ErrRotation is CheckRotation's.
+var ErrRotation = errors.New("the request is not signed by the key that is to take the place of the one of before")
 
 // Errors of CheckJoin.
 var (
@@ -55,6 +61,19 @@ func SignTunnel(r *apiv1.TunnelRequest, key ed25519.PrivateKey, now time.Time) {
 // CheckTunnel says whether the host that owns the key made the request, and lately.
 func CheckTunnel(r *apiv1.TunnelRequest, now time.Time) error {
 	return checkSigned(r.Key, r.Signature, signedTunnel(r), r.SignedUnix, now)
+}
+
+// SignRotation asks for the key to take the place of the one of before: whoever asks has both.
+func SignRotation(key ed25519.PrivateKey, before ed25519.PublicKey) *apiv1.RotateRequest {
+	return &apiv1.RotateRequest{Key: key.Public().(ed25519.PublicKey), Signature: ed25519.Sign(key, append([]byte(rotateContext), before...))}
+}
+
+// CheckRotation says whether the owner of the key asks for it to take the place of the one of before.
+func CheckRotation(r *apiv1.RotateRequest, before ed25519.PublicKey) error {
+	if len(r.Key) != ed25519.PublicKeySize || !ed25519.Verify(r.Key, append([]byte(rotateContext), before...), r.Signature) {
+		return ErrRotation
+	}
+	return nil
 }
 
 func checkSigned(key, signature, text []byte, at int64, now time.Time) error {

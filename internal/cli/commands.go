@@ -30,6 +30,7 @@ func commands(linked Linked) []*cobra.Command {
 		statusCommand(),
 		joinCommand(),
 		leaveCommand(),
+		rotateCommand(),
 		loginCommand(),
 		tokenCommand(),
 		captureCommand(),

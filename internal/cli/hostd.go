@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/agent"
 	"scaffold.dev/scaffold/internal/hostd"
 	"scaffold.dev/scaffold/internal/obs"
 )
@@ -58,6 +59,7 @@ func hostdCommand() *cobra.Command {
 	f.StringVar(&cfg.ResolvConf, "resolv-conf", "", "resolv.conf whose servers answer for names of other domains (default: nobody does)")
 	f.StringSliceVar(&cfg.DNS, "dns", hostd.DefaultDNS, "addresses to answer DNS on")
 	f.StringVar(&cfg.Permits, "permits", "", "directory of permits to serve (*.permit), and of services' keys (*.key): what is put there counts within seconds")
+	f.DurationVar(&cfg.KeyFor, "key-for", agent.DefaultKeyFor, "how old the host's key becomes in a network with keys before it gets another one, which no flow notices; 0: it keeps it")
 	f.StringVar(&cfg.Journal, "journal", "", "append each decision about a flow that moves or fails over to this file, as lines of JSON")
 	f.StringVar(&format, "log-format", "text", "text or json")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")

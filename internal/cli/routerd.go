@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/agent"
 	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/internal/routerd"
 	"scaffold.dev/scaffold/internal/underlay"
@@ -58,6 +59,7 @@ func routerdCommand() *cobra.Command {
 	set.StringVar(&f.cfg.Socket, "socket", routerd.DefaultSocket, "path of the status API's Unix socket")
 	set.StringVar(&f.cfg.Metrics, "metrics", "", "address to serve /metrics and /healthz at besides the socket, host:port")
 	set.StringVar(&f.cfg.Credentials, "credentials", routerd.DefaultCredentials, "directory of what scaffold join wrote: the router's key and certificates, for a network with keys")
+	set.DurationVar(&f.cfg.KeyFor, "key-for", agent.DefaultKeyFor, "how old the router's key becomes in a network with keys before it gets another one; 0: it keeps it")
 	set.StringVar(&f.cfg.BPFFS, "bpffs", "", "BPF file system for pins (default /run/scaffold/bpf, mounted if need be)")
 	set.BoolVar(&f.cfg.Keep, "keep", false, "leave routes and tables in place when stopped, for the next routerd to adopt")
 	set.BoolVar(&f.cfg.NoTCX, "clsact", false, "attach by clsact filters also where the kernel has tcx (6.6)")

@@ -45,6 +45,7 @@ type Config struct {
 	Serve         string         // who may serve what names nobody: ServeAny, ServeNamed
 	CertifyFor    time.Duration  // how long the certificate of a host's locator is valid
 	CredentialFor time.Duration  // how long members' credentials are
+	KeyOverlap    time.Duration  // how long a member's key of before counts beside the one that took its place
 	Doors         []net.Listener // more places to listen, for what relays strangers: nobody rules by them
 	QueueLength   int            // orders that a stream may lag behind
 	Profiles      bool           // serve /debug/pprof on the socket
@@ -95,6 +96,7 @@ func (c *Config) Check() error {
 	orElse(&c.Serve, ServeAny)
 	orElse(&c.CertifyFor, DefaultCertifyFor)
 	orElse(&c.CredentialFor, DefaultCredentialFor)
+	orElse(&c.KeyOverlap, keyOverlap)
 	orElse(&c.QueueLength, DefaultQueueLength)
 	c.Domain = strings.Trim(strings.ToLower(c.Domain), ".")
 	if err := c.Space.Validate(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/store"
+	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -36,6 +37,7 @@ type host struct {
 	meter    meter                    // of its events
 	owns     []sid.Locator            // as counted in the network's owned
 
+	succeeds  bool   // its daemon knows successions of keys
 	shown     []byte // the public key of the session's Join, proven only in a network with keys
 	challenge []byte // that the session's signatures quote
 }
@@ -147,7 +149,8 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place, pr
 	n.own(h)
 	n.identify(h)
 	h.signed.note(j)
-	n.showKey(h, j.Key)
+	h.succeeds = j.Succeeds
+	n.showKey(h, j.Key, n.succeeded(trust.Host, j.Name, j.Key))
 	h.version, h.protocol, h.failed, h.silence = j.Version, protocol, false, nil
 	h.session, h.reported, h.told, h.ordered = s, false, make(map[sid.ServiceID]uint64), make(map[sid.ServiceID]string)
 	delete(n.news, h)
@@ -162,6 +165,9 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place, pr
 	n.moveGuards() // who serves hears where it is before the host does
 	n.tellNews()
 	s.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Joined{Joined: n.hostJoined(h, answers)}})
+	if m := n.members[memberName{string(trust.Host), h.Name}]; len(m.Former) > 0 {
+		n.certifyFormer(h)
+	}
 	for _, p := range before {
 		if p.Locator != 0 && !h.has(p.Locator) {
 			n.quit(h, p, moved)
@@ -202,7 +208,7 @@ func (n *network) hostJoined(h *host, others []*apiv1.Attached) *apiv1.Joined {
 		Network: n.cfg.Network, Locator: h.Locator.String(), Space: n.space(), Domain: n.cfg.Domain, Epoch: n.epoch,
 		ProbeIntervalMs: uint32(n.cfg.ProbeInterval.Milliseconds()), Trust: n.cfg.Trust, Others: others, Protocol: h.protocol,
 		Controllers: n.all(), NetworkId: n.id,
-		Certificate: n.certificate(h.Key, h.Locator), Challenge: h.challenge,
+		Certificate: n.certificate(h.Key, h.Locator), Succession: n.succession(h), Challenge: h.challenge,
 		Credential: n.freshIfDue(h.session.peer), Revoked: n.revokedForHosts(),
 	}
 	if n.key != nil {

@@ -146,8 +146,12 @@ func (n *network) forgetting(role trust.Role, name string, m store.Member, sessi
 	c := change{records: []store.Change{store.DeleteMember(m)}}
 	var gone []store.Revoked
 	if n.gate != nil {
-		for _, key := range [][]byte{m.Key, m.Next} {
-			if len(key) > 0 {
+		keys := [][]byte{m.Key, m.Next}
+		if len(m.Former) > 0 { // within the time in which it counts beside the new one
+			keys = append(keys, m.Former[len(m.Former)-1])
+		}
+		for _, key := range keys {
+			if _, already := n.gate.isRevoked(key); len(key) > 0 && !already {
 				r := store.Revoked{Key: key, Role: m.Role, Name: name, At: time.Now().Unix()}
 				gone, c.records = append(gone, r), append(c.records, store.PutRevoked(r))
 			}
@@ -276,6 +280,11 @@ func (n *network) restoreMembers(state store.State) {
 		}
 		n.gate.revoke(r)
 	}
+	for _, m := range state.Members {
+		if m.Rotated > oldest {
+			n.retireLater(m)
+		}
+	}
 	for _, t := range state.Tokens {
 		n.tokens[t.ID] = t
 	}
@@ -300,5 +309,9 @@ func (t *trustAPI) ListMembers(ctx context.Context, _ *connect.Request[apiv1.Lis
 }
 
 func apiMember(m store.Member) *apiv1.Member {
-	return &apiv1.Member{Role: m.Role, Name: m.Name, Key: fmt.Sprintf("%08x", wire.KeyID(m.Key)), SinceUnix: m.Since}
+	out := &apiv1.Member{Role: m.Role, Name: m.Name, Key: fmt.Sprintf("%08x", wire.KeyID(m.Key)), SinceUnix: m.Since, Rotations: uint32(len(m.Former)), KeySinceUnix: m.Rotated}
+	if len(m.Next) > 0 {
+		out.Next = fmt.Sprintf("%08x", wire.KeyID(m.Next))
+	}
+	return out
 }

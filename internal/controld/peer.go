@@ -138,6 +138,9 @@ func (e revokedError) Error() string        { return string(e) }
 func (e revokedError) Is(target error) bool { return target == errRevoked }
 
 func wasRevoked(r store.Revoked) error {
+	if r.Replaced {
+		return revokedError(fmt.Sprintf("the key of this %s is that of before: %s has another one since %s: was its directory copied, or restored? `scaffold leave --offline` here, and a new token, make it a member of another name", r.Role, r.Name, since(r.At)))
+	}
 	return revokedError(fmt.Sprintf("the key of this %s was revoked %s ago (it was forgotten as %s): `scaffold leave` here removes it, and a new token lets it join with a new one", r.Role, since(r.At), r.Name))
 }
 

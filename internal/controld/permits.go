@@ -39,8 +39,8 @@ func (n *network) permitted(h *host, t sid.Triple, r names.Record, w *wish) (kin
 	now := time.Now().Unix()
 	if w.proved {
 		err = p.Current(now)
-	} else if err = p.Check(r.ID, r.Access.Key, h.shown, now); err == nil {
-		err = wire.Stand{Challenge: h.challenge, Triple: t}.Check(&p, w.signature)
+	} else if err = n.permitFor(h, &p, r.ID, r.Access.Key, now); err == nil {
+		err = wire.Stand{Challenge: h.challenge, Triple: t}.Check(h.shown, w.signature)
 	}
 	if err != nil {
 		if err == wire.ErrPermitLate {
@@ -94,10 +94,11 @@ func (n *network) permitDue(h *host, t sid.Triple, p wire.Permit) {
 	n.watchPermit(h, t, p)
 }
 
-// showKey notes whose key a session's Join bore. Instances that another key proved do not go on under it.
-func (n *network) showKey(h *host, key []byte) {
+// showKey notes whose key a session's Join bore. Instances that another key proved do not go on under it, unless that key
+// is the host's of before.
+func (n *network) showKey(h *host, key []byte, succeeded bool) {
 	for t, w := range h.wanted {
-		if len(w.permit) > 0 && !bytes.Equal(h.shown, key) {
+		if len(w.permit) > 0 && !bytes.Equal(h.shown, key) && !succeeded {
 			n.withdraw(h, t)
 		}
 	}

@@ -32,6 +32,7 @@ var circles = map[string]circle{
 	apiv1connect.TrustMeetProcedure:       strangersToo,
 	apiv1connect.TrustRedeemProcedure:     strangersToo,
 	apiv1connect.TrustRenewProcedure:      allMembers,
+	apiv1connect.TrustRotateProcedure:     allMembers, // Rotate: its own key alone
 	apiv1connect.TrustForgetProcedure:     allMembers, // Forget: only itself, but for administrators
 	apiv1connect.TrustListTokensProcedure: onlyAdmins,
 	apiv1connect.AgentHostProcedure:       onlyHosts,

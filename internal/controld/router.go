@@ -1,6 +1,7 @@
 package controld
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"scaffold.dev/scaffold/internal/store"
 	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/sid"
+	"scaffold.dev/scaffold/wire"
 )
 
 type routerSession = session[apiv1.RouterOrder]
@@ -70,6 +72,9 @@ func (n *network) joinRouter(s *routerSession, j *apiv1.RouterJoin) *apiv1.Refus
 	if err := itself(s.peer, trust.Router, name, nil); err != nil {
 		return &apiv1.Refused{Reason: err.Error()}
 	}
+	if m := n.members[memberName{string(trust.Router), name}]; s.peer.leaf != nil && !bytes.Equal(m.Key, s.peer.Key) && !bytes.Equal(m.Next, s.peer.Key) {
+		return &apiv1.Refused{Reason: fmt.Sprintf("router %s has the key %08x, and this one shows %08x: is it started from a copy of before?", name, wire.KeyID(m.Key), wire.KeyID(s.peer.Key))}
+	}
 	r, known := n.routers[name]
 	if known && r.session != nil && r.bootID != j.BootId {
 		return &apiv1.Refused{Retry: true, Reason: fmt.Sprintf("a router named %s is connected already: give this one another name", name)}
@@ -101,6 +106,7 @@ func (n *network) admitRouter(s *routerSession, want store.Router, j *apiv1.Rout
 	}
 	r.session, r.synced, r.reported, r.bootID = s, false, false, j.BootId
 	r.version, r.protocol = j.Version, protocol
+	n.succeeded(trust.Router, r.Name, s.peer.Key)
 	clear(r.states)
 	n.trustAgain(r)
 	n.event("router.join", r.Name, "router joined", "block", uitoa(r.Block), "holds", uitoa(j.Generation), "version", j.Version)

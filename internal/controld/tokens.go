@@ -15,6 +15,7 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/store"
 	"scaffold.dev/scaffold/internal/trust"
@@ -31,6 +32,7 @@ const (
 
 // trustAPI serves those who join, and who let them.
 type trustAPI struct {
+	apiv1connect.UnimplementedTrustHandler
 	n     *network
 	admin *adminAPI
 }
@@ -199,7 +201,7 @@ func (n *network) admitting(role, name string, key []byte) (*apiv1.Credential, c
 	}
 	m := store.Member{Role: role, Name: name, Key: key, Since: time.Now().Unix()}
 	if have, ok := n.members[memberName{role, name}]; ok {
-		m.Since = have.Since
+		m = have // the same key: admissible says so
 	}
 	return answer, change{[]store.Change{store.PutMember(m)}, func() {
 		n.enrol(m)

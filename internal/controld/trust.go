@@ -71,7 +71,7 @@ func (n *network) proves(p peer, h *host, j *apiv1.Join) *apiv1.Refused {
 	if h == nil {
 		return nil
 	}
-	if len(h.Key) > 0 && !bytes.Equal(h.Key, j.Key) {
+	if len(h.Key) > 0 && !bytes.Equal(h.Key, j.Key) && !n.isNext(trust.Host, j.Name, j.Key) {
 		return &apiv1.Refused{Reason: fmt.Sprintf("the name %s belongs to the host with the key %08x, this one has %08x: give it another name, or the state directory of the first", j.Name, wire.KeyID(h.Key), wire.KeyID(j.Key))}
 	}
 	if j.SignedUnix < h.signed.unix || h.signed.used(j) {
@@ -130,7 +130,9 @@ func (n *network) certifyLater(h *host, s *hostSession) {
 			return
 		}
 		for _, p := range h.all() {
-			s.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Attached{Attached: n.attached(h.Key, 0, p, nil)}})
+			a := n.attached(h.Key, 0, p, nil)
+			a.Succession = n.succession(h)
+			s.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Attached{Attached: a}})
 		}
 		n.certifyLater(h, s)
 	})

@@ -27,6 +27,7 @@ func (d *daemon) serveAPI(ctx context.Context) error {
 	for _, of := range []string{apiv1connect.AdminName, apiv1connect.SwitchesName, apiv1connect.TrustName} {
 		mux.Handle("/"+of+"/", d.adminProxy())
 	}
+	mux.Handle(apiv1connect.TrustRotateProcedure, http.NotFoundHandler()) // who opens the socket must not bring a key of his own
 	d.export()
 	mux.Handle("/", d.watch(true))
 	d.serveAt(l, mux)

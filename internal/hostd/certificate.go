@@ -20,7 +20,7 @@ func (d *daemon) tellTrust() {
 		d.sessions.trusts(nil)
 		return
 	}
-	keys := &session.Keys{Host: d.key, Network: d.home.NetworkKey, Certificates: map[sid.Locator]wire.Certificate{}, Revoked: map[wire.Key]bool{}}
+	keys := &session.Keys{Host: d.keys.now(), Network: d.home.networkKeys(), Certificates: map[sid.Locator]wire.Certificate{}, Revoked: map[wire.Key]bool{}}
 	for _, key := range d.home.Revoked {
 		keys.Revoked[wire.Key(key)] = true
 	}
@@ -30,7 +30,21 @@ func (d *daemon) tellTrust() {
 	for i := range d.places {
 		addCertificate(keys, d.places[i].Locator, d.places[i].Certificate)
 	}
+	d.keys.sign(keys, d.home.Succession)
 	d.sessions.trusts(keys)
+}
+
+// networkKeys are those that certificates may be of.
+func (h *home) networkKeys() (list []ed25519.PublicKey) {
+	for _, k := range h.NetworkKeys {
+		if len(k) == ed25519.PublicKeySize {
+			list = append(list, k)
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, h.NetworkKey)
+	}
+	return list
 }
 
 // renewed keeps a fresh credential, for the connections to come.
@@ -73,7 +87,12 @@ func (h *home) checkCertificate(l sid.Locator, b []byte) error {
 	}
 	c, err := wire.ParseCertificate(b)
 	if err == nil {
-		err = c.Check(h.NetworkKey, time.Now().Unix())
+		err = wire.ErrCertificate
+		for _, key := range h.networkKeys() {
+			if err = c.Check(key, time.Now().Unix()); err == nil {
+				break
+			}
+		}
 	}
 	if err == nil && c.Locator != l {
 		err = fmt.Errorf("it is for locator %v", c.Locator)
@@ -87,14 +106,23 @@ func (d *daemon) certified(a *apiv1.Attached) {
 	if err != nil || d.home == nil {
 		return
 	}
-	p := d.placeWith(sid.LocatorOf(prefix.Addr()))
-	if p == nil {
+	l := sid.LocatorOf(prefix.Addr())
+	p, f := d.placeWith(l), slices.IndexFunc(d.former, func(f former) bool { return f.Locator == l })
+	if p == nil && f < 0 {
 		return // left meanwhile
 	}
-	if err := d.home.checkCertificate(p.Locator, a.Certificate); err != nil {
-		d.log.Warn("a fresh certificate is of no use; the old one goes on", "locator", p.Locator, "error", err)
+	if err := d.home.checkCertificate(l, a.Certificate); err != nil {
+		d.log.Warn("a fresh certificate is of no use; the old one goes on", "locator", l, "error", err)
 		return
 	}
-	p.Certificate, d.unsaved = a.Certificate, true
+	if p != nil {
+		p.Certificate = a.Certificate
+	} else {
+		d.former[f].Certificate = a.Certificate
+	}
+	if len(a.Succession) > 0 {
+		d.home.Succession = a.Succession
+	}
+	d.unsaved = true
 	d.tellTrust()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"scaffold.dev/scaffold/internal/api"
@@ -27,6 +28,8 @@ type Config struct {
 	Permits     string   // directory of permits, and of services' keys; empty: none but those that were presented
 	WireGuard   []string // program that keeps WireGuard for tunnels; nil: this one
 	Journal     string   // file for each decision about a flow that moves or fails over, a line of JSON each; empty: none
+
+	KeyFor time.Duration // how long a key is kept in a network with keys; 0: for good
 
 	tunnels map[string][]underlay.Kind // of uplinks that are tunnels, by interface
 	auto    bool                       // the tunnel is for while no cable leads to a router

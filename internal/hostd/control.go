@@ -99,6 +99,13 @@ func (c *control) admitted(endpoint string) {
 	}
 }
 
+// again dials anew: the host has another key.
+func (c *control) again() {
+	if endpoint, _, _ := c.current(); endpoint != "" {
+		c.dial(endpoint)
+	}
+}
+
 // drop ends the session: there is no way to the controller.
 func (c *control) drop() {
 	if !c.goesBy("") {

@@ -2,7 +2,6 @@ package hostd
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,7 +32,9 @@ type daemon struct {
 	cfg         Config
 	log         *slog.Logger
 	store       store
-	key         ed25519.PrivateKey
+	keys        keys               // for every goroutine
+	rotating    sync.Mutex         // one new key at a time
+	identity    uint64             // low half of the host's own address
 	credentials *agent.Credentials // what makes it a member of a network with keys; for every goroutine
 	bootID      string
 	netns       uint64
@@ -112,7 +113,7 @@ func (d *daemon) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.credentials = &agent.Credentials{Directory: trust.Directory(d.cfg.StateDir)}
-	if d.key, err = d.credentials.Directory.Key(); err != nil {
+	if err := d.openKeys(); err != nil {
 		return fmt.Errorf("the host's: %w", err)
 	}
 	if d.netns, err = netnsInode(); err != nil {
@@ -153,6 +154,10 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	}
 	d.permits.take(d.findPermits(time.Now()))
 	go d.watchPermits()
+	go d.credentials.Keep(d.ctx, d.cfg.KeyFor, d.log, func(ctx context.Context) error {
+		_, err := d.rotateKey(ctx)
+		return err
+	})
 	go d.control.run(d.ctx)
 	d.resume()
 	d.linksChanged(nil)

@@ -52,8 +52,8 @@ func (d *daemon) wish(uplink string) string {
 // It runs in the control goroutine.
 func (d *daemon) join(ctx context.Context) (*apiv1.Join, []*bid) {
 	j := &apiv1.Join{
-		Name: d.cfg.Name, Key: []byte(d.key.Public().(ed25519.PublicKey)), BootId: d.bootID, Version: obs.Version(), Speaks: speaks(),
-		Identity: identityOf(d.key), Netns: strconv.FormatUint(d.netns, 10),
+		Name: d.cfg.Name, BootId: d.bootID, Version: obs.Version(), Speaks: speaks(), Succeeds: true,
+		Identity: d.identity, Netns: strconv.FormatUint(d.netns, 10),
 	}
 	var bids []*bid
 	d.call(ctx, func() {
@@ -73,7 +73,7 @@ func (d *daemon) join(ctx context.Context) (*apiv1.Join, []*bid) {
 			j.Locator = d.places[0].Locator.String()
 		}
 	})
-	api.SignJoin(j, d.key, time.Now())
+	api.SignJoin(j, d.keys.now(), time.Now())
 	return j, bids
 }
 
@@ -112,7 +112,7 @@ func (d *daemon) placesOf(j *apiv1.Joined, bids []*bid) (*home, []place, error) 
 		if len(j.NetworkKey) != ed25519.PublicKeySize {
 			return nil, nil, fmt.Errorf("the network's key has %d bytes, want %d", len(j.NetworkKey), ed25519.PublicKeySize)
 		}
-		h.NetworkKey = j.NetworkKey
+		h.NetworkKey, h.NetworkKeys, h.Succession = j.NetworkKey, j.NetworkKeys, j.Succession
 	}
 	first, err := d.placeOf(h, bids[0], j.Locator, j.Certificate)
 	if err != nil {

@@ -90,7 +90,7 @@ func (k *kernel) remove() {
 
 // items is the set-up of docs/architecture.md for a host at those places.
 func (d *daemon) items(h *home, places []place) []item {
-	identity := h.Space.Identity(identityOf(d.key))
+	identity := h.Space.Identity(d.identity)
 	all := []item{
 		address(lo, identity, "lo"),
 		localRoute(h.Space.Services),

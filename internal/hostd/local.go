@@ -79,7 +79,7 @@ func (d *daemon) status(s *apiv1.HostStatus) {
 			s.Trust = "keys"
 		}
 		s.Network, s.Domain = d.home.Network, d.home.Domain
-		s.Identity = d.home.Space.Identity(identityOf(d.key)).String()
+		s.Identity = d.home.Space.Identity(d.identity).String()
 	}
 	if d.edge != nil {
 		s.Counters, _ = d.countAll()
@@ -231,7 +231,7 @@ func (d *daemon) isHost(a netip.Addr) bool {
 		return false
 	}
 	at := slices.IndexFunc(d.places, func(p place) bool { return p.Locator.Host() == a })
-	return at >= 0 || a == d.home.Space.Identity(identityOf(d.key))
+	return at >= 0 || a == d.home.Space.Identity(d.identity)
 }
 
 func parseWho(s string) (netip.Addr, uint16, error) {

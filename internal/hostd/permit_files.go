@@ -117,7 +117,7 @@ func (d *daemon) findPermit(f *foundPermits, file string, now time.Time) {
 
 // weighPermit takes a permit that may be used now or later, in the place of one that ends before it.
 func (d *daemon) weighPermit(f *foundPermits, file string, p wire.Permit, now time.Time) {
-	err := p.Check(p.Service, p.ServiceKey[:], d.publicKey(), now.Unix())
+	err := d.permitted(p, now)
 	if errors.Is(err, wire.ErrPermitLate) && filepath.Dir(file) == filepath.Join(d.store.dir, permitsDir) && now.Unix() > p.NotAfter+int64(keepExpired/time.Second) {
 		os.Remove(file)
 		return

@@ -51,7 +51,7 @@ func (p *permits) show(g *apiv1.Registration, t sid.Triple) {
 	}
 	g.Permit = have.Append(nil)
 	p.sent[t.Service] = g.Permit
-	g.Signature = wire.Stand{Challenge: p.d.challenge, Triple: t}.Sign(p.d.key)
+	g.Signature = wire.Stand{Challenge: p.d.challenge, Triple: t}.Sign(p.d.keys.now())
 }
 
 // of is the permit for a service; with the service's own key it is made.
@@ -68,7 +68,7 @@ func (p *permits) of(id sid.ServiceID) (papers, bool) {
 	return have, ok
 }
 
-func (d *daemon) publicKey() ed25519.PublicKey { return d.key.Public().(ed25519.PublicKey) }
+func (d *daemon) publicKey() ed25519.PublicKey { return publicOf(d.keys.now()) }
 
 // take makes what was found what there is, and registers anew where that changes anything.
 func (p *permits) take(found foundPermits) {
@@ -143,7 +143,7 @@ func (l *local) PresentPermit(ctx context.Context, req *connect.Request[apiv1.Pr
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	err = p.Check(p.Service, p.ServiceKey[:], l.d.publicKey(), time.Now().Unix())
+	err = l.d.permitted(p, time.Now())
 	if err != nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("%w (this is %s, with the key %08x)", err, l.d.cfg.Name, wire.KeyID(l.d.publicKey())))
 	}

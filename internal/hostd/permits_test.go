@@ -30,7 +30,7 @@ func key(t *testing.T) ed25519.PrivateKey {
 func permitted(t *testing.T) (*daemon, string) {
 	t.Helper()
 	dir := t.TempDir()
-	d := &daemon{cfg: Config{Name: "s1", Permits: dir}, key: key(t), store: store{t.TempDir()}, log: slog.New(slog.DiscardHandler), challenge: []byte("challenge")}
+	d := &daemon{cfg: Config{Name: "s1", Permits: dir}, keys: keys{key: key(t)}, store: store{t.TempDir()}, log: slog.New(slog.DiscardHandler), challenge: []byte("challenge")}
 	d.serving = &registry{d: d, instances: map[sid.Triple]*instance{}, policies: map[sid.ServiceID]*apiv1.ServicePolicy{}, told: map[sid.Triple]verdict{}}
 	d.names = &names{d: d, known: map[string]name{}}
 	d.permits = newPermits(d)
@@ -62,7 +62,7 @@ func TestThePermitThatLastsLongestIsShownAndANewOneIsToldAtOnce(t *testing.T) {
 		}
 		p, err := wire.ParsePermit(g.Permit)
 		if err != nil || p.Check(id, service.Public().(ed25519.PublicKey), d.publicKey(), now.Unix()) != nil ||
-			(wire.Stand{Challenge: d.challenge, Triple: triple}).Check(&p, g.Signature) != nil {
+			(wire.Stand{Challenge: d.challenge, Triple: triple}).Check(d.publicKey(), g.Signature) != nil {
 			t.Fatalf("what is shown is not good: %v, %v", p, err)
 		}
 		return p.NotAfter

@@ -23,6 +23,9 @@ type home struct {
 	Nonlocal   string    `json:"nonlocal_bind"`         // the sysctl before we came
 	NetworkKey []byte    `json:"network_key,omitempty"` // Ed25519, of certificates; nil in an open network
 	Revoked    [][]byte  `json:"revoked,omitempty"`     // keys that the network certifies no more
+
+	NetworkKeys [][]byte `json:"network_keys,omitempty"` // all of them, while there are several
+	Succession  []byte   `json:"succession,omitempty"`   // of a host that has had another key
 }
 
 // A place is one attachment of the host: what the network gave it for an uplink that leads to a router.

@@ -55,7 +55,7 @@ func (r *registry) startCheck(t sid.Triple, i *instance) {
 	ctx, cancel := context.WithCancel(r.d.ctx)
 	i.cancel = cancel
 	c := readyCheck{spec: spec, to: netip.AddrPortFrom(r.d.home.Space.ServiceAddr(t.Service), t.Port),
-		from: r.d.home.Space.Identity(identityOf(r.d.key))}
+		from: r.d.home.Space.Identity(r.d.identity)}
 	go c.repeat(ctx, func(reason string) {
 		r.d.post(func() {
 			if r.instances[t] == i && ctx.Err() == nil && i.check != reason {

@@ -150,7 +150,7 @@ func (n *fakeNet) signs(owned map[*fakeHost][]sid.Locator) {
 	network := ed25519.NewKeyFromSeed(make([]byte, 32))
 	seed := byte(1)
 	for h, list := range owned {
-		k := &session.Keys{Host: ed25519.NewKeyFromSeed(slices.Repeat([]byte{seed}, 32)), Network: network.Public().(ed25519.PublicKey),
+		k := &session.Keys{Host: ed25519.NewKeyFromSeed(slices.Repeat([]byte{seed}, 32)), Network: []ed25519.PublicKey{network.Public().(ed25519.PublicKey)},
 			Certificates: map[sid.Locator]wire.Certificate{}}
 		for _, l := range list {
 			k.Certificates[l] = wire.Certify(network, k.Host.Public().(ed25519.PublicKey), l, 0, 1<<40)

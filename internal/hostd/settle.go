@@ -44,7 +44,7 @@ func (d *daemon) openEdge(h *home) error {
 		d.edge.Close(false)
 		d.edge, d.places, d.former = nil, nil, nil
 	}
-	edge, err := host.Open(host.Config{Space: h.Space, Identity: h.Space.Identity(identityOf(d.key)), Pin: d.pin()})
+	edge, err := host.Open(host.Config{Space: h.Space, Identity: h.Space.Identity(d.identity), Pin: d.pin()})
 	if err != nil {
 		return err
 	}

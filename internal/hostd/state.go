@@ -24,10 +24,10 @@ func openStore(dir string) (store, error) {
 	return store{dir}, nil
 }
 
-// identityOf is the low half of the host's stable client address: it follows from the key, so that a
-// restart keeps it.
-func identityOf(key ed25519.PrivateKey) uint64 {
-	sum := sha256.Sum256(key.Public().(ed25519.PublicKey))
+// identityOf is the low half of the host's stable client address: it follows from the first key that the host had, so
+// that a restart keeps it, and another key.
+func identityOf(key ed25519.PublicKey) uint64 {
+	sum := sha256.Sum256(key)
 	return binary.BigEndian.Uint64(sum[:8])>>1 | sid.ReservedSuffixes
 }
 

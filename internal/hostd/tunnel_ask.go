@@ -57,7 +57,7 @@ func (t *tunneler) askAt(ctx context.Context, endpoint string, r *apiv1.TunnelRe
 	}
 	defer client.CloseIdleConnections()
 	r.Host, r.Uplink = t.d.cfg.Name, t.name
-	api.SignTunnel(r, t.d.key, time.Now())
+	api.SignTunnel(r, t.d.keys.now(), time.Now())
 	answer, err := apiv1connect.NewAgentClient(client, base).Tunnel(ctx, connect.NewRequest(r))
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
@@ -23,6 +24,7 @@ type Config struct {
 	Tunnels     []underlay.Offer // to hosts without a cable
 	WireGuard   []string         // program that keeps WireGuard, docs/operate.md; nil: this one
 	Credentials string           // directory of what makes it a member of a network with keys
+	KeyFor      time.Duration    // how long a key is kept in a network with keys; 0: for good
 	Socket      string           // path of the status API's Unix socket
 	Metrics     string           // host:port that serves metrics and health besides; "": none
 	BPFFS       string           // where pins are

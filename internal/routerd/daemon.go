@@ -41,6 +41,7 @@ type daemon struct {
 	told        *apiv1.Neighbours // reported last in this session
 	relay       *relay
 	controllers *api.Controllers // for every goroutine
+	stream      *agent.Router    // likewise
 
 	tunnels *tunnels
 
@@ -94,12 +95,16 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		go api.Serve(ctx, watch, l) //nolint:errcheck // its failure is no reason to stop routing
 	}
 	log.Info("router", "name", cfg.Name, "service", cfg.Service, "controller", strings.Join(cfg.Controllers, ","), "socket", cfg.Socket)
+	go d.hear()
+	d.stream = &agent.Router{Controllers: d.controllers, Credentials: &agent.Credentials{Directory: trust.Directory(cfg.Credentials)}, Log: log, Call: d.call, Join: d.join, Joined: d.joined, Order: d.order, Parted: d.parted,
+		Health: func(err error) { d.health.Set("controller", err) }}
 	served := make(chan error, 1)
 	go func() { served <- api.Serve(ctx, d.handler(watch), listener) }()
-	go d.hear()
-	stream := &agent.Router{Controllers: d.controllers, Credentials: &agent.Credentials{Directory: trust.Directory(cfg.Credentials)}, Log: log, Call: d.call, Join: d.join, Joined: d.joined, Order: d.order, Parted: d.parted,
-		Health: func(err error) { d.health.Set("controller", err) }}
-	go stream.Converse(ctx)
+	go d.stream.Converse(ctx)
+	go d.stream.Credentials.Keep(ctx, cfg.KeyFor, log, func(ctx context.Context) error {
+		_, err := d.stream.Rotate(ctx)
+		return err
+	})
 	err = d.loop(served)
 	cancel()
 	d.cfg.Keep = d.cfg.Keep || errors.Is(context.Cause(ctx), api.ErrHandOver)

@@ -2,13 +2,18 @@ package routerd
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
 
+	"connectrpc.com/connect"
+
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/trust"
 )
 
 // A Status is what /status on the daemon's socket answers, as JSON.
@@ -45,10 +50,26 @@ type HostStatus struct {
 	Missed  uint32 `json:"missed"`
 }
 
+// local is what a router's daemon offers of the API of daemons.
+type local struct {
+	apiv1connect.UnimplementedLocalHandler
+	d *daemon
+}
+
+// RotateKey gets the router another key.
+func (l *local) RotateKey(ctx context.Context, _ *connect.Request[apiv1.RotateKeyRequest]) (*connect.Response[apiv1.RotateKeyResponse], error) {
+	key, err := l.d.stream.Rotate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&apiv1.RotateKeyResponse{Key: key, Name: l.d.cfg.Name, Role: string(trust.Router)}), nil
+}
+
 // handler serves the status, metrics and health on the socket. Requests wait for the loop.
 func (d *daemon) handler(watch http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", d.serveStatus)
+	mux.Handle(apiv1connect.NewLocalHandler(&local{d: d}))
 	mux.Handle("/", watch)
 	return mux
 }

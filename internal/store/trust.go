@@ -19,10 +19,21 @@ type Token struct {
 type Member struct {
 	Role   string `json:"role"`
 	Name   string `json:"name"`
-	Key    []byte `json:"key"`             // Ed25519 public key
-	Next   []byte `json:"next,omitempty"`  // the one that takes its place
-	Since  int64  `json:"since,omitempty"` // seconds since 1970
-	Issued int64  `json:"issued,omitempty"`
+	Key    []byte `json:"key"`              // Ed25519 public key
+	Next   []byte `json:"next,omitempty"`   // the one that takes its place
+	Since  int64  `json:"since,omitempty"`  // seconds since 1970
+	Issued int64  `json:"issued,omitempty"` // when its last credential was made
+
+	Former  [][]byte `json:"former,omitempty"`  // the keys that it had, the first one first
+	Rotated int64    `json:"rotated,omitempty"` // when it got Key in the place of the last of them
+}
+
+// Origin is the first key that it had.
+func (m Member) Origin() []byte {
+	if len(m.Former) > 0 {
+		return m.Former[0]
+	}
+	return m.Key
 }
 
 // A Revoked key is none of the network's any more, whatever certificates there are of it.
@@ -31,6 +42,8 @@ type Revoked struct {
 	Role string `json:"role"`
 	Name string `json:"name"`
 	At   int64  `json:"at"` // seconds since 1970
+
+	Replaced bool `json:"replaced,omitempty"` // its holder has another one
 }
 
 // PutToken stores a token.

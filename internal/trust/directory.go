@@ -20,6 +20,8 @@ import (
 //	key              seed of the member's Ed25519 key, hexadecimal
 //	certificate.pem  the network's word about it
 //	network.pem      the certificates of the network's keys
+//	former           the public keys that it had before, where it had any
+//	next/            the next key, while it gets one
 type Directory string
 
 // The files of a Directory.
@@ -31,8 +33,10 @@ const (
 
 // Key is the member's own; it is made where there is none.
 func (d Directory) Key() (ed25519.PrivateKey, error) {
-	file := d.file(keyFile)
-	b, err := os.ReadFile(file)
+	if _, err := d.Advance(); err != nil {
+		return nil, err
+	}
+	key, err := d.key()
 	if errors.Is(err, fs.ErrNotExist) {
 		_, key, err := ed25519.GenerateKey(rand.Reader)
 		if err != nil {
@@ -40,6 +44,12 @@ func (d Directory) Key() (ed25519.PrivateKey, error) {
 		}
 		return key, d.SaveKey(key)
 	}
+	return key, err
+}
+
+func (d Directory) key() (ed25519.PrivateKey, error) {
+	file := d.file(keyFile)
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("the key: %w", err)
 	}
@@ -83,6 +93,9 @@ var ErrNone = errors.New("no credential")
 
 // Load reads the credential and whom it names; ErrNone where there is none.
 func (d Directory) Load() (*Member, error) {
+	if _, err := d.Advance(); err != nil {
+		return nil, err
+	}
 	leaf, err := d.read(certificateFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w in %s", ErrNone, d)
@@ -107,8 +120,8 @@ func (d Directory) Load() (*Member, error) {
 
 // Forget removes the credential and the key: the member is none any more.
 func (d Directory) Forget() error {
-	var err error
-	for _, name := range []string{certificateFile, networkFile, keyFile, addressesFile} {
+	err := os.RemoveAll(string(d.Next()))
+	for _, name := range []string{certificateFile, networkFile, keyFile, formerFile, addressesFile} {
 		if e := os.Remove(d.file(name)); !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}

@@ -3094,6 +3094,7 @@ type Join struct {
 	Signature     []byte                 `protobuf:"bytes,11,opt,name=signature,proto3" json:"signature,omitempty"`                      // by key; empty is taken only in an open network
 	Nonce         uint64                 `protobuf:"varint,12,opt,name=nonce,proto3" json:"nonce,omitempty"`                             // random: a host that comes and goes within a second signs no request twice
 	Speaks        *Versions              `protobuf:"bytes,65,opt,name=speaks,proto3" json:"speaks,omitempty"`                            // absent: version 1 alone
+	Succeeds      bool                   `protobuf:"varint,90,opt,name=succeeds,proto3" json:"succeeds,omitempty"`                       // it knows successions of keys and several keys of the network, docs/protocol.md §5.5
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3217,6 +3218,13 @@ func (x *Join) GetSpeaks() *Versions {
 		return x.Speaks
 	}
 	return nil
+}
+
+func (x *Join) GetSucceeds() bool {
+	if x != nil {
+		return x.Succeeds
+	}
+	return false
 }
 
 // Where a host hangs on the network, as its first-hop router's HELLO told it.
@@ -3839,6 +3847,7 @@ type HostOrder struct {
 	//	*HostOrder_Controllers
 	//	*HostOrder_Credential
 	//	*HostOrder_Revoked
+	//	*HostOrder_NetworkKeys
 	Order         isHostOrder_Order `protobuf_oneof:"order"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3971,6 +3980,15 @@ func (x *HostOrder) GetRevoked() *Revocations {
 	return nil
 }
 
+func (x *HostOrder) GetNetworkKeys() *NetworkKeys {
+	if x != nil {
+		if x, ok := x.Order.(*HostOrder_NetworkKeys); ok {
+			return x.NetworkKeys
+		}
+	}
+	return nil
+}
+
 type isHostOrder_Order interface {
 	isHostOrder_Order()
 }
@@ -4015,6 +4033,10 @@ type HostOrder_Revoked struct {
 	Revoked *Revocations `protobuf:"bytes,21,opt,name=revoked,proto3,oneof"` // more of them
 }
 
+type HostOrder_NetworkKeys struct {
+	NetworkKeys *NetworkKeys `protobuf:"bytes,90,opt,name=network_keys,json=networkKeys,proto3,oneof"` // these are all now
+}
+
 func (*HostOrder_Joined) isHostOrder_Order() {}
 
 func (*HostOrder_Refused) isHostOrder_Order() {}
@@ -4035,6 +4057,8 @@ func (*HostOrder_Credential) isHostOrder_Order() {}
 
 func (*HostOrder_Revoked) isHostOrder_Order() {}
 
+func (*HostOrder_NetworkKeys) isHostOrder_Order() {}
+
 type Joined struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Network         string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
@@ -4050,10 +4074,12 @@ type Joined struct {
 	Others          []*Attached            `protobuf:"bytes,11,rep,name=others,proto3" json:"others,omitempty"`                          // of Join.others
 	Challenge       []byte                 `protobuf:"bytes,50,opt,name=challenge,proto3" json:"challenge,omitempty"`                    // random; what the host signs in this session quotes it
 	Controllers     *Controllers           `protobuf:"bytes,30,opt,name=controllers,proto3" json:"controllers,omitempty"`
-	NetworkId       string                 `protobuf:"bytes,31,opt,name=network_id,json=networkId,proto3" json:"network_id,omitempty"` // tells networks of one name apart
-	Credential      *Credential            `protobuf:"bytes,20,opt,name=credential,proto3" json:"credential,omitempty"`                // a fresh one, where that of the host is due
-	Revoked         []*Revocation          `protobuf:"bytes,21,rep,name=revoked,proto3" json:"revoked,omitempty"`                      // all that hosts have to know
-	Protocol        uint32                 `protobuf:"varint,65,opt,name=protocol,proto3" json:"protocol,omitempty"`                   // the version of this stream: the highest that both speak; 0 of a controller that knows 1 alone
+	NetworkId       string                 `protobuf:"bytes,31,opt,name=network_id,json=networkId,proto3" json:"network_id,omitempty"`       // tells networks of one name apart
+	Credential      *Credential            `protobuf:"bytes,20,opt,name=credential,proto3" json:"credential,omitempty"`                      // a fresh one, where that of the host is due
+	Revoked         []*Revocation          `protobuf:"bytes,21,rep,name=revoked,proto3" json:"revoked,omitempty"`                            // all that hosts have to know
+	Protocol        uint32                 `protobuf:"varint,65,opt,name=protocol,proto3" json:"protocol,omitempty"`                         // the version of this stream: the highest that both speak; 0 of a controller that knows 1 alone
+	Succession      []byte                 `protobuf:"bytes,90,opt,name=succession,proto3" json:"succession,omitempty"`                      // wire.Succession, of a host that has had another key
+	NetworkKeys     [][]byte               `protobuf:"bytes,91,rep,name=network_keys,json=networkKeys,proto3" json:"network_keys,omitempty"` // all that count; empty: network_key alone
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4207,7 +4233,66 @@ func (x *Joined) GetProtocol() uint32 {
 	return 0
 }
 
-// serial 0: nobody asked; a fresh certificate for a locator that the host has.
+func (x *Joined) GetSuccession() []byte {
+	if x != nil {
+		return x.Succession
+	}
+	return nil
+}
+
+func (x *Joined) GetNetworkKeys() [][]byte {
+	if x != nil {
+		return x.NetworkKeys
+	}
+	return nil
+}
+
+// Public keys of the network, Ed25519: what certificates of hosts are checked by.
+type NetworkKeys struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          [][]byte               `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NetworkKeys) Reset() {
+	*x = NetworkKeys{}
+	mi := &file_scaffold_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NetworkKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NetworkKeys) ProtoMessage() {}
+
+func (x *NetworkKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NetworkKeys.ProtoReflect.Descriptor instead.
+func (*NetworkKeys) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *NetworkKeys) GetKeys() [][]byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+// serial 0: nobody asked; a fresh certificate for a locator that the host has, or had lately.
 type Attached struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Serial        uint32                 `protobuf:"varint,1,opt,name=serial,proto3" json:"serial,omitempty"`
@@ -4215,13 +4300,14 @@ type Attached struct {
 	Certificate   []byte                 `protobuf:"bytes,3,opt,name=certificate,proto3" json:"certificate,omitempty"`
 	Refused       string                 `protobuf:"bytes,4,opt,name=refused,proto3" json:"refused,omitempty"`
 	Retry         bool                   `protobuf:"varint,5,opt,name=retry,proto3" json:"retry,omitempty"`
+	Succession    []byte                 `protobuf:"bytes,90,opt,name=succession,proto3" json:"succession,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_scaffold_proto_msgTypes[56]
+	mi := &file_scaffold_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4233,7 +4319,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[56]
+	mi := &file_scaffold_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4246,7 +4332,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{56}
+	return file_scaffold_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Attached) GetSerial() uint32 {
@@ -4284,6 +4370,13 @@ func (x *Attached) GetRetry() bool {
 	return false
 }
 
+func (x *Attached) GetSuccession() []byte {
+	if x != nil {
+		return x.Succession
+	}
+	return nil
+}
+
 // What the host is to do with the flows of a service that it serves: "wait", "shed", or "" to serve on.
 type DrainOrder struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4296,7 +4389,7 @@ type DrainOrder struct {
 
 func (x *DrainOrder) Reset() {
 	*x = DrainOrder{}
-	mi := &file_scaffold_proto_msgTypes[57]
+	mi := &file_scaffold_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4308,7 +4401,7 @@ func (x *DrainOrder) String() string {
 func (*DrainOrder) ProtoMessage() {}
 
 func (x *DrainOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[57]
+	mi := &file_scaffold_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4321,7 +4414,7 @@ func (x *DrainOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOrder.ProtoReflect.Descriptor instead.
 func (*DrainOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{57}
+	return file_scaffold_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DrainOrder) GetSs() uint32 {
@@ -4359,7 +4452,7 @@ type Refused struct {
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_scaffold_proto_msgTypes[58]
+	mi := &file_scaffold_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4371,7 +4464,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[58]
+	mi := &file_scaffold_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4384,7 +4477,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{58}
+	return file_scaffold_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Refused) GetReason() string {
@@ -4432,7 +4525,7 @@ type Controllers struct {
 
 func (x *Controllers) Reset() {
 	*x = Controllers{}
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4444,7 +4537,7 @@ func (x *Controllers) String() string {
 func (*Controllers) ProtoMessage() {}
 
 func (x *Controllers) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4457,7 +4550,7 @@ func (x *Controllers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controllers.ProtoReflect.Descriptor instead.
 func (*Controllers) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{59}
+	return file_scaffold_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Controllers) GetEndpoints() []string {
@@ -4476,7 +4569,7 @@ type ServicePolicies struct {
 
 func (x *ServicePolicies) Reset() {
 	*x = ServicePolicies{}
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4488,7 +4581,7 @@ func (x *ServicePolicies) String() string {
 func (*ServicePolicies) ProtoMessage() {}
 
 func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4501,7 +4594,7 @@ func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicies.ProtoReflect.Descriptor instead.
 func (*ServicePolicies) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{60}
+	return file_scaffold_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ServicePolicies) GetEntries() []*ServicePolicy {
@@ -4525,7 +4618,7 @@ type ServicePolicy struct {
 
 func (x *ServicePolicy) Reset() {
 	*x = ServicePolicy{}
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4537,7 +4630,7 @@ func (x *ServicePolicy) String() string {
 func (*ServicePolicy) ProtoMessage() {}
 
 func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4550,7 +4643,7 @@ func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicy.ProtoReflect.Descriptor instead.
 func (*ServicePolicy) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{61}
+	return file_scaffold_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ServicePolicy) GetName() string {
@@ -4607,7 +4700,7 @@ type LocatorsGone struct {
 
 func (x *LocatorsGone) Reset() {
 	*x = LocatorsGone{}
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4619,7 +4712,7 @@ func (x *LocatorsGone) String() string {
 func (*LocatorsGone) ProtoMessage() {}
 
 func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4632,7 +4725,7 @@ func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatorsGone.ProtoReflect.Descriptor instead.
 func (*LocatorsGone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{62}
+	return file_scaffold_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *LocatorsGone) GetLocators() []uint64 {
@@ -4659,7 +4752,7 @@ type ServiceRef struct {
 
 func (x *ServiceRef) Reset() {
 	*x = ServiceRef{}
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4671,7 +4764,7 @@ func (x *ServiceRef) String() string {
 func (*ServiceRef) ProtoMessage() {}
 
 func (x *ServiceRef) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4684,7 +4777,7 @@ func (x *ServiceRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRef.ProtoReflect.Descriptor instead.
 func (*ServiceRef) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{63}
+	return file_scaffold_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ServiceRef) GetSs() uint32 {
@@ -4711,7 +4804,7 @@ type RegistrationRefused struct {
 
 func (x *RegistrationRefused) Reset() {
 	*x = RegistrationRefused{}
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4723,7 +4816,7 @@ func (x *RegistrationRefused) String() string {
 func (*RegistrationRefused) ProtoMessage() {}
 
 func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4736,7 +4829,7 @@ func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegistrationRefused.ProtoReflect.Descriptor instead.
 func (*RegistrationRefused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{64}
+	return file_scaffold_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RegistrationRefused) GetRegistration() *Registration {
@@ -4770,7 +4863,7 @@ type RouterReport struct {
 
 func (x *RouterReport) Reset() {
 	*x = RouterReport{}
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4782,7 +4875,7 @@ func (x *RouterReport) String() string {
 func (*RouterReport) ProtoMessage() {}
 
 func (x *RouterReport) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4795,7 +4888,7 @@ func (x *RouterReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterReport.ProtoReflect.Descriptor instead.
 func (*RouterReport) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{65}
+	return file_scaffold_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *RouterReport) GetReport() isRouterReport_Report {
@@ -4917,7 +5010,7 @@ type RouterJoin struct {
 
 func (x *RouterJoin) Reset() {
 	*x = RouterJoin{}
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4929,7 +5022,7 @@ func (x *RouterJoin) String() string {
 func (*RouterJoin) ProtoMessage() {}
 
 func (x *RouterJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4942,7 +5035,7 @@ func (x *RouterJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoin.ProtoReflect.Descriptor instead.
 func (*RouterJoin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{66}
+	return file_scaffold_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *RouterJoin) GetName() string {
@@ -5025,7 +5118,7 @@ type Neighbours struct {
 
 func (x *Neighbours) Reset() {
 	*x = Neighbours{}
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5037,7 +5130,7 @@ func (x *Neighbours) String() string {
 func (*Neighbours) ProtoMessage() {}
 
 func (x *Neighbours) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5050,7 +5143,7 @@ func (x *Neighbours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbours.ProtoReflect.Descriptor instead.
 func (*Neighbours) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{67}
+	return file_scaffold_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Neighbours) GetLinks() []*Neighbour {
@@ -5082,7 +5175,7 @@ type Neighbour struct {
 
 func (x *Neighbour) Reset() {
 	*x = Neighbour{}
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5094,7 +5187,7 @@ func (x *Neighbour) String() string {
 func (*Neighbour) ProtoMessage() {}
 
 func (x *Neighbour) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5107,7 +5200,7 @@ func (x *Neighbour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
 func (*Neighbour) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{68}
+	return file_scaffold_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Neighbour) GetPort() string {
@@ -5168,7 +5261,7 @@ type HostStates struct {
 
 func (x *HostStates) Reset() {
 	*x = HostStates{}
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5180,7 +5273,7 @@ func (x *HostStates) String() string {
 func (*HostStates) ProtoMessage() {}
 
 func (x *HostStates) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5193,7 +5286,7 @@ func (x *HostStates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStates.ProtoReflect.Descriptor instead.
 func (*HostStates) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{69}
+	return file_scaffold_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *HostStates) GetHosts() []*HostState {
@@ -5215,7 +5308,7 @@ type HostState struct {
 
 func (x *HostState) Reset() {
 	*x = HostState{}
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5227,7 +5320,7 @@ func (x *HostState) String() string {
 func (*HostState) ProtoMessage() {}
 
 func (x *HostState) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5240,7 +5333,7 @@ func (x *HostState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostState.ProtoReflect.Descriptor instead.
 func (*HostState) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{70}
+	return file_scaffold_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *HostState) GetLocator() uint64 {
@@ -5283,7 +5376,7 @@ type RouterCounters struct {
 
 func (x *RouterCounters) Reset() {
 	*x = RouterCounters{}
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5295,7 +5388,7 @@ func (x *RouterCounters) String() string {
 func (*RouterCounters) ProtoMessage() {}
 
 func (x *RouterCounters) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5308,7 +5401,7 @@ func (x *RouterCounters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterCounters.ProtoReflect.Descriptor instead.
 func (*RouterCounters) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{71}
+	return file_scaffold_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RouterCounters) GetCounters() map[string]uint64 {
@@ -5349,7 +5442,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_scaffold_proto_msgTypes[72]
+	mi := &file_scaffold_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5361,7 +5454,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[72]
+	mi := &file_scaffold_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5374,7 +5467,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{72}
+	return file_scaffold_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Applied) GetGeneration() uint64 {
@@ -5413,7 +5506,7 @@ type RouterOrder struct {
 
 func (x *RouterOrder) Reset() {
 	*x = RouterOrder{}
-	mi := &file_scaffold_proto_msgTypes[73]
+	mi := &file_scaffold_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5425,7 +5518,7 @@ func (x *RouterOrder) String() string {
 func (*RouterOrder) ProtoMessage() {}
 
 func (x *RouterOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[73]
+	mi := &file_scaffold_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5438,7 +5531,7 @@ func (x *RouterOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterOrder.ProtoReflect.Descriptor instead.
 func (*RouterOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{73}
+	return file_scaffold_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RouterOrder) GetOrder() isRouterOrder_Order {
@@ -5592,7 +5685,7 @@ type RouterJoined struct {
 
 func (x *RouterJoined) Reset() {
 	*x = RouterJoined{}
-	mi := &file_scaffold_proto_msgTypes[74]
+	mi := &file_scaffold_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5604,7 +5697,7 @@ func (x *RouterJoined) String() string {
 func (*RouterJoined) ProtoMessage() {}
 
 func (x *RouterJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[74]
+	mi := &file_scaffold_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5617,7 +5710,7 @@ func (x *RouterJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoined.ProtoReflect.Descriptor instead.
 func (*RouterJoined) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{74}
+	return file_scaffold_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RouterJoined) GetNetwork() string {
@@ -5713,7 +5806,7 @@ type SnapshotBegin struct {
 
 func (x *SnapshotBegin) Reset() {
 	*x = SnapshotBegin{}
-	mi := &file_scaffold_proto_msgTypes[75]
+	mi := &file_scaffold_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5725,7 +5818,7 @@ func (x *SnapshotBegin) String() string {
 func (*SnapshotBegin) ProtoMessage() {}
 
 func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[75]
+	mi := &file_scaffold_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5738,7 +5831,7 @@ func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotBegin.ProtoReflect.Descriptor instead.
 func (*SnapshotBegin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{75}
+	return file_scaffold_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *SnapshotBegin) GetGeneration() uint64 {
@@ -5757,7 +5850,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_scaffold_proto_msgTypes[76]
+	mi := &file_scaffold_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5769,7 +5862,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[76]
+	mi := &file_scaffold_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5782,7 +5875,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{76}
+	return file_scaffold_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Commit) GetGeneration() uint64 {
@@ -5807,7 +5900,7 @@ type Rules struct {
 
 func (x *Rules) Reset() {
 	*x = Rules{}
-	mi := &file_scaffold_proto_msgTypes[77]
+	mi := &file_scaffold_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5819,7 +5912,7 @@ func (x *Rules) String() string {
 func (*Rules) ProtoMessage() {}
 
 func (x *Rules) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[77]
+	mi := &file_scaffold_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5832,7 +5925,7 @@ func (x *Rules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rules.ProtoReflect.Descriptor instead.
 func (*Rules) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{77}
+	return file_scaffold_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Rules) GetGeneration() uint64 {
@@ -5897,7 +5990,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_scaffold_proto_msgTypes[78]
+	mi := &file_scaffold_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5909,7 +6002,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[78]
+	mi := &file_scaffold_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5922,7 +6015,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{78}
+	return file_scaffold_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Route) GetPrefix() string {
@@ -5974,7 +6067,7 @@ type ServiceRule struct {
 
 func (x *ServiceRule) Reset() {
 	*x = ServiceRule{}
-	mi := &file_scaffold_proto_msgTypes[79]
+	mi := &file_scaffold_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5986,7 +6079,7 @@ func (x *ServiceRule) String() string {
 func (*ServiceRule) ProtoMessage() {}
 
 func (x *ServiceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[79]
+	mi := &file_scaffold_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5999,7 +6092,7 @@ func (x *ServiceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRule.ProtoReflect.Descriptor instead.
 func (*ServiceRule) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{79}
+	return file_scaffold_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ServiceRule) GetSs() uint32 {
@@ -6050,7 +6143,7 @@ type Resolution struct {
 
 func (x *Resolution) Reset() {
 	*x = Resolution{}
-	mi := &file_scaffold_proto_msgTypes[80]
+	mi := &file_scaffold_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6062,7 +6155,7 @@ func (x *Resolution) String() string {
 func (*Resolution) ProtoMessage() {}
 
 func (x *Resolution) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[80]
+	mi := &file_scaffold_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6075,7 +6168,7 @@ func (x *Resolution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolution.ProtoReflect.Descriptor instead.
 func (*Resolution) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{80}
+	return file_scaffold_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Resolution) GetSs() uint32 {
@@ -6123,7 +6216,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_scaffold_proto_msgTypes[81]
+	mi := &file_scaffold_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6135,7 +6228,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[81]
+	mi := &file_scaffold_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6148,7 +6241,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{81}
+	return file_scaffold_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Target) GetLocator() uint64 {
@@ -6177,7 +6270,7 @@ type Probe struct {
 
 func (x *Probe) Reset() {
 	*x = Probe{}
-	mi := &file_scaffold_proto_msgTypes[82]
+	mi := &file_scaffold_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6189,7 +6282,7 @@ func (x *Probe) String() string {
 func (*Probe) ProtoMessage() {}
 
 func (x *Probe) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[82]
+	mi := &file_scaffold_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6202,7 +6295,7 @@ func (x *Probe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Probe.ProtoReflect.Descriptor instead.
 func (*Probe) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{82}
+	return file_scaffold_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Probe) GetLocator() uint64 {
@@ -6237,7 +6330,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_scaffold_proto_msgTypes[83]
+	mi := &file_scaffold_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6249,7 +6342,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[83]
+	mi := &file_scaffold_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6262,7 +6355,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{83}
+	return file_scaffold_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Gone) GetLocator() uint64 {
@@ -6290,7 +6383,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_scaffold_proto_msgTypes[84]
+	mi := &file_scaffold_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6302,7 +6395,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[84]
+	mi := &file_scaffold_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6315,7 +6408,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{84}
+	return file_scaffold_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Redirect) GetFrom() uint64 {
@@ -6339,6 +6432,102 @@ func (x *Redirect) GetGone() bool {
 	return false
 }
 
+type RotateKeyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateKeyRequest) Reset() {
+	*x = RotateKeyRequest{}
+	mi := &file_scaffold_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateKeyRequest) ProtoMessage() {}
+
+func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateKeyRequest.ProtoReflect.Descriptor instead.
+func (*RotateKeyRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{86}
+}
+
+type RotateKeyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Role          string                 `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateKeyResponse) Reset() {
+	*x = RotateKeyResponse{}
+	mi := &file_scaffold_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateKeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateKeyResponse) ProtoMessage() {}
+
+func (x *RotateKeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateKeyResponse.ProtoReflect.Descriptor instead.
+func (*RotateKeyResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *RotateKeyResponse) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *RotateKeyResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RotateKeyResponse) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
 type GetHostStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -6347,7 +6536,7 @@ type GetHostStatusRequest struct {
 
 func (x *GetHostStatusRequest) Reset() {
 	*x = GetHostStatusRequest{}
-	mi := &file_scaffold_proto_msgTypes[85]
+	mi := &file_scaffold_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6359,7 +6548,7 @@ func (x *GetHostStatusRequest) String() string {
 func (*GetHostStatusRequest) ProtoMessage() {}
 
 func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[85]
+	mi := &file_scaffold_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6372,7 +6561,7 @@ func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetHostStatusRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{85}
+	return file_scaffold_proto_rawDescGZIP(), []int{88}
 }
 
 type HostStatus struct {
@@ -6400,7 +6589,7 @@ type HostStatus struct {
 
 func (x *HostStatus) Reset() {
 	*x = HostStatus{}
-	mi := &file_scaffold_proto_msgTypes[86]
+	mi := &file_scaffold_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6412,7 +6601,7 @@ func (x *HostStatus) String() string {
 func (*HostStatus) ProtoMessage() {}
 
 func (x *HostStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[86]
+	mi := &file_scaffold_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6425,7 +6614,7 @@ func (x *HostStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStatus.ProtoReflect.Descriptor instead.
 func (*HostStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{86}
+	return file_scaffold_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *HostStatus) GetName() string {
@@ -6558,7 +6747,7 @@ type Feature struct {
 
 func (x *Feature) Reset() {
 	*x = Feature{}
-	mi := &file_scaffold_proto_msgTypes[87]
+	mi := &file_scaffold_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6570,7 +6759,7 @@ func (x *Feature) String() string {
 func (*Feature) ProtoMessage() {}
 
 func (x *Feature) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[87]
+	mi := &file_scaffold_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6583,7 +6772,7 @@ func (x *Feature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feature.ProtoReflect.Descriptor instead.
 func (*Feature) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{87}
+	return file_scaffold_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Feature) GetName() string {
@@ -6621,7 +6810,7 @@ type Uplink struct {
 
 func (x *Uplink) Reset() {
 	*x = Uplink{}
-	mi := &file_scaffold_proto_msgTypes[88]
+	mi := &file_scaffold_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6633,7 +6822,7 @@ func (x *Uplink) String() string {
 func (*Uplink) ProtoMessage() {}
 
 func (x *Uplink) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[88]
+	mi := &file_scaffold_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6646,7 +6835,7 @@ func (x *Uplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Uplink.ProtoReflect.Descriptor instead.
 func (*Uplink) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{88}
+	return file_scaffold_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Uplink) GetInterface() string {
@@ -6701,7 +6890,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[89]
+	mi := &file_scaffold_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6713,7 +6902,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[89]
+	mi := &file_scaffold_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6726,7 +6915,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{89}
+	return file_scaffold_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ListFlowsRequest) GetService() string {
@@ -6753,7 +6942,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[90]
+	mi := &file_scaffold_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6765,7 +6954,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[90]
+	mi := &file_scaffold_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6778,7 +6967,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{90}
+	return file_scaffold_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ListFlowsResponse) GetFlows() []*Flow {
@@ -6819,7 +7008,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_scaffold_proto_msgTypes[91]
+	mi := &file_scaffold_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6831,7 +7020,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[91]
+	mi := &file_scaffold_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6844,7 +7033,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{91}
+	return file_scaffold_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Flow) GetId() string {
@@ -6968,7 +7157,7 @@ type WhoRequest struct {
 
 func (x *WhoRequest) Reset() {
 	*x = WhoRequest{}
-	mi := &file_scaffold_proto_msgTypes[92]
+	mi := &file_scaffold_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6980,7 +7169,7 @@ func (x *WhoRequest) String() string {
 func (*WhoRequest) ProtoMessage() {}
 
 func (x *WhoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[92]
+	mi := &file_scaffold_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6993,7 +7182,7 @@ func (x *WhoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoRequest.ProtoReflect.Descriptor instead.
 func (*WhoRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{92}
+	return file_scaffold_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *WhoRequest) GetAddress() string {
@@ -7011,7 +7200,7 @@ type ListRegistrationsRequest struct {
 
 func (x *ListRegistrationsRequest) Reset() {
 	*x = ListRegistrationsRequest{}
-	mi := &file_scaffold_proto_msgTypes[93]
+	mi := &file_scaffold_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7023,7 +7212,7 @@ func (x *ListRegistrationsRequest) String() string {
 func (*ListRegistrationsRequest) ProtoMessage() {}
 
 func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[93]
+	mi := &file_scaffold_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7036,7 +7225,7 @@ func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsRequest.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{93}
+	return file_scaffold_proto_rawDescGZIP(), []int{96}
 }
 
 type ListRegistrationsResponse struct {
@@ -7048,7 +7237,7 @@ type ListRegistrationsResponse struct {
 
 func (x *ListRegistrationsResponse) Reset() {
 	*x = ListRegistrationsResponse{}
-	mi := &file_scaffold_proto_msgTypes[94]
+	mi := &file_scaffold_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7060,7 +7249,7 @@ func (x *ListRegistrationsResponse) String() string {
 func (*ListRegistrationsResponse) ProtoMessage() {}
 
 func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[94]
+	mi := &file_scaffold_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7073,7 +7262,7 @@ func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsResponse.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{94}
+	return file_scaffold_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ListRegistrationsResponse) GetRegistrations() []*LocalRegistration {
@@ -7100,7 +7289,7 @@ type LocalRegistration struct {
 
 func (x *LocalRegistration) Reset() {
 	*x = LocalRegistration{}
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7112,7 +7301,7 @@ func (x *LocalRegistration) String() string {
 func (*LocalRegistration) ProtoMessage() {}
 
 func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7125,7 +7314,7 @@ func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalRegistration.ProtoReflect.Descriptor instead.
 func (*LocalRegistration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{95}
+	return file_scaffold_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *LocalRegistration) GetService() string {
@@ -7205,7 +7394,7 @@ type MoveFlowsRequest struct {
 
 func (x *MoveFlowsRequest) Reset() {
 	*x = MoveFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[96]
+	mi := &file_scaffold_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7217,7 +7406,7 @@ func (x *MoveFlowsRequest) String() string {
 func (*MoveFlowsRequest) ProtoMessage() {}
 
 func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[96]
+	mi := &file_scaffold_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7230,7 +7419,7 @@ func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsRequest.ProtoReflect.Descriptor instead.
 func (*MoveFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{96}
+	return file_scaffold_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *MoveFlowsRequest) GetFlow() string {
@@ -7271,7 +7460,7 @@ type MoveFlowsResponse struct {
 
 func (x *MoveFlowsResponse) Reset() {
 	*x = MoveFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[97]
+	mi := &file_scaffold_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7283,7 +7472,7 @@ func (x *MoveFlowsResponse) String() string {
 func (*MoveFlowsResponse) ProtoMessage() {}
 
 func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[97]
+	mi := &file_scaffold_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7296,7 +7485,7 @@ func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsResponse.ProtoReflect.Descriptor instead.
 func (*MoveFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{97}
+	return file_scaffold_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *MoveFlowsResponse) GetMoved() uint32 {
@@ -7322,7 +7511,7 @@ type BiographyRequest struct {
 
 func (x *BiographyRequest) Reset() {
 	*x = BiographyRequest{}
-	mi := &file_scaffold_proto_msgTypes[98]
+	mi := &file_scaffold_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7334,7 +7523,7 @@ func (x *BiographyRequest) String() string {
 func (*BiographyRequest) ProtoMessage() {}
 
 func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[98]
+	mi := &file_scaffold_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7347,7 +7536,7 @@ func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BiographyRequest.ProtoReflect.Descriptor instead.
 func (*BiographyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{98}
+	return file_scaffold_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *BiographyRequest) GetFlow() string {
@@ -7368,7 +7557,7 @@ type FlowStory struct {
 
 func (x *FlowStory) Reset() {
 	*x = FlowStory{}
-	mi := &file_scaffold_proto_msgTypes[99]
+	mi := &file_scaffold_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7380,7 +7569,7 @@ func (x *FlowStory) String() string {
 func (*FlowStory) ProtoMessage() {}
 
 func (x *FlowStory) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[99]
+	mi := &file_scaffold_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7393,7 +7582,7 @@ func (x *FlowStory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowStory.ProtoReflect.Descriptor instead.
 func (*FlowStory) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{99}
+	return file_scaffold_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *FlowStory) GetFlow() *Flow {
@@ -7429,7 +7618,7 @@ type Chapter struct {
 
 func (x *Chapter) Reset() {
 	*x = Chapter{}
-	mi := &file_scaffold_proto_msgTypes[100]
+	mi := &file_scaffold_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7441,7 +7630,7 @@ func (x *Chapter) String() string {
 func (*Chapter) ProtoMessage() {}
 
 func (x *Chapter) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[100]
+	mi := &file_scaffold_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7454,7 +7643,7 @@ func (x *Chapter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chapter.ProtoReflect.Descriptor instead.
 func (*Chapter) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{100}
+	return file_scaffold_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Chapter) GetUnixNs() int64 {
@@ -7497,7 +7686,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_scaffold_proto_msgTypes[101]
+	mi := &file_scaffold_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7509,7 +7698,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[101]
+	mi := &file_scaffold_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7522,7 +7711,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{101}
+	return file_scaffold_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ServeRequest) GetService() string {
@@ -7562,7 +7751,7 @@ type ServeNotice struct {
 
 func (x *ServeNotice) Reset() {
 	*x = ServeNotice{}
-	mi := &file_scaffold_proto_msgTypes[102]
+	mi := &file_scaffold_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7574,7 +7763,7 @@ func (x *ServeNotice) String() string {
 func (*ServeNotice) ProtoMessage() {}
 
 func (x *ServeNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[102]
+	mi := &file_scaffold_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7587,7 +7776,7 @@ func (x *ServeNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeNotice.ProtoReflect.Descriptor instead.
 func (*ServeNotice) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{102}
+	return file_scaffold_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ServeNotice) GetKind() string {
@@ -7608,7 +7797,7 @@ type IdentifyRequest struct {
 
 func (x *IdentifyRequest) Reset() {
 	*x = IdentifyRequest{}
-	mi := &file_scaffold_proto_msgTypes[103]
+	mi := &file_scaffold_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7620,7 +7809,7 @@ func (x *IdentifyRequest) String() string {
 func (*IdentifyRequest) ProtoMessage() {}
 
 func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[103]
+	mi := &file_scaffold_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7633,7 +7822,7 @@ func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentifyRequest.ProtoReflect.Descriptor instead.
 func (*IdentifyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{103}
+	return file_scaffold_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *IdentifyRequest) GetProto() string {
@@ -7670,7 +7859,7 @@ type FlowIdentity struct {
 
 func (x *FlowIdentity) Reset() {
 	*x = FlowIdentity{}
-	mi := &file_scaffold_proto_msgTypes[104]
+	mi := &file_scaffold_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7682,7 +7871,7 @@ func (x *FlowIdentity) String() string {
 func (*FlowIdentity) ProtoMessage() {}
 
 func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[104]
+	mi := &file_scaffold_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7695,7 +7884,7 @@ func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowIdentity.ProtoReflect.Descriptor instead.
 func (*FlowIdentity) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{104}
+	return file_scaffold_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *FlowIdentity) GetStable() string {
@@ -7747,7 +7936,7 @@ type FailFlowsRequest struct {
 
 func (x *FailFlowsRequest) Reset() {
 	*x = FailFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[105]
+	mi := &file_scaffold_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7759,7 +7948,7 @@ func (x *FailFlowsRequest) String() string {
 func (*FailFlowsRequest) ProtoMessage() {}
 
 func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[105]
+	mi := &file_scaffold_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7772,7 +7961,7 @@ func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsRequest.ProtoReflect.Descriptor instead.
 func (*FailFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{105}
+	return file_scaffold_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *FailFlowsRequest) GetService() string {
@@ -7826,7 +8015,7 @@ type FailFlowsResponse struct {
 
 func (x *FailFlowsResponse) Reset() {
 	*x = FailFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[106]
+	mi := &file_scaffold_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7838,7 +8027,7 @@ func (x *FailFlowsResponse) String() string {
 func (*FailFlowsResponse) ProtoMessage() {}
 
 func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[106]
+	mi := &file_scaffold_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7851,7 +8040,7 @@ func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsResponse.ProtoReflect.Descriptor instead.
 func (*FailFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{106}
+	return file_scaffold_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *FailFlowsResponse) GetFailed() uint32 {
@@ -7872,7 +8061,7 @@ type DrainLocalRequest struct {
 
 func (x *DrainLocalRequest) Reset() {
 	*x = DrainLocalRequest{}
-	mi := &file_scaffold_proto_msgTypes[107]
+	mi := &file_scaffold_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7884,7 +8073,7 @@ func (x *DrainLocalRequest) String() string {
 func (*DrainLocalRequest) ProtoMessage() {}
 
 func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[107]
+	mi := &file_scaffold_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7897,7 +8086,7 @@ func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainLocalRequest.ProtoReflect.Descriptor instead.
 func (*DrainLocalRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{107}
+	return file_scaffold_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *DrainLocalRequest) GetService() string {
@@ -7931,7 +8120,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_scaffold_proto_msgTypes[108]
+	mi := &file_scaffold_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7943,7 +8132,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[108]
+	mi := &file_scaffold_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7956,7 +8145,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{108}
+	return file_scaffold_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *DrainProgress) GetFlows() uint32 {
@@ -7981,7 +8170,7 @@ type ListSwitchesRequest struct {
 
 func (x *ListSwitchesRequest) Reset() {
 	*x = ListSwitchesRequest{}
-	mi := &file_scaffold_proto_msgTypes[109]
+	mi := &file_scaffold_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7993,7 +8182,7 @@ func (x *ListSwitchesRequest) String() string {
 func (*ListSwitchesRequest) ProtoMessage() {}
 
 func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[109]
+	mi := &file_scaffold_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8006,7 +8195,7 @@ func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchesRequest.ProtoReflect.Descriptor instead.
 func (*ListSwitchesRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{109}
+	return file_scaffold_proto_rawDescGZIP(), []int{112}
 }
 
 type ListSwitchesResponse struct {
@@ -8018,7 +8207,7 @@ type ListSwitchesResponse struct {
 
 func (x *ListSwitchesResponse) Reset() {
 	*x = ListSwitchesResponse{}
-	mi := &file_scaffold_proto_msgTypes[110]
+	mi := &file_scaffold_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8030,7 +8219,7 @@ func (x *ListSwitchesResponse) String() string {
 func (*ListSwitchesResponse) ProtoMessage() {}
 
 func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[110]
+	mi := &file_scaffold_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8043,7 +8232,7 @@ func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchesResponse.ProtoReflect.Descriptor instead.
 func (*ListSwitchesResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{110}
+	return file_scaffold_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ListSwitchesResponse) GetSwitches() []*Switch {
@@ -8062,7 +8251,7 @@ type GetSwitchRequest struct {
 
 func (x *GetSwitchRequest) Reset() {
 	*x = GetSwitchRequest{}
-	mi := &file_scaffold_proto_msgTypes[111]
+	mi := &file_scaffold_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8074,7 +8263,7 @@ func (x *GetSwitchRequest) String() string {
 func (*GetSwitchRequest) ProtoMessage() {}
 
 func (x *GetSwitchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[111]
+	mi := &file_scaffold_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8087,7 +8276,7 @@ func (x *GetSwitchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSwitchRequest.ProtoReflect.Descriptor instead.
 func (*GetSwitchRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{111}
+	return file_scaffold_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *GetSwitchRequest) GetName() string {
@@ -8127,7 +8316,7 @@ type Switch struct {
 
 func (x *Switch) Reset() {
 	*x = Switch{}
-	mi := &file_scaffold_proto_msgTypes[112]
+	mi := &file_scaffold_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8139,7 +8328,7 @@ func (x *Switch) String() string {
 func (*Switch) ProtoMessage() {}
 
 func (x *Switch) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[112]
+	mi := &file_scaffold_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8152,7 +8341,7 @@ func (x *Switch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Switch.ProtoReflect.Descriptor instead.
 func (*Switch) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{112}
+	return file_scaffold_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *Switch) GetName() string {
@@ -8329,7 +8518,7 @@ type SwitchPort struct {
 
 func (x *SwitchPort) Reset() {
 	*x = SwitchPort{}
-	mi := &file_scaffold_proto_msgTypes[113]
+	mi := &file_scaffold_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8341,7 +8530,7 @@ func (x *SwitchPort) String() string {
 func (*SwitchPort) ProtoMessage() {}
 
 func (x *SwitchPort) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[113]
+	mi := &file_scaffold_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8354,7 +8543,7 @@ func (x *SwitchPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchPort.ProtoReflect.Descriptor instead.
 func (*SwitchPort) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{113}
+	return file_scaffold_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *SwitchPort) GetName() string {
@@ -8454,7 +8643,7 @@ type ServiceShare struct {
 
 func (x *ServiceShare) Reset() {
 	*x = ServiceShare{}
-	mi := &file_scaffold_proto_msgTypes[114]
+	mi := &file_scaffold_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8466,7 +8655,7 @@ func (x *ServiceShare) String() string {
 func (*ServiceShare) ProtoMessage() {}
 
 func (x *ServiceShare) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[114]
+	mi := &file_scaffold_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8479,7 +8668,7 @@ func (x *ServiceShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceShare.ProtoReflect.Descriptor instead.
 func (*ServiceShare) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{114}
+	return file_scaffold_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ServiceShare) GetService() string {
@@ -8522,7 +8711,7 @@ type InstanceShare struct {
 
 func (x *InstanceShare) Reset() {
 	*x = InstanceShare{}
-	mi := &file_scaffold_proto_msgTypes[115]
+	mi := &file_scaffold_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8534,7 +8723,7 @@ func (x *InstanceShare) String() string {
 func (*InstanceShare) ProtoMessage() {}
 
 func (x *InstanceShare) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[115]
+	mi := &file_scaffold_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8547,7 +8736,7 @@ func (x *InstanceShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceShare.ProtoReflect.Descriptor instead.
 func (*InstanceShare) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{115}
+	return file_scaffold_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *InstanceShare) GetHost() string {
@@ -8588,7 +8777,7 @@ type ListSwitchFlowsRequest struct {
 
 func (x *ListSwitchFlowsRequest) Reset() {
 	*x = ListSwitchFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[116]
+	mi := &file_scaffold_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8600,7 +8789,7 @@ func (x *ListSwitchFlowsRequest) String() string {
 func (*ListSwitchFlowsRequest) ProtoMessage() {}
 
 func (x *ListSwitchFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[116]
+	mi := &file_scaffold_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8613,7 +8802,7 @@ func (x *ListSwitchFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListSwitchFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{116}
+	return file_scaffold_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *ListSwitchFlowsRequest) GetName() string {
@@ -8639,7 +8828,7 @@ type ListSwitchFlowsResponse struct {
 
 func (x *ListSwitchFlowsResponse) Reset() {
 	*x = ListSwitchFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[117]
+	mi := &file_scaffold_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8651,7 +8840,7 @@ func (x *ListSwitchFlowsResponse) String() string {
 func (*ListSwitchFlowsResponse) ProtoMessage() {}
 
 func (x *ListSwitchFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[117]
+	mi := &file_scaffold_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8664,7 +8853,7 @@ func (x *ListSwitchFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListSwitchFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{117}
+	return file_scaffold_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ListSwitchFlowsResponse) GetFlows() []*SwitchFlow {
@@ -8693,7 +8882,7 @@ type SwitchFlow struct {
 
 func (x *SwitchFlow) Reset() {
 	*x = SwitchFlow{}
-	mi := &file_scaffold_proto_msgTypes[118]
+	mi := &file_scaffold_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8705,7 +8894,7 @@ func (x *SwitchFlow) String() string {
 func (*SwitchFlow) ProtoMessage() {}
 
 func (x *SwitchFlow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[118]
+	mi := &file_scaffold_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8718,7 +8907,7 @@ func (x *SwitchFlow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchFlow.ProtoReflect.Descriptor instead.
 func (*SwitchFlow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{118}
+	return file_scaffold_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *SwitchFlow) GetTable() uint32 {
@@ -8811,7 +9000,7 @@ type AddSwitchFlowRequest struct {
 
 func (x *AddSwitchFlowRequest) Reset() {
 	*x = AddSwitchFlowRequest{}
-	mi := &file_scaffold_proto_msgTypes[119]
+	mi := &file_scaffold_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8823,7 +9012,7 @@ func (x *AddSwitchFlowRequest) String() string {
 func (*AddSwitchFlowRequest) ProtoMessage() {}
 
 func (x *AddSwitchFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[119]
+	mi := &file_scaffold_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8836,7 +9025,7 @@ func (x *AddSwitchFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddSwitchFlowRequest.ProtoReflect.Descriptor instead.
 func (*AddSwitchFlowRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{119}
+	return file_scaffold_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *AddSwitchFlowRequest) GetName() string {
@@ -8884,7 +9073,7 @@ type RemoveSwitchFlowRequest struct {
 
 func (x *RemoveSwitchFlowRequest) Reset() {
 	*x = RemoveSwitchFlowRequest{}
-	mi := &file_scaffold_proto_msgTypes[120]
+	mi := &file_scaffold_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8896,7 +9085,7 @@ func (x *RemoveSwitchFlowRequest) String() string {
 func (*RemoveSwitchFlowRequest) ProtoMessage() {}
 
 func (x *RemoveSwitchFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[120]
+	mi := &file_scaffold_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8909,7 +9098,7 @@ func (x *RemoveSwitchFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSwitchFlowRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSwitchFlowRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{120}
+	return file_scaffold_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *RemoveSwitchFlowRequest) GetName() string {
@@ -8934,7 +9123,7 @@ type RemoveSwitchFlowResponse struct {
 
 func (x *RemoveSwitchFlowResponse) Reset() {
 	*x = RemoveSwitchFlowResponse{}
-	mi := &file_scaffold_proto_msgTypes[121]
+	mi := &file_scaffold_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8946,7 +9135,7 @@ func (x *RemoveSwitchFlowResponse) String() string {
 func (*RemoveSwitchFlowResponse) ProtoMessage() {}
 
 func (x *RemoveSwitchFlowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[121]
+	mi := &file_scaffold_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8959,7 +9148,7 @@ func (x *RemoveSwitchFlowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSwitchFlowResponse.ProtoReflect.Descriptor instead.
 func (*RemoveSwitchFlowResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{121}
+	return file_scaffold_proto_rawDescGZIP(), []int{124}
 }
 
 type Access struct {
@@ -8973,7 +9162,7 @@ type Access struct {
 
 func (x *Access) Reset() {
 	*x = Access{}
-	mi := &file_scaffold_proto_msgTypes[122]
+	mi := &file_scaffold_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8985,7 +9174,7 @@ func (x *Access) String() string {
 func (*Access) ProtoMessage() {}
 
 func (x *Access) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[122]
+	mi := &file_scaffold_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8998,7 +9187,7 @@ func (x *Access) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Access.ProtoReflect.Descriptor instead.
 func (*Access) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{122}
+	return file_scaffold_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *Access) GetKey() string {
@@ -9032,7 +9221,7 @@ type UpdateAccessRequest struct {
 
 func (x *UpdateAccessRequest) Reset() {
 	*x = UpdateAccessRequest{}
-	mi := &file_scaffold_proto_msgTypes[123]
+	mi := &file_scaffold_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9044,7 +9233,7 @@ func (x *UpdateAccessRequest) String() string {
 func (*UpdateAccessRequest) ProtoMessage() {}
 
 func (x *UpdateAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[123]
+	mi := &file_scaffold_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9057,7 +9246,7 @@ func (x *UpdateAccessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateAccessRequest.ProtoReflect.Descriptor instead.
 func (*UpdateAccessRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{123}
+	return file_scaffold_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *UpdateAccessRequest) GetName() string {
@@ -9084,7 +9273,7 @@ type Guard struct {
 
 func (x *Guard) Reset() {
 	*x = Guard{}
-	mi := &file_scaffold_proto_msgTypes[124]
+	mi := &file_scaffold_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9096,7 +9285,7 @@ func (x *Guard) String() string {
 func (*Guard) ProtoMessage() {}
 
 func (x *Guard) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[124]
+	mi := &file_scaffold_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9109,7 +9298,7 @@ func (x *Guard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guard.ProtoReflect.Descriptor instead.
 func (*Guard) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{124}
+	return file_scaffold_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *Guard) GetAllow() []*LocatorPrefix {
@@ -9129,7 +9318,7 @@ type LocatorPrefix struct {
 
 func (x *LocatorPrefix) Reset() {
 	*x = LocatorPrefix{}
-	mi := &file_scaffold_proto_msgTypes[125]
+	mi := &file_scaffold_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9141,7 +9330,7 @@ func (x *LocatorPrefix) String() string {
 func (*LocatorPrefix) ProtoMessage() {}
 
 func (x *LocatorPrefix) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[125]
+	mi := &file_scaffold_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9154,7 +9343,7 @@ func (x *LocatorPrefix) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatorPrefix.ProtoReflect.Descriptor instead.
 func (*LocatorPrefix) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{125}
+	return file_scaffold_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *LocatorPrefix) GetLocator() uint64 {
@@ -9180,7 +9369,7 @@ type PresentPermitRequest struct {
 
 func (x *PresentPermitRequest) Reset() {
 	*x = PresentPermitRequest{}
-	mi := &file_scaffold_proto_msgTypes[126]
+	mi := &file_scaffold_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9192,7 +9381,7 @@ func (x *PresentPermitRequest) String() string {
 func (*PresentPermitRequest) ProtoMessage() {}
 
 func (x *PresentPermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[126]
+	mi := &file_scaffold_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9205,7 +9394,7 @@ func (x *PresentPermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PresentPermitRequest.ProtoReflect.Descriptor instead.
 func (*PresentPermitRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{126}
+	return file_scaffold_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *PresentPermitRequest) GetPermit() []byte {
@@ -9228,7 +9417,7 @@ type HeldPermit struct {
 
 func (x *HeldPermit) Reset() {
 	*x = HeldPermit{}
-	mi := &file_scaffold_proto_msgTypes[127]
+	mi := &file_scaffold_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9240,7 +9429,7 @@ func (x *HeldPermit) String() string {
 func (*HeldPermit) ProtoMessage() {}
 
 func (x *HeldPermit) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[127]
+	mi := &file_scaffold_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9253,7 +9442,7 @@ func (x *HeldPermit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPermit.ProtoReflect.Descriptor instead.
 func (*HeldPermit) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{127}
+	return file_scaffold_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *HeldPermit) GetService() string {
@@ -9306,7 +9495,7 @@ type ServiceSpec struct {
 
 func (x *ServiceSpec) Reset() {
 	*x = ServiceSpec{}
-	mi := &file_scaffold_proto_msgTypes[128]
+	mi := &file_scaffold_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9318,7 +9507,7 @@ func (x *ServiceSpec) String() string {
 func (*ServiceSpec) ProtoMessage() {}
 
 func (x *ServiceSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[128]
+	mi := &file_scaffold_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9331,7 +9520,7 @@ func (x *ServiceSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceSpec.ProtoReflect.Descriptor instead.
 func (*ServiceSpec) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{128}
+	return file_scaffold_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ServiceSpec) GetName() string {
@@ -9434,7 +9623,7 @@ type StringList struct {
 
 func (x *StringList) Reset() {
 	*x = StringList{}
-	mi := &file_scaffold_proto_msgTypes[129]
+	mi := &file_scaffold_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9446,7 +9635,7 @@ func (x *StringList) String() string {
 func (*StringList) ProtoMessage() {}
 
 func (x *StringList) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[129]
+	mi := &file_scaffold_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9459,7 +9648,7 @@ func (x *StringList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StringList.ProtoReflect.Descriptor instead.
 func (*StringList) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{129}
+	return file_scaffold_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *StringList) GetItems() []string {
@@ -9482,7 +9671,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_scaffold_proto_msgTypes[130]
+	mi := &file_scaffold_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9494,7 +9683,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[130]
+	mi := &file_scaffold_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9507,7 +9696,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{130}
+	return file_scaffold_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ApplyRequest) GetServices() []*ServiceSpec {
@@ -9559,7 +9748,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_scaffold_proto_msgTypes[131]
+	mi := &file_scaffold_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9571,7 +9760,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[131]
+	mi := &file_scaffold_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9584,7 +9773,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{131}
+	return file_scaffold_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ApplyResponse) GetChanges() []*ServiceChange {
@@ -9641,7 +9830,7 @@ type ServiceChange struct {
 
 func (x *ServiceChange) Reset() {
 	*x = ServiceChange{}
-	mi := &file_scaffold_proto_msgTypes[132]
+	mi := &file_scaffold_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9653,7 +9842,7 @@ func (x *ServiceChange) String() string {
 func (*ServiceChange) ProtoMessage() {}
 
 func (x *ServiceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[132]
+	mi := &file_scaffold_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9666,7 +9855,7 @@ func (x *ServiceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceChange.ProtoReflect.Descriptor instead.
 func (*ServiceChange) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{132}
+	return file_scaffold_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ServiceChange) GetName() string {
@@ -9709,7 +9898,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_scaffold_proto_msgTypes[133]
+	mi := &file_scaffold_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9721,7 +9910,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[133]
+	mi := &file_scaffold_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9734,7 +9923,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{133}
+	return file_scaffold_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *FieldChange) GetField() string {
@@ -9777,7 +9966,7 @@ type SpecProblem struct {
 
 func (x *SpecProblem) Reset() {
 	*x = SpecProblem{}
-	mi := &file_scaffold_proto_msgTypes[134]
+	mi := &file_scaffold_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9789,7 +9978,7 @@ func (x *SpecProblem) String() string {
 func (*SpecProblem) ProtoMessage() {}
 
 func (x *SpecProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[134]
+	mi := &file_scaffold_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9802,7 +9991,7 @@ func (x *SpecProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpecProblem.ProtoReflect.Descriptor instead.
 func (*SpecProblem) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{134}
+	return file_scaffold_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *SpecProblem) GetService() string {
@@ -9842,7 +10031,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_scaffold_proto_msgTypes[135]
+	mi := &file_scaffold_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9854,7 +10043,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[135]
+	mi := &file_scaffold_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9867,7 +10056,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{135}
+	return file_scaffold_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ExportRequest) GetNames() []string {
@@ -9886,7 +10075,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_scaffold_proto_msgTypes[136]
+	mi := &file_scaffold_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9898,7 +10087,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[136]
+	mi := &file_scaffold_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9911,7 +10100,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{136}
+	return file_scaffold_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ExportResponse) GetServices() []*ServiceSpec {
@@ -9929,7 +10118,7 @@ type GetGatewayRequest struct {
 
 func (x *GetGatewayRequest) Reset() {
 	*x = GetGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[137]
+	mi := &file_scaffold_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9941,7 +10130,7 @@ func (x *GetGatewayRequest) String() string {
 func (*GetGatewayRequest) ProtoMessage() {}
 
 func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[137]
+	mi := &file_scaffold_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9954,7 +10143,7 @@ func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGatewayRequest.ProtoReflect.Descriptor instead.
 func (*GetGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{137}
+	return file_scaffold_proto_rawDescGZIP(), []int{140}
 }
 
 type DrainGatewayRequest struct {
@@ -9966,7 +10155,7 @@ type DrainGatewayRequest struct {
 
 func (x *DrainGatewayRequest) Reset() {
 	*x = DrainGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[138]
+	mi := &file_scaffold_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9978,7 +10167,7 @@ func (x *DrainGatewayRequest) String() string {
 func (*DrainGatewayRequest) ProtoMessage() {}
 
 func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[138]
+	mi := &file_scaffold_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9991,7 +10180,7 @@ func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainGatewayRequest.ProtoReflect.Descriptor instead.
 func (*DrainGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{138}
+	return file_scaffold_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *DrainGatewayRequest) GetUndrain() bool {
@@ -10009,7 +10198,7 @@ type ReloadGatewayRequest struct {
 
 func (x *ReloadGatewayRequest) Reset() {
 	*x = ReloadGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[139]
+	mi := &file_scaffold_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10021,7 +10210,7 @@ func (x *ReloadGatewayRequest) String() string {
 func (*ReloadGatewayRequest) ProtoMessage() {}
 
 func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[139]
+	mi := &file_scaffold_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10034,7 +10223,7 @@ func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadGatewayRequest.ProtoReflect.Descriptor instead.
 func (*ReloadGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{139}
+	return file_scaffold_proto_rawDescGZIP(), []int{142}
 }
 
 type GatewayStatus struct {
@@ -10052,7 +10241,7 @@ type GatewayStatus struct {
 
 func (x *GatewayStatus) Reset() {
 	*x = GatewayStatus{}
-	mi := &file_scaffold_proto_msgTypes[140]
+	mi := &file_scaffold_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10064,7 +10253,7 @@ func (x *GatewayStatus) String() string {
 func (*GatewayStatus) ProtoMessage() {}
 
 func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[140]
+	mi := &file_scaffold_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10077,7 +10266,7 @@ func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayStatus.ProtoReflect.Descriptor instead.
 func (*GatewayStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{140}
+	return file_scaffold_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *GatewayStatus) GetState() string {
@@ -10150,7 +10339,7 @@ type GatewayListener struct {
 
 func (x *GatewayListener) Reset() {
 	*x = GatewayListener{}
-	mi := &file_scaffold_proto_msgTypes[141]
+	mi := &file_scaffold_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10162,7 +10351,7 @@ func (x *GatewayListener) String() string {
 func (*GatewayListener) ProtoMessage() {}
 
 func (x *GatewayListener) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[141]
+	mi := &file_scaffold_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10175,7 +10364,7 @@ func (x *GatewayListener) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayListener.ProtoReflect.Descriptor instead.
 func (*GatewayListener) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{141}
+	return file_scaffold_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *GatewayListener) GetAt() string {
@@ -10278,7 +10467,7 @@ type LookUpRequest struct {
 
 func (x *LookUpRequest) Reset() {
 	*x = LookUpRequest{}
-	mi := &file_scaffold_proto_msgTypes[142]
+	mi := &file_scaffold_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10290,7 +10479,7 @@ func (x *LookUpRequest) String() string {
 func (*LookUpRequest) ProtoMessage() {}
 
 func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[142]
+	mi := &file_scaffold_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10303,7 +10492,7 @@ func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookUpRequest.ProtoReflect.Descriptor instead.
 func (*LookUpRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{142}
+	return file_scaffold_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *LookUpRequest) GetName() string {
@@ -10322,7 +10511,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_scaffold_proto_msgTypes[143]
+	mi := &file_scaffold_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10334,7 +10523,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[143]
+	mi := &file_scaffold_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10347,7 +10536,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{143}
+	return file_scaffold_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ReportRequest) GetEvent() *Event {
@@ -10365,7 +10554,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_scaffold_proto_msgTypes[144]
+	mi := &file_scaffold_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10377,7 +10566,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[144]
+	mi := &file_scaffold_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10390,7 +10579,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{144}
+	return file_scaffold_proto_rawDescGZIP(), []int{147}
 }
 
 // Several controllers.
@@ -10408,7 +10597,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_scaffold_proto_msgTypes[145]
+	mi := &file_scaffold_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10420,7 +10609,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[145]
+	mi := &file_scaffold_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10433,7 +10622,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{145}
+	return file_scaffold_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *Controller) GetName() string {
@@ -10486,7 +10675,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_scaffold_proto_msgTypes[146]
+	mi := &file_scaffold_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10498,7 +10687,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[146]
+	mi := &file_scaffold_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10511,7 +10700,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{146}
+	return file_scaffold_proto_rawDescGZIP(), []int{149}
 }
 
 type ListControllersResponse struct {
@@ -10526,7 +10715,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_scaffold_proto_msgTypes[147]
+	mi := &file_scaffold_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10538,7 +10727,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[147]
+	mi := &file_scaffold_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10551,7 +10740,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{147}
+	return file_scaffold_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -10593,7 +10782,7 @@ type AddControllerRequest struct {
 
 func (x *AddControllerRequest) Reset() {
 	*x = AddControllerRequest{}
-	mi := &file_scaffold_proto_msgTypes[148]
+	mi := &file_scaffold_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10605,7 +10794,7 @@ func (x *AddControllerRequest) String() string {
 func (*AddControllerRequest) ProtoMessage() {}
 
 func (x *AddControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[148]
+	mi := &file_scaffold_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10618,7 +10807,7 @@ func (x *AddControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddControllerRequest.ProtoReflect.Descriptor instead.
 func (*AddControllerRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{148}
+	return file_scaffold_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *AddControllerRequest) GetName() string {
@@ -10651,7 +10840,7 @@ type AddControllerResponse struct {
 
 func (x *AddControllerResponse) Reset() {
 	*x = AddControllerResponse{}
-	mi := &file_scaffold_proto_msgTypes[149]
+	mi := &file_scaffold_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10663,7 +10852,7 @@ func (x *AddControllerResponse) String() string {
 func (*AddControllerResponse) ProtoMessage() {}
 
 func (x *AddControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[149]
+	mi := &file_scaffold_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10676,7 +10865,7 @@ func (x *AddControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddControllerResponse.ProtoReflect.Descriptor instead.
 func (*AddControllerResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{149}
+	return file_scaffold_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *AddControllerResponse) GetMembers() []*Controller {
@@ -10696,7 +10885,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_scaffold_proto_msgTypes[150]
+	mi := &file_scaffold_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10708,7 +10897,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[150]
+	mi := &file_scaffold_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10721,7 +10910,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{150}
+	return file_scaffold_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -10746,7 +10935,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_scaffold_proto_msgTypes[151]
+	mi := &file_scaffold_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10758,7 +10947,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[151]
+	mi := &file_scaffold_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10771,7 +10960,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{151}
+	return file_scaffold_proto_rawDescGZIP(), []int{154}
 }
 
 type BackupStateRequest struct {
@@ -10782,7 +10971,7 @@ type BackupStateRequest struct {
 
 func (x *BackupStateRequest) Reset() {
 	*x = BackupStateRequest{}
-	mi := &file_scaffold_proto_msgTypes[152]
+	mi := &file_scaffold_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10794,7 +10983,7 @@ func (x *BackupStateRequest) String() string {
 func (*BackupStateRequest) ProtoMessage() {}
 
 func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[152]
+	mi := &file_scaffold_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10807,7 +10996,7 @@ func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStateRequest.ProtoReflect.Descriptor instead.
 func (*BackupStateRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{152}
+	return file_scaffold_proto_rawDescGZIP(), []int{155}
 }
 
 type BackupPiece struct {
@@ -10819,7 +11008,7 @@ type BackupPiece struct {
 
 func (x *BackupPiece) Reset() {
 	*x = BackupPiece{}
-	mi := &file_scaffold_proto_msgTypes[153]
+	mi := &file_scaffold_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10831,7 +11020,7 @@ func (x *BackupPiece) String() string {
 func (*BackupPiece) ProtoMessage() {}
 
 func (x *BackupPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[153]
+	mi := &file_scaffold_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10844,7 +11033,7 @@ func (x *BackupPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPiece.ProtoReflect.Descriptor instead.
 func (*BackupPiece) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{153}
+	return file_scaffold_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *BackupPiece) GetData() []byte {
@@ -10868,7 +11057,7 @@ type TunnelOffer struct {
 
 func (x *TunnelOffer) Reset() {
 	*x = TunnelOffer{}
-	mi := &file_scaffold_proto_msgTypes[154]
+	mi := &file_scaffold_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10880,7 +11069,7 @@ func (x *TunnelOffer) String() string {
 func (*TunnelOffer) ProtoMessage() {}
 
 func (x *TunnelOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[154]
+	mi := &file_scaffold_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10893,7 +11082,7 @@ func (x *TunnelOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelOffer.ProtoReflect.Descriptor instead.
 func (*TunnelOffer) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{154}
+	return file_scaffold_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *TunnelOffer) GetRouter() string {
@@ -10947,7 +11136,7 @@ type Tunnel struct {
 
 func (x *Tunnel) Reset() {
 	*x = Tunnel{}
-	mi := &file_scaffold_proto_msgTypes[155]
+	mi := &file_scaffold_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10959,7 +11148,7 @@ func (x *Tunnel) String() string {
 func (*Tunnel) ProtoMessage() {}
 
 func (x *Tunnel) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[155]
+	mi := &file_scaffold_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10972,7 +11161,7 @@ func (x *Tunnel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tunnel.ProtoReflect.Descriptor instead.
 func (*Tunnel) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{155}
+	return file_scaffold_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *Tunnel) GetNumber() uint32 {
@@ -11035,7 +11224,7 @@ type Tunnels struct {
 
 func (x *Tunnels) Reset() {
 	*x = Tunnels{}
-	mi := &file_scaffold_proto_msgTypes[156]
+	mi := &file_scaffold_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11047,7 +11236,7 @@ func (x *Tunnels) String() string {
 func (*Tunnels) ProtoMessage() {}
 
 func (x *Tunnels) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[156]
+	mi := &file_scaffold_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11060,7 +11249,7 @@ func (x *Tunnels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tunnels.ProtoReflect.Descriptor instead.
 func (*Tunnels) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{156}
+	return file_scaffold_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *Tunnels) GetSerial() uint64 {
@@ -11087,7 +11276,7 @@ type TunnelsMade struct {
 
 func (x *TunnelsMade) Reset() {
 	*x = TunnelsMade{}
-	mi := &file_scaffold_proto_msgTypes[157]
+	mi := &file_scaffold_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11099,7 +11288,7 @@ func (x *TunnelsMade) String() string {
 func (*TunnelsMade) ProtoMessage() {}
 
 func (x *TunnelsMade) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[157]
+	mi := &file_scaffold_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11112,7 +11301,7 @@ func (x *TunnelsMade) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelsMade.ProtoReflect.Descriptor instead.
 func (*TunnelsMade) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{157}
+	return file_scaffold_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *TunnelsMade) GetSerial() uint64 {
@@ -11140,7 +11329,7 @@ type TunnelMade struct {
 
 func (x *TunnelMade) Reset() {
 	*x = TunnelMade{}
-	mi := &file_scaffold_proto_msgTypes[158]
+	mi := &file_scaffold_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11152,7 +11341,7 @@ func (x *TunnelMade) String() string {
 func (*TunnelMade) ProtoMessage() {}
 
 func (x *TunnelMade) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[158]
+	mi := &file_scaffold_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11165,7 +11354,7 @@ func (x *TunnelMade) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelMade.ProtoReflect.Descriptor instead.
 func (*TunnelMade) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{158}
+	return file_scaffold_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *TunnelMade) GetNumber() uint32 {
@@ -11209,7 +11398,7 @@ type TunnelRequest struct {
 
 func (x *TunnelRequest) Reset() {
 	*x = TunnelRequest{}
-	mi := &file_scaffold_proto_msgTypes[159]
+	mi := &file_scaffold_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11221,7 +11410,7 @@ func (x *TunnelRequest) String() string {
 func (*TunnelRequest) ProtoMessage() {}
 
 func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[159]
+	mi := &file_scaffold_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11234,7 +11423,7 @@ func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
 func (*TunnelRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{159}
+	return file_scaffold_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *TunnelRequest) GetHost() string {
@@ -11334,7 +11523,7 @@ type TunnelResponse struct {
 
 func (x *TunnelResponse) Reset() {
 	*x = TunnelResponse{}
-	mi := &file_scaffold_proto_msgTypes[160]
+	mi := &file_scaffold_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11346,7 +11535,7 @@ func (x *TunnelResponse) String() string {
 func (*TunnelResponse) ProtoMessage() {}
 
 func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[160]
+	mi := &file_scaffold_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11359,7 +11548,7 @@ func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
 func (*TunnelResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{160}
+	return file_scaffold_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *TunnelResponse) GetOffers() []*TunnelOffer {
@@ -11405,7 +11594,7 @@ type MeetRequest struct {
 
 func (x *MeetRequest) Reset() {
 	*x = MeetRequest{}
-	mi := &file_scaffold_proto_msgTypes[161]
+	mi := &file_scaffold_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11417,7 +11606,7 @@ func (x *MeetRequest) String() string {
 func (*MeetRequest) ProtoMessage() {}
 
 func (x *MeetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[161]
+	mi := &file_scaffold_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11430,7 +11619,7 @@ func (x *MeetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetRequest.ProtoReflect.Descriptor instead.
 func (*MeetRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{161}
+	return file_scaffold_proto_rawDescGZIP(), []int{164}
 }
 
 type MeetResponse struct {
@@ -11446,7 +11635,7 @@ type MeetResponse struct {
 
 func (x *MeetResponse) Reset() {
 	*x = MeetResponse{}
-	mi := &file_scaffold_proto_msgTypes[162]
+	mi := &file_scaffold_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11458,7 +11647,7 @@ func (x *MeetResponse) String() string {
 func (*MeetResponse) ProtoMessage() {}
 
 func (x *MeetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[162]
+	mi := &file_scaffold_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11471,7 +11660,7 @@ func (x *MeetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetResponse.ProtoReflect.Descriptor instead.
 func (*MeetResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{162}
+	return file_scaffold_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *MeetResponse) GetNetwork() string {
@@ -11520,7 +11709,7 @@ type RedeemRequest struct {
 
 func (x *RedeemRequest) Reset() {
 	*x = RedeemRequest{}
-	mi := &file_scaffold_proto_msgTypes[163]
+	mi := &file_scaffold_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11532,7 +11721,7 @@ func (x *RedeemRequest) String() string {
 func (*RedeemRequest) ProtoMessage() {}
 
 func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[163]
+	mi := &file_scaffold_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11545,7 +11734,7 @@ func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedeemRequest.ProtoReflect.Descriptor instead.
 func (*RedeemRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{163}
+	return file_scaffold_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *RedeemRequest) GetId() []byte {
@@ -11577,7 +11766,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_scaffold_proto_msgTypes[164]
+	mi := &file_scaffold_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11589,7 +11778,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[164]
+	mi := &file_scaffold_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11602,7 +11791,304 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{164}
+	return file_scaffold_proto_rawDescGZIP(), []int{167}
+}
+
+// signature: by key, over "scaffold rotate 1", a zero byte and the caller's key of before.
+type RotateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Signature     []byte                 `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateRequest) Reset() {
+	*x = RotateRequest{}
+	mi := &file_scaffold_proto_msgTypes[168]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateRequest) ProtoMessage() {}
+
+func (x *RotateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[168]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
+func (*RotateRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{168}
+}
+
+func (x *RotateRequest) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *RotateRequest) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+type GetAuthorityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetAuthorityRequest) Reset() {
+	*x = GetAuthorityRequest{}
+	mi := &file_scaffold_proto_msgTypes[169]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetAuthorityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetAuthorityRequest) ProtoMessage() {}
+
+func (x *GetAuthorityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[169]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetAuthorityRequest.ProtoReflect.Descriptor instead.
+func (*GetAuthorityRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{169}
+}
+
+type RotateAuthorityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateAuthorityRequest) Reset() {
+	*x = RotateAuthorityRequest{}
+	mi := &file_scaffold_proto_msgTypes[170]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateAuthorityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateAuthorityRequest) ProtoMessage() {}
+
+func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[170]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateAuthorityRequest.ProtoReflect.Descriptor instead.
+func (*RotateAuthorityRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{170}
+}
+
+type RetireAuthorityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetireAuthorityRequest) Reset() {
+	*x = RetireAuthorityRequest{}
+	mi := &file_scaffold_proto_msgTypes[171]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetireAuthorityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetireAuthorityRequest) ProtoMessage() {}
+
+func (x *RetireAuthorityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[171]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetireAuthorityRequest.ProtoReflect.Descriptor instead.
+func (*RetireAuthorityRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{171}
+}
+
+func (x *RetireAuthorityRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RetireAuthorityRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+type AuthorityState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          []*AuthorityKey        `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	Behind        []*Member              `protobuf:"bytes,2,rep,name=behind,proto3" json:"behind,omitempty"`  // whose credential is not by the newest key
+	Tokens        uint32                 `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"` // that are open and were made for the old one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorityState) Reset() {
+	*x = AuthorityState{}
+	mi := &file_scaffold_proto_msgTypes[172]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorityState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorityState) ProtoMessage() {}
+
+func (x *AuthorityState) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[172]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorityState.ProtoReflect.Descriptor instead.
+func (*AuthorityState) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{172}
+}
+
+func (x *AuthorityState) GetKeys() []*AuthorityKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *AuthorityState) GetBehind() []*Member {
+	if x != nil {
+		return x.Behind
+	}
+	return nil
+}
+
+func (x *AuthorityState) GetTokens() uint32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+type AuthorityKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                                 // the beginning of its SHA-256
+	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`                           // "next", "certifies", "former"
+	SinceUnix     int64                  `protobuf:"varint,3,opt,name=since_unix,json=sinceUnix,proto3" json:"since_unix,omitempty"` // in this state; 0: from the beginning
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorityKey) Reset() {
+	*x = AuthorityKey{}
+	mi := &file_scaffold_proto_msgTypes[173]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorityKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorityKey) ProtoMessage() {}
+
+func (x *AuthorityKey) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[173]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorityKey.ProtoReflect.Descriptor instead.
+func (*AuthorityKey) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{173}
+}
+
+func (x *AuthorityKey) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AuthorityKey) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *AuthorityKey) GetSinceUnix() int64 {
+	if x != nil {
+		return x.SinceUnix
+	}
+	return 0
 }
 
 type IssueRequest struct {
@@ -11616,7 +12102,7 @@ type IssueRequest struct {
 
 func (x *IssueRequest) Reset() {
 	*x = IssueRequest{}
-	mi := &file_scaffold_proto_msgTypes[165]
+	mi := &file_scaffold_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11628,7 +12114,7 @@ func (x *IssueRequest) String() string {
 func (*IssueRequest) ProtoMessage() {}
 
 func (x *IssueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[165]
+	mi := &file_scaffold_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11641,7 +12127,7 @@ func (x *IssueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueRequest.ProtoReflect.Descriptor instead.
 func (*IssueRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{165}
+	return file_scaffold_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *IssueRequest) GetRole() string {
@@ -11680,7 +12166,7 @@ type Credential struct {
 
 func (x *Credential) Reset() {
 	*x = Credential{}
-	mi := &file_scaffold_proto_msgTypes[166]
+	mi := &file_scaffold_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11692,7 +12178,7 @@ func (x *Credential) String() string {
 func (*Credential) ProtoMessage() {}
 
 func (x *Credential) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[166]
+	mi := &file_scaffold_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11705,7 +12191,7 @@ func (x *Credential) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credential.ProtoReflect.Descriptor instead.
 func (*Credential) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{166}
+	return file_scaffold_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *Credential) GetCertificate() []byte {
@@ -11770,7 +12256,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_scaffold_proto_msgTypes[167]
+	mi := &file_scaffold_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11782,7 +12268,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[167]
+	mi := &file_scaffold_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11795,7 +12281,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{167}
+	return file_scaffold_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -11843,7 +12329,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_scaffold_proto_msgTypes[168]
+	mi := &file_scaffold_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11855,7 +12341,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[168]
+	mi := &file_scaffold_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11868,7 +12354,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{168}
+	return file_scaffold_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *CreateTokenResponse) GetToken() string {
@@ -11893,7 +12379,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_scaffold_proto_msgTypes[169]
+	mi := &file_scaffold_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11905,7 +12391,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[169]
+	mi := &file_scaffold_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11918,7 +12404,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{169}
+	return file_scaffold_proto_rawDescGZIP(), []int{178}
 }
 
 type ListTokensResponse struct {
@@ -11930,7 +12416,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_scaffold_proto_msgTypes[170]
+	mi := &file_scaffold_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11942,7 +12428,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[170]
+	mi := &file_scaffold_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11955,7 +12441,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{170}
+	return file_scaffold_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -11981,7 +12467,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_scaffold_proto_msgTypes[171]
+	mi := &file_scaffold_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11993,7 +12479,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[171]
+	mi := &file_scaffold_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12006,7 +12492,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{171}
+	return file_scaffold_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *Token) GetId() string {
@@ -12074,7 +12560,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_scaffold_proto_msgTypes[172]
+	mi := &file_scaffold_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12086,7 +12572,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[172]
+	mi := &file_scaffold_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12099,7 +12585,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{172}
+	return file_scaffold_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -12117,7 +12603,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_scaffold_proto_msgTypes[173]
+	mi := &file_scaffold_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12129,7 +12615,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[173]
+	mi := &file_scaffold_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12142,7 +12628,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{173}
+	return file_scaffold_proto_rawDescGZIP(), []int{182}
 }
 
 type ListMembersRequest struct {
@@ -12153,7 +12639,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_scaffold_proto_msgTypes[174]
+	mi := &file_scaffold_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12165,7 +12651,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[174]
+	mi := &file_scaffold_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12178,7 +12664,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{174}
+	return file_scaffold_proto_rawDescGZIP(), []int{183}
 }
 
 type ListMembersResponse struct {
@@ -12191,7 +12677,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_scaffold_proto_msgTypes[175]
+	mi := &file_scaffold_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12203,7 +12689,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[175]
+	mi := &file_scaffold_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12216,7 +12702,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{175}
+	return file_scaffold_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -12239,13 +12725,16 @@ type Member struct {
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"` // key id, docs/protocol.md §6.6
 	SinceUnix     int64                  `protobuf:"varint,4,opt,name=since_unix,json=sinceUnix,proto3" json:"since_unix,omitempty"`
+	Next          string                 `protobuf:"bytes,90,opt,name=next,proto3" json:"next,omitempty"`                                        // of the one that takes its place
+	Rotations     uint32                 `protobuf:"varint,91,opt,name=rotations,proto3" json:"rotations,omitempty"`                             // how often it got another key
+	KeySinceUnix  int64                  `protobuf:"varint,92,opt,name=key_since_unix,json=keySinceUnix,proto3" json:"key_since_unix,omitempty"` // 0: since since_unix
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_scaffold_proto_msgTypes[176]
+	mi := &file_scaffold_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12257,7 +12746,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[176]
+	mi := &file_scaffold_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12270,7 +12759,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{176}
+	return file_scaffold_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *Member) GetRole() string {
@@ -12301,6 +12790,27 @@ func (x *Member) GetSinceUnix() int64 {
 	return 0
 }
 
+func (x *Member) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *Member) GetRotations() uint32 {
+	if x != nil {
+		return x.Rotations
+	}
+	return 0
+}
+
+func (x *Member) GetKeySinceUnix() int64 {
+	if x != nil {
+		return x.KeySinceUnix
+	}
+	return 0
+}
+
 type Revocations struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	List          []*Revocation          `protobuf:"bytes,1,rep,name=list,proto3" json:"list,omitempty"`
@@ -12310,7 +12820,7 @@ type Revocations struct {
 
 func (x *Revocations) Reset() {
 	*x = Revocations{}
-	mi := &file_scaffold_proto_msgTypes[177]
+	mi := &file_scaffold_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12322,7 +12832,7 @@ func (x *Revocations) String() string {
 func (*Revocations) ProtoMessage() {}
 
 func (x *Revocations) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[177]
+	mi := &file_scaffold_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12335,7 +12845,7 @@ func (x *Revocations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revocations.ProtoReflect.Descriptor instead.
 func (*Revocations) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{177}
+	return file_scaffold_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *Revocations) GetList() []*Revocation {
@@ -12357,7 +12867,7 @@ type Revocation struct {
 
 func (x *Revocation) Reset() {
 	*x = Revocation{}
-	mi := &file_scaffold_proto_msgTypes[178]
+	mi := &file_scaffold_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12369,7 +12879,7 @@ func (x *Revocation) String() string {
 func (*Revocation) ProtoMessage() {}
 
 func (x *Revocation) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[178]
+	mi := &file_scaffold_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12382,7 +12892,7 @@ func (x *Revocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revocation.ProtoReflect.Descriptor instead.
 func (*Revocation) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{178}
+	return file_scaffold_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *Revocation) GetKey() []byte {
@@ -12423,7 +12933,7 @@ type ForgetRequest struct {
 
 func (x *ForgetRequest) Reset() {
 	*x = ForgetRequest{}
-	mi := &file_scaffold_proto_msgTypes[179]
+	mi := &file_scaffold_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12435,7 +12945,7 @@ func (x *ForgetRequest) String() string {
 func (*ForgetRequest) ProtoMessage() {}
 
 func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[179]
+	mi := &file_scaffold_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12448,7 +12958,7 @@ func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
 func (*ForgetRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{179}
+	return file_scaffold_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *ForgetRequest) GetRole() string {
@@ -12475,7 +12985,7 @@ type ForgetResponse struct {
 
 func (x *ForgetResponse) Reset() {
 	*x = ForgetResponse{}
-	mi := &file_scaffold_proto_msgTypes[180]
+	mi := &file_scaffold_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12487,7 +12997,7 @@ func (x *ForgetResponse) String() string {
 func (*ForgetResponse) ProtoMessage() {}
 
 func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[180]
+	mi := &file_scaffold_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12500,7 +13010,7 @@ func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
 func (*ForgetResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{180}
+	return file_scaffold_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *ForgetResponse) GetKey() string {
@@ -12529,7 +13039,7 @@ type Versions struct {
 
 func (x *Versions) Reset() {
 	*x = Versions{}
-	mi := &file_scaffold_proto_msgTypes[181]
+	mi := &file_scaffold_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12541,7 +13051,7 @@ func (x *Versions) String() string {
 func (*Versions) ProtoMessage() {}
 
 func (x *Versions) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[181]
+	mi := &file_scaffold_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12554,7 +13064,7 @@ func (x *Versions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Versions.ProtoReflect.Descriptor instead.
 func (*Versions) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{181}
+	return file_scaffold_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *Versions) GetFrom() uint32 {
@@ -12810,7 +13320,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06detach\x18\a \x01(\v2\x13.scaffold.v1.DetachH\x00R\x06detach\x12-\n" +
 	"\x06prefer\x18\b \x01(\v2\x13.scaffold.v1.PreferH\x00R\x06prefer\x12*\n" +
 	"\x05event\x18\t \x01(\v2\x12.scaffold.v1.EventH\x00R\x05eventB\b\n" +
-	"\x06report\"\x95\x03\n" +
+	"\x06report\"\xb1\x03\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x17\n" +
@@ -12828,7 +13338,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"signedUnix\x12\x1c\n" +
 	"\tsignature\x18\v \x01(\fR\tsignature\x12\x14\n" +
 	"\x05nonce\x18\f \x01(\x04R\x05nonce\x12-\n" +
-	"\x06speaks\x18A \x01(\v2\x15.scaffold.v1.VersionsR\x06speaks\"{\n" +
+	"\x06speaks\x18A \x01(\v2\x15.scaffold.v1.VersionsR\x06speaks\x12\x1a\n" +
+	"\bsucceeds\x18Z \x01(\bR\bsucceeds\"{\n" +
 	"\n" +
 	"Attachment\x12\x16\n" +
 	"\x06router\x18\x01 \x01(\tR\x06router\x12\x12\n" +
@@ -12878,7 +13389,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\faccept_queue\x18\x06 \x01(\rR\vacceptQueue\x12\x18\n" +
 	"\abacklog\x18\a \x01(\rR\abacklog\"\x1f\n" +
 	"\x05Leave\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xce\x04\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x8d\x05\n" +
 	"\tHostOrder\x12-\n" +
 	"\x06joined\x18\x01 \x01(\v2\x13.scaffold.v1.JoinedH\x00R\x06joined\x120\n" +
 	"\arefused\x18\x02 \x01(\v2\x14.scaffold.v1.RefusedH\x00R\arefused\x12:\n" +
@@ -12891,8 +13402,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialH\x00R\n" +
 	"credential\x124\n" +
-	"\arevoked\x18\x15 \x01(\v2\x18.scaffold.v1.RevocationsH\x00R\arevokedB\a\n" +
-	"\x05order\"\xe3\x04\n" +
+	"\arevoked\x18\x15 \x01(\v2\x18.scaffold.v1.RevocationsH\x00R\arevoked\x12=\n" +
+	"\fnetwork_keys\x18Z \x01(\v2\x18.scaffold.v1.NetworkKeysH\x00R\vnetworkKeysB\a\n" +
+	"\x05order\"\xa6\x05\n" +
 	"\x06Joined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
@@ -12915,13 +13427,22 @@ const file_scaffold_proto_rawDesc = "" +
 	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialR\n" +
 	"credential\x121\n" +
 	"\arevoked\x18\x15 \x03(\v2\x17.scaffold.v1.RevocationR\arevoked\x12\x1a\n" +
-	"\bprotocol\x18A \x01(\rR\bprotocol\"\x8e\x01\n" +
+	"\bprotocol\x18A \x01(\rR\bprotocol\x12\x1e\n" +
+	"\n" +
+	"succession\x18Z \x01(\fR\n" +
+	"succession\x12!\n" +
+	"\fnetwork_keys\x18[ \x03(\fR\vnetworkKeys\"!\n" +
+	"\vNetworkKeys\x12\x12\n" +
+	"\x04keys\x18\x01 \x03(\fR\x04keys\"\xae\x01\n" +
 	"\bAttached\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\rR\x06serial\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12 \n" +
 	"\vcertificate\x18\x03 \x01(\fR\vcertificate\x12\x18\n" +
 	"\arefused\x18\x04 \x01(\tR\arefused\x12\x14\n" +
-	"\x05retry\x18\x05 \x01(\bR\x05retry\"H\n" +
+	"\x05retry\x18\x05 \x01(\bR\x05retry\x12\x1e\n" +
+	"\n" +
+	"succession\x18Z \x01(\fR\n" +
+	"succession\"H\n" +
 	"\n" +
 	"DrainOrder\x12\x0e\n" +
 	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
@@ -13090,7 +13611,12 @@ const file_scaffold_proto_rawDesc = "" +
 	"\bRedirect\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x12\n" +
-	"\x04gone\x18\x03 \x01(\bR\x04gone\"\x16\n" +
+	"\x04gone\x18\x03 \x01(\bR\x04gone\"\x12\n" +
+	"\x10RotateKeyRequest\"M\n" +
+	"\x11RotateKeyResponse\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04role\x18\x03 \x01(\tR\x04role\"\x16\n" +
 	"\x14GetHostStatusRequest\"\xaa\x05\n" +
 	"\n" +
 	"HostStatus\x12\x12\n" +
@@ -13522,7 +14048,24 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\fR\x06secret\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\"\x0e\n" +
-	"\fRenewRequest\"H\n" +
+	"\fRenewRequest\"?\n" +
+	"\rRotateRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x1c\n" +
+	"\tsignature\x18\x02 \x01(\fR\tsignature\"\x15\n" +
+	"\x13GetAuthorityRequest\"\x18\n" +
+	"\x16RotateAuthorityRequest\">\n" +
+	"\x16RetireAuthorityRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"\x84\x01\n" +
+	"\x0eAuthorityState\x12-\n" +
+	"\x04keys\x18\x01 \x03(\v2\x19.scaffold.v1.AuthorityKeyR\x04keys\x12+\n" +
+	"\x06behind\x18\x02 \x03(\v2\x13.scaffold.v1.MemberR\x06behind\x12\x16\n" +
+	"\x06tokens\x18\x03 \x01(\rR\x06tokens\"S\n" +
+	"\fAuthorityKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1d\n" +
+	"\n" +
+	"since_unix\x18\x03 \x01(\x03R\tsinceUnix\"H\n" +
 	"\fIssueRequest\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -13564,13 +14107,16 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x12ListMembersRequest\"w\n" +
 	"\x13ListMembersResponse\x12-\n" +
 	"\amembers\x18\x01 \x03(\v2\x13.scaffold.v1.MemberR\amembers\x121\n" +
-	"\arevoked\x18\x02 \x03(\v2\x17.scaffold.v1.RevocationR\arevoked\"a\n" +
+	"\arevoked\x18\x02 \x03(\v2\x17.scaffold.v1.RevocationR\arevoked\"\xb9\x01\n" +
 	"\x06Member\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\tR\x03key\x12\x1d\n" +
 	"\n" +
-	"since_unix\x18\x04 \x01(\x03R\tsinceUnix\":\n" +
+	"since_unix\x18\x04 \x01(\x03R\tsinceUnix\x12\x12\n" +
+	"\x04next\x18Z \x01(\tR\x04next\x12\x1c\n" +
+	"\trotations\x18[ \x01(\rR\trotations\x12$\n" +
+	"\x0ekey_since_unix\x18\\ \x01(\x03R\fkeySinceUnix\":\n" +
 	"\vRevocations\x12+\n" +
 	"\x04list\x18\x01 \x03(\v2\x17.scaffold.v1.RevocationR\x04list\"_\n" +
 	"\n" +
@@ -13620,7 +14166,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04Note\x12\x12.scaffold.v1.Event\x1a\x19.scaffold.v1.NoteResponse\x12@\n" +
 	"\bKeepFlow\x12\x15.scaffold.v1.KeptFlow\x1a\x1d.scaffold.v1.KeepFlowResponse\x12J\n" +
 	"\tKeptFlows\x12\x1d.scaffold.v1.KeptFlowsRequest\x1a\x1e.scaffold.v1.KeptFlowsResponse\x12A\n" +
-	"\x06Tunnel\x12\x1a.scaffold.v1.TunnelRequest\x1a\x1b.scaffold.v1.TunnelResponse2\xb8\a\n" +
+	"\x06Tunnel\x12\x1a.scaffold.v1.TunnelRequest\x1a\x1b.scaffold.v1.TunnelResponse2\x84\b\n" +
 	"\x05Local\x12K\n" +
 	"\rGetHostStatus\x12!.scaffold.v1.GetHostStatusRequest\x1a\x17.scaffold.v1.HostStatus\x12J\n" +
 	"\tListFlows\x12\x1d.scaffold.v1.ListFlowsRequest\x1a\x1e.scaffold.v1.ListFlowsResponse\x121\n" +
@@ -13635,7 +14181,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"DrainLocal\x12\x1e.scaffold.v1.DrainLocalRequest\x1a\x1a.scaffold.v1.DrainProgress0\x01\x12K\n" +
 	"\rPresentPermit\x12!.scaffold.v1.PresentPermitRequest\x1a\x17.scaffold.v1.HeldPermit\x12B\n" +
 	"\x06LookUp\x12\x1a.scaffold.v1.LookUpRequest\x1a\x1c.scaffold.v1.ResolveResponse\x12A\n" +
-	"\x06Report\x12\x1a.scaffold.v1.ReportRequest\x1a\x1b.scaffold.v1.ReportResponse2\xac\x03\n" +
+	"\x06Report\x12\x1a.scaffold.v1.ReportRequest\x1a\x1b.scaffold.v1.ReportResponse\x12J\n" +
+	"\tRotateKey\x12\x1d.scaffold.v1.RotateKeyRequest\x1a\x1e.scaffold.v1.RotateKeyResponse2\xac\x03\n" +
 	"\bSwitches\x12S\n" +
 	"\fListSwitches\x12 .scaffold.v1.ListSwitchesRequest\x1a!.scaffold.v1.ListSwitchesResponse\x12?\n" +
 	"\tGetSwitch\x12\x1d.scaffold.v1.GetSwitchRequest\x1a\x13.scaffold.v1.Switch\x12\\\n" +
@@ -13646,18 +14193,22 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"GetGateway\x12\x1e.scaffold.v1.GetGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatus\x12L\n" +
 	"\fDrainGateway\x12 .scaffold.v1.DrainGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatus\x12N\n" +
-	"\rReloadGateway\x12!.scaffold.v1.ReloadGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatus2\x85\x05\n" +
+	"\rReloadGateway\x12!.scaffold.v1.ReloadGatewayRequest\x1a\x1a.scaffold.v1.GatewayStatus2\xbd\a\n" +
 	"\x05Trust\x12;\n" +
 	"\x04Meet\x12\x18.scaffold.v1.MeetRequest\x1a\x19.scaffold.v1.MeetResponse\x12=\n" +
 	"\x06Redeem\x12\x1a.scaffold.v1.RedeemRequest\x1a\x17.scaffold.v1.Credential\x12;\n" +
-	"\x05Renew\x12\x19.scaffold.v1.RenewRequest\x1a\x17.scaffold.v1.Credential\x12;\n" +
+	"\x05Renew\x12\x19.scaffold.v1.RenewRequest\x1a\x17.scaffold.v1.Credential\x12=\n" +
+	"\x06Rotate\x12\x1a.scaffold.v1.RotateRequest\x1a\x17.scaffold.v1.Credential\x12;\n" +
 	"\x05Issue\x12\x19.scaffold.v1.IssueRequest\x1a\x17.scaffold.v1.Credential\x12P\n" +
 	"\vCreateToken\x12\x1f.scaffold.v1.CreateTokenRequest\x1a .scaffold.v1.CreateTokenResponse\x12M\n" +
 	"\n" +
 	"ListTokens\x12\x1e.scaffold.v1.ListTokensRequest\x1a\x1f.scaffold.v1.ListTokensResponse\x12P\n" +
 	"\vRevokeToken\x12\x1f.scaffold.v1.RevokeTokenRequest\x1a .scaffold.v1.RevokeTokenResponse\x12P\n" +
 	"\vListMembers\x12\x1f.scaffold.v1.ListMembersRequest\x1a .scaffold.v1.ListMembersResponse\x12A\n" +
-	"\x06Forget\x12\x1a.scaffold.v1.ForgetRequest\x1a\x1b.scaffold.v1.ForgetResponseB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
+	"\x06Forget\x12\x1a.scaffold.v1.ForgetRequest\x1a\x1b.scaffold.v1.ForgetResponse\x12M\n" +
+	"\fGetAuthority\x12 .scaffold.v1.GetAuthorityRequest\x1a\x1b.scaffold.v1.AuthorityState\x12S\n" +
+	"\x0fRotateAuthority\x12#.scaffold.v1.RotateAuthorityRequest\x1a\x1b.scaffold.v1.AuthorityState\x12S\n" +
+	"\x0fRetireAuthority\x12#.scaffold.v1.RetireAuthorityRequest\x1a\x1b.scaffold.v1.AuthorityStateB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_scaffold_proto_rawDescOnce sync.Once
@@ -13671,7 +14222,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 187)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 196)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -13729,144 +14280,153 @@ var file_scaffold_proto_goTypes = []any{
 	(*Leave)(nil),                     // 53: scaffold.v1.Leave
 	(*HostOrder)(nil),                 // 54: scaffold.v1.HostOrder
 	(*Joined)(nil),                    // 55: scaffold.v1.Joined
-	(*Attached)(nil),                  // 56: scaffold.v1.Attached
-	(*DrainOrder)(nil),                // 57: scaffold.v1.DrainOrder
-	(*Refused)(nil),                   // 58: scaffold.v1.Refused
-	(*Controllers)(nil),               // 59: scaffold.v1.Controllers
-	(*ServicePolicies)(nil),           // 60: scaffold.v1.ServicePolicies
-	(*ServicePolicy)(nil),             // 61: scaffold.v1.ServicePolicy
-	(*LocatorsGone)(nil),              // 62: scaffold.v1.LocatorsGone
-	(*ServiceRef)(nil),                // 63: scaffold.v1.ServiceRef
-	(*RegistrationRefused)(nil),       // 64: scaffold.v1.RegistrationRefused
-	(*RouterReport)(nil),              // 65: scaffold.v1.RouterReport
-	(*RouterJoin)(nil),                // 66: scaffold.v1.RouterJoin
-	(*Neighbours)(nil),                // 67: scaffold.v1.Neighbours
-	(*Neighbour)(nil),                 // 68: scaffold.v1.Neighbour
-	(*HostStates)(nil),                // 69: scaffold.v1.HostStates
-	(*HostState)(nil),                 // 70: scaffold.v1.HostState
-	(*RouterCounters)(nil),            // 71: scaffold.v1.RouterCounters
-	(*Applied)(nil),                   // 72: scaffold.v1.Applied
-	(*RouterOrder)(nil),               // 73: scaffold.v1.RouterOrder
-	(*RouterJoined)(nil),              // 74: scaffold.v1.RouterJoined
-	(*SnapshotBegin)(nil),             // 75: scaffold.v1.SnapshotBegin
-	(*Commit)(nil),                    // 76: scaffold.v1.Commit
-	(*Rules)(nil),                     // 77: scaffold.v1.Rules
-	(*Route)(nil),                     // 78: scaffold.v1.Route
-	(*ServiceRule)(nil),               // 79: scaffold.v1.ServiceRule
-	(*Resolution)(nil),                // 80: scaffold.v1.Resolution
-	(*Target)(nil),                    // 81: scaffold.v1.Target
-	(*Probe)(nil),                     // 82: scaffold.v1.Probe
-	(*Gone)(nil),                      // 83: scaffold.v1.Gone
-	(*Redirect)(nil),                  // 84: scaffold.v1.Redirect
-	(*GetHostStatusRequest)(nil),      // 85: scaffold.v1.GetHostStatusRequest
-	(*HostStatus)(nil),                // 86: scaffold.v1.HostStatus
-	(*Feature)(nil),                   // 87: scaffold.v1.Feature
-	(*Uplink)(nil),                    // 88: scaffold.v1.Uplink
-	(*ListFlowsRequest)(nil),          // 89: scaffold.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),         // 90: scaffold.v1.ListFlowsResponse
-	(*Flow)(nil),                      // 91: scaffold.v1.Flow
-	(*WhoRequest)(nil),                // 92: scaffold.v1.WhoRequest
-	(*ListRegistrationsRequest)(nil),  // 93: scaffold.v1.ListRegistrationsRequest
-	(*ListRegistrationsResponse)(nil), // 94: scaffold.v1.ListRegistrationsResponse
-	(*LocalRegistration)(nil),         // 95: scaffold.v1.LocalRegistration
-	(*MoveFlowsRequest)(nil),          // 96: scaffold.v1.MoveFlowsRequest
-	(*MoveFlowsResponse)(nil),         // 97: scaffold.v1.MoveFlowsResponse
-	(*BiographyRequest)(nil),          // 98: scaffold.v1.BiographyRequest
-	(*FlowStory)(nil),                 // 99: scaffold.v1.FlowStory
-	(*Chapter)(nil),                   // 100: scaffold.v1.Chapter
-	(*ServeRequest)(nil),              // 101: scaffold.v1.ServeRequest
-	(*ServeNotice)(nil),               // 102: scaffold.v1.ServeNotice
-	(*IdentifyRequest)(nil),           // 103: scaffold.v1.IdentifyRequest
-	(*FlowIdentity)(nil),              // 104: scaffold.v1.FlowIdentity
-	(*FailFlowsRequest)(nil),          // 105: scaffold.v1.FailFlowsRequest
-	(*FailFlowsResponse)(nil),         // 106: scaffold.v1.FailFlowsResponse
-	(*DrainLocalRequest)(nil),         // 107: scaffold.v1.DrainLocalRequest
-	(*DrainProgress)(nil),             // 108: scaffold.v1.DrainProgress
-	(*ListSwitchesRequest)(nil),       // 109: scaffold.v1.ListSwitchesRequest
-	(*ListSwitchesResponse)(nil),      // 110: scaffold.v1.ListSwitchesResponse
-	(*GetSwitchRequest)(nil),          // 111: scaffold.v1.GetSwitchRequest
-	(*Switch)(nil),                    // 112: scaffold.v1.Switch
-	(*SwitchPort)(nil),                // 113: scaffold.v1.SwitchPort
-	(*ServiceShare)(nil),              // 114: scaffold.v1.ServiceShare
-	(*InstanceShare)(nil),             // 115: scaffold.v1.InstanceShare
-	(*ListSwitchFlowsRequest)(nil),    // 116: scaffold.v1.ListSwitchFlowsRequest
-	(*ListSwitchFlowsResponse)(nil),   // 117: scaffold.v1.ListSwitchFlowsResponse
-	(*SwitchFlow)(nil),                // 118: scaffold.v1.SwitchFlow
-	(*AddSwitchFlowRequest)(nil),      // 119: scaffold.v1.AddSwitchFlowRequest
-	(*RemoveSwitchFlowRequest)(nil),   // 120: scaffold.v1.RemoveSwitchFlowRequest
-	(*RemoveSwitchFlowResponse)(nil),  // 121: scaffold.v1.RemoveSwitchFlowResponse
-	(*Access)(nil),                    // 122: scaffold.v1.Access
-	(*UpdateAccessRequest)(nil),       // 123: scaffold.v1.UpdateAccessRequest
-	(*Guard)(nil),                     // 124: scaffold.v1.Guard
-	(*LocatorPrefix)(nil),             // 125: scaffold.v1.LocatorPrefix
-	(*PresentPermitRequest)(nil),      // 126: scaffold.v1.PresentPermitRequest
-	(*HeldPermit)(nil),                // 127: scaffold.v1.HeldPermit
-	(*ServiceSpec)(nil),               // 128: scaffold.v1.ServiceSpec
-	(*StringList)(nil),                // 129: scaffold.v1.StringList
-	(*ApplyRequest)(nil),              // 130: scaffold.v1.ApplyRequest
-	(*ApplyResponse)(nil),             // 131: scaffold.v1.ApplyResponse
-	(*ServiceChange)(nil),             // 132: scaffold.v1.ServiceChange
-	(*FieldChange)(nil),               // 133: scaffold.v1.FieldChange
-	(*SpecProblem)(nil),               // 134: scaffold.v1.SpecProblem
-	(*ExportRequest)(nil),             // 135: scaffold.v1.ExportRequest
-	(*ExportResponse)(nil),            // 136: scaffold.v1.ExportResponse
-	(*GetGatewayRequest)(nil),         // 137: scaffold.v1.GetGatewayRequest
-	(*DrainGatewayRequest)(nil),       // 138: scaffold.v1.DrainGatewayRequest
-	(*ReloadGatewayRequest)(nil),      // 139: scaffold.v1.ReloadGatewayRequest
-	(*GatewayStatus)(nil),             // 140: scaffold.v1.GatewayStatus
-	(*GatewayListener)(nil),           // 141: scaffold.v1.GatewayListener
-	(*LookUpRequest)(nil),             // 142: scaffold.v1.LookUpRequest
-	(*ReportRequest)(nil),             // 143: scaffold.v1.ReportRequest
-	(*ReportResponse)(nil),            // 144: scaffold.v1.ReportResponse
-	(*Controller)(nil),                // 145: scaffold.v1.Controller
-	(*ListControllersRequest)(nil),    // 146: scaffold.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),   // 147: scaffold.v1.ListControllersResponse
-	(*AddControllerRequest)(nil),      // 148: scaffold.v1.AddControllerRequest
-	(*AddControllerResponse)(nil),     // 149: scaffold.v1.AddControllerResponse
-	(*RemoveControllerRequest)(nil),   // 150: scaffold.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),  // 151: scaffold.v1.RemoveControllerResponse
-	(*BackupStateRequest)(nil),        // 152: scaffold.v1.BackupStateRequest
-	(*BackupPiece)(nil),               // 153: scaffold.v1.BackupPiece
-	(*TunnelOffer)(nil),               // 154: scaffold.v1.TunnelOffer
-	(*Tunnel)(nil),                    // 155: scaffold.v1.Tunnel
-	(*Tunnels)(nil),                   // 156: scaffold.v1.Tunnels
-	(*TunnelsMade)(nil),               // 157: scaffold.v1.TunnelsMade
-	(*TunnelMade)(nil),                // 158: scaffold.v1.TunnelMade
-	(*TunnelRequest)(nil),             // 159: scaffold.v1.TunnelRequest
-	(*TunnelResponse)(nil),            // 160: scaffold.v1.TunnelResponse
-	(*MeetRequest)(nil),               // 161: scaffold.v1.MeetRequest
-	(*MeetResponse)(nil),              // 162: scaffold.v1.MeetResponse
-	(*RedeemRequest)(nil),             // 163: scaffold.v1.RedeemRequest
-	(*RenewRequest)(nil),              // 164: scaffold.v1.RenewRequest
-	(*IssueRequest)(nil),              // 165: scaffold.v1.IssueRequest
-	(*Credential)(nil),                // 166: scaffold.v1.Credential
-	(*CreateTokenRequest)(nil),        // 167: scaffold.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),       // 168: scaffold.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),         // 169: scaffold.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 170: scaffold.v1.ListTokensResponse
-	(*Token)(nil),                     // 171: scaffold.v1.Token
-	(*RevokeTokenRequest)(nil),        // 172: scaffold.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),       // 173: scaffold.v1.RevokeTokenResponse
-	(*ListMembersRequest)(nil),        // 174: scaffold.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 175: scaffold.v1.ListMembersResponse
-	(*Member)(nil),                    // 176: scaffold.v1.Member
-	(*Revocations)(nil),               // 177: scaffold.v1.Revocations
-	(*Revocation)(nil),                // 178: scaffold.v1.Revocation
-	(*ForgetRequest)(nil),             // 179: scaffold.v1.ForgetRequest
-	(*ForgetResponse)(nil),            // 180: scaffold.v1.ForgetResponse
-	(*Versions)(nil),                  // 181: scaffold.v1.Versions
-	nil,                               // 182: scaffold.v1.Event.AttrsEntry
-	nil,                               // 183: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 184: scaffold.v1.HostStatus.CountersEntry
-	nil,                               // 185: scaffold.v1.Switch.PacketInsEntry
-	nil,                               // 186: scaffold.v1.ServiceSpec.WeightsEntry
+	(*NetworkKeys)(nil),               // 56: scaffold.v1.NetworkKeys
+	(*Attached)(nil),                  // 57: scaffold.v1.Attached
+	(*DrainOrder)(nil),                // 58: scaffold.v1.DrainOrder
+	(*Refused)(nil),                   // 59: scaffold.v1.Refused
+	(*Controllers)(nil),               // 60: scaffold.v1.Controllers
+	(*ServicePolicies)(nil),           // 61: scaffold.v1.ServicePolicies
+	(*ServicePolicy)(nil),             // 62: scaffold.v1.ServicePolicy
+	(*LocatorsGone)(nil),              // 63: scaffold.v1.LocatorsGone
+	(*ServiceRef)(nil),                // 64: scaffold.v1.ServiceRef
+	(*RegistrationRefused)(nil),       // 65: scaffold.v1.RegistrationRefused
+	(*RouterReport)(nil),              // 66: scaffold.v1.RouterReport
+	(*RouterJoin)(nil),                // 67: scaffold.v1.RouterJoin
+	(*Neighbours)(nil),                // 68: scaffold.v1.Neighbours
+	(*Neighbour)(nil),                 // 69: scaffold.v1.Neighbour
+	(*HostStates)(nil),                // 70: scaffold.v1.HostStates
+	(*HostState)(nil),                 // 71: scaffold.v1.HostState
+	(*RouterCounters)(nil),            // 72: scaffold.v1.RouterCounters
+	(*Applied)(nil),                   // 73: scaffold.v1.Applied
+	(*RouterOrder)(nil),               // 74: scaffold.v1.RouterOrder
+	(*RouterJoined)(nil),              // 75: scaffold.v1.RouterJoined
+	(*SnapshotBegin)(nil),             // 76: scaffold.v1.SnapshotBegin
+	(*Commit)(nil),                    // 77: scaffold.v1.Commit
+	(*Rules)(nil),                     // 78: scaffold.v1.Rules
+	(*Route)(nil),                     // 79: scaffold.v1.Route
+	(*ServiceRule)(nil),               // 80: scaffold.v1.ServiceRule
+	(*Resolution)(nil),                // 81: scaffold.v1.Resolution
+	(*Target)(nil),                    // 82: scaffold.v1.Target
+	(*Probe)(nil),                     // 83: scaffold.v1.Probe
+	(*Gone)(nil),                      // 84: scaffold.v1.Gone
+	(*Redirect)(nil),                  // 85: scaffold.v1.Redirect
+	(*RotateKeyRequest)(nil),          // 86: scaffold.v1.RotateKeyRequest
+	(*RotateKeyResponse)(nil),         // 87: scaffold.v1.RotateKeyResponse
+	(*GetHostStatusRequest)(nil),      // 88: scaffold.v1.GetHostStatusRequest
+	(*HostStatus)(nil),                // 89: scaffold.v1.HostStatus
+	(*Feature)(nil),                   // 90: scaffold.v1.Feature
+	(*Uplink)(nil),                    // 91: scaffold.v1.Uplink
+	(*ListFlowsRequest)(nil),          // 92: scaffold.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),         // 93: scaffold.v1.ListFlowsResponse
+	(*Flow)(nil),                      // 94: scaffold.v1.Flow
+	(*WhoRequest)(nil),                // 95: scaffold.v1.WhoRequest
+	(*ListRegistrationsRequest)(nil),  // 96: scaffold.v1.ListRegistrationsRequest
+	(*ListRegistrationsResponse)(nil), // 97: scaffold.v1.ListRegistrationsResponse
+	(*LocalRegistration)(nil),         // 98: scaffold.v1.LocalRegistration
+	(*MoveFlowsRequest)(nil),          // 99: scaffold.v1.MoveFlowsRequest
+	(*MoveFlowsResponse)(nil),         // 100: scaffold.v1.MoveFlowsResponse
+	(*BiographyRequest)(nil),          // 101: scaffold.v1.BiographyRequest
+	(*FlowStory)(nil),                 // 102: scaffold.v1.FlowStory
+	(*Chapter)(nil),                   // 103: scaffold.v1.Chapter
+	(*ServeRequest)(nil),              // 104: scaffold.v1.ServeRequest
+	(*ServeNotice)(nil),               // 105: scaffold.v1.ServeNotice
+	(*IdentifyRequest)(nil),           // 106: scaffold.v1.IdentifyRequest
+	(*FlowIdentity)(nil),              // 107: scaffold.v1.FlowIdentity
+	(*FailFlowsRequest)(nil),          // 108: scaffold.v1.FailFlowsRequest
+	(*FailFlowsResponse)(nil),         // 109: scaffold.v1.FailFlowsResponse
+	(*DrainLocalRequest)(nil),         // 110: scaffold.v1.DrainLocalRequest
+	(*DrainProgress)(nil),             // 111: scaffold.v1.DrainProgress
+	(*ListSwitchesRequest)(nil),       // 112: scaffold.v1.ListSwitchesRequest
+	(*ListSwitchesResponse)(nil),      // 113: scaffold.v1.ListSwitchesResponse
+	(*GetSwitchRequest)(nil),          // 114: scaffold.v1.GetSwitchRequest
+	(*Switch)(nil),                    // 115: scaffold.v1.Switch
+	(*SwitchPort)(nil),                // 116: scaffold.v1.SwitchPort
+	(*ServiceShare)(nil),              // 117: scaffold.v1.ServiceShare
+	(*InstanceShare)(nil),             // 118: scaffold.v1.InstanceShare
+	(*ListSwitchFlowsRequest)(nil),    // 119: scaffold.v1.ListSwitchFlowsRequest
+	(*ListSwitchFlowsResponse)(nil),   // 120: scaffold.v1.ListSwitchFlowsResponse
+	(*SwitchFlow)(nil),                // 121: scaffold.v1.SwitchFlow
+	(*AddSwitchFlowRequest)(nil),      // 122: scaffold.v1.AddSwitchFlowRequest
+	(*RemoveSwitchFlowRequest)(nil),   // 123: scaffold.v1.RemoveSwitchFlowRequest
+	(*RemoveSwitchFlowResponse)(nil),  // 124: scaffold.v1.RemoveSwitchFlowResponse
+	(*Access)(nil),                    // 125: scaffold.v1.Access
+	(*UpdateAccessRequest)(nil),       // 126: scaffold.v1.UpdateAccessRequest
+	(*Guard)(nil),                     // 127: scaffold.v1.Guard
+	(*LocatorPrefix)(nil),             // 128: scaffold.v1.LocatorPrefix
+	(*PresentPermitRequest)(nil),      // 129: scaffold.v1.PresentPermitRequest
+	(*HeldPermit)(nil),                // 130: scaffold.v1.HeldPermit
+	(*ServiceSpec)(nil),               // 131: scaffold.v1.ServiceSpec
+	(*StringList)(nil),                // 132: scaffold.v1.StringList
+	(*ApplyRequest)(nil),              // 133: scaffold.v1.ApplyRequest
+	(*ApplyResponse)(nil),             // 134: scaffold.v1.ApplyResponse
+	(*ServiceChange)(nil),             // 135: scaffold.v1.ServiceChange
+	(*FieldChange)(nil),               // 136: scaffold.v1.FieldChange
+	(*SpecProblem)(nil),               // 137: scaffold.v1.SpecProblem
+	(*ExportRequest)(nil),             // 138: scaffold.v1.ExportRequest
+	(*ExportResponse)(nil),            // 139: scaffold.v1.ExportResponse
+	(*GetGatewayRequest)(nil),         // 140: scaffold.v1.GetGatewayRequest
+	(*DrainGatewayRequest)(nil),       // 141: scaffold.v1.DrainGatewayRequest
+	(*ReloadGatewayRequest)(nil),      // 142: scaffold.v1.ReloadGatewayRequest
+	(*GatewayStatus)(nil),             // 143: scaffold.v1.GatewayStatus
+	(*GatewayListener)(nil),           // 144: scaffold.v1.GatewayListener
+	(*LookUpRequest)(nil),             // 145: scaffold.v1.LookUpRequest
+	(*ReportRequest)(nil),             // 146: scaffold.v1.ReportRequest
+	(*ReportResponse)(nil),            // 147: scaffold.v1.ReportResponse
+	(*Controller)(nil),                // 148: scaffold.v1.Controller
+	(*ListControllersRequest)(nil),    // 149: scaffold.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),   // 150: scaffold.v1.ListControllersResponse
+	(*AddControllerRequest)(nil),      // 151: scaffold.v1.AddControllerRequest
+	(*AddControllerResponse)(nil),     // 152: scaffold.v1.AddControllerResponse
+	(*RemoveControllerRequest)(nil),   // 153: scaffold.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),  // 154: scaffold.v1.RemoveControllerResponse
+	(*BackupStateRequest)(nil),        // 155: scaffold.v1.BackupStateRequest
+	(*BackupPiece)(nil),               // 156: scaffold.v1.BackupPiece
+	(*TunnelOffer)(nil),               // 157: scaffold.v1.TunnelOffer
+	(*Tunnel)(nil),                    // 158: scaffold.v1.Tunnel
+	(*Tunnels)(nil),                   // 159: scaffold.v1.Tunnels
+	(*TunnelsMade)(nil),               // 160: scaffold.v1.TunnelsMade
+	(*TunnelMade)(nil),                // 161: scaffold.v1.TunnelMade
+	(*TunnelRequest)(nil),             // 162: scaffold.v1.TunnelRequest
+	(*TunnelResponse)(nil),            // 163: scaffold.v1.TunnelResponse
+	(*MeetRequest)(nil),               // 164: scaffold.v1.MeetRequest
+	(*MeetResponse)(nil),              // 165: scaffold.v1.MeetResponse
+	(*RedeemRequest)(nil),             // 166: scaffold.v1.RedeemRequest
+	(*RenewRequest)(nil),              // 167: scaffold.v1.RenewRequest
+	(*RotateRequest)(nil),             // 168: scaffold.v1.RotateRequest
+	(*GetAuthorityRequest)(nil),       // 169: scaffold.v1.GetAuthorityRequest
+	(*RotateAuthorityRequest)(nil),    // 170: scaffold.v1.RotateAuthorityRequest
+	(*RetireAuthorityRequest)(nil),    // 171: scaffold.v1.RetireAuthorityRequest
+	(*AuthorityState)(nil),            // 172: scaffold.v1.AuthorityState
+	(*AuthorityKey)(nil),              // 173: scaffold.v1.AuthorityKey
+	(*IssueRequest)(nil),              // 174: scaffold.v1.IssueRequest
+	(*Credential)(nil),                // 175: scaffold.v1.Credential
+	(*CreateTokenRequest)(nil),        // 176: scaffold.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 177: scaffold.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),         // 178: scaffold.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 179: scaffold.v1.ListTokensResponse
+	(*Token)(nil),                     // 180: scaffold.v1.Token
+	(*RevokeTokenRequest)(nil),        // 181: scaffold.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),       // 182: scaffold.v1.RevokeTokenResponse
+	(*ListMembersRequest)(nil),        // 183: scaffold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 184: scaffold.v1.ListMembersResponse
+	(*Member)(nil),                    // 185: scaffold.v1.Member
+	(*Revocations)(nil),               // 186: scaffold.v1.Revocations
+	(*Revocation)(nil),                // 187: scaffold.v1.Revocation
+	(*ForgetRequest)(nil),             // 188: scaffold.v1.ForgetRequest
+	(*ForgetResponse)(nil),            // 189: scaffold.v1.ForgetResponse
+	(*Versions)(nil),                  // 190: scaffold.v1.Versions
+	nil,                               // 191: scaffold.v1.Event.AttrsEntry
+	nil,                               // 192: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 193: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 194: scaffold.v1.Switch.PacketInsEntry
+	nil,                               // 195: scaffold.v1.ServiceSpec.WeightsEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
 	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
-	145, // 1: scaffold.v1.Status.controllers:type_name -> scaffold.v1.Controller
-	181, // 2: scaffold.v1.Status.speaks:type_name -> scaffold.v1.Versions
+	148, // 1: scaffold.v1.Status.controllers:type_name -> scaffold.v1.Controller
+	190, // 2: scaffold.v1.Status.speaks:type_name -> scaffold.v1.Versions
 	17,  // 3: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
-	122, // 4: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
+	125, // 4: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
 	18,  // 5: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
 	17,  // 6: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
 	14,  // 7: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
@@ -13874,14 +14434,14 @@ var file_scaffold_proto_depIdxs = []int32{
 	33,  // 9: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
 	17,  // 10: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
 	19,  // 11: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
-	122, // 12: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
+	125, // 12: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
 	23,  // 13: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
 	19,  // 14: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
 	24,  // 15: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
 	27,  // 16: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
 	28,  // 17: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
 	31,  // 18: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
-	182, // 19: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	191, // 19: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
 	35,  // 20: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
 	17,  // 21: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
 	44,  // 22: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
@@ -13895,224 +14455,237 @@ var file_scaffold_proto_depIdxs = []int32{
 	33,  // 30: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
 	45,  // 31: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
 	46,  // 32: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
-	181, // 33: scaffold.v1.Join.speaks:type_name -> scaffold.v1.Versions
+	190, // 33: scaffold.v1.Join.speaks:type_name -> scaffold.v1.Versions
 	45,  // 34: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
 	50,  // 35: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
 	52,  // 36: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
 	55,  // 37: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
-	58,  // 38: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
-	60,  // 39: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
-	62,  // 40: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
-	64,  // 41: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
-	56,  // 42: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
-	57,  // 43: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
-	59,  // 44: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
-	166, // 45: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
-	177, // 46: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
-	2,   // 47: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
-	56,  // 48: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
-	59,  // 49: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
-	166, // 50: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
-	178, // 51: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
-	59,  // 52: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
-	61,  // 53: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
-	17,  // 54: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
-	124, // 55: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
-	63,  // 56: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
-	50,  // 57: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
-	66,  // 58: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
-	67,  // 59: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
-	69,  // 60: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
-	71,  // 61: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
-	72,  // 62: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	157, // 63: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
-	154, // 64: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
-	155, // 65: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
-	181, // 66: scaffold.v1.RouterJoin.speaks:type_name -> scaffold.v1.Versions
-	68,  // 67: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
-	70,  // 68: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	183, // 69: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
-	74,  // 70: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
-	58,  // 71: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
-	75,  // 72: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
-	77,  // 73: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
-	76,  // 74: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
-	59,  // 75: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
-	156, // 76: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
-	166, // 77: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
-	2,   // 78: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
-	59,  // 79: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
-	166, // 80: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
-	78,  // 81: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
-	79,  // 82: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
-	80,  // 83: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
-	82,  // 84: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
-	84,  // 85: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
-	83,  // 86: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
-	81,  // 87: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
-	88,  // 88: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	184, // 89: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
-	87,  // 90: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	127, // 91: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
-	95,  // 92: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
-	91,  // 93: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	95,  // 94: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	91,  // 95: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
-	100, // 96: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
-	112, // 97: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
-	185, // 98: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
-	113, // 99: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
-	114, // 100: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
-	115, // 101: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
-	118, // 102: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
-	122, // 103: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
-	125, // 104: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
-	186, // 105: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
-	129, // 106: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
-	129, // 107: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
-	128, // 108: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
-	132, // 109: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
-	134, // 110: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
-	133, // 111: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
-	128, // 112: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
-	141, // 113: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
-	33,  // 114: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
-	145, // 115: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
-	145, // 116: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
-	155, // 117: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
-	158, // 118: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
-	154, // 119: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
-	171, // 120: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
-	171, // 121: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
-	176, // 122: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
-	176, // 123: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
-	178, // 124: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
-	178, // 125: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
-	0,   // 126: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 127: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,   // 128: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,   // 129: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,   // 130: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,   // 131: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10,  // 132: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11,  // 133: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12,  // 134: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15,  // 135: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20,  // 136: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22,  // 137: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	25,  // 138: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	32,  // 139: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	29,  // 140: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
-	123, // 141: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
-	130, // 142: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
-	135, // 143: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
-	146, // 144: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
-	148, // 145: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
-	150, // 146: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
-	152, // 147: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
-	43,  // 148: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	65,  // 149: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	41,  // 150: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	39,  // 151: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	33,  // 152: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
-	35,  // 153: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
-	37,  // 154: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
-	159, // 155: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
-	85,  // 156: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	89,  // 157: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	92,  // 158: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	93,  // 159: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	96,  // 160: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	98,  // 161: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	101, // 162: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	103, // 163: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	105, // 164: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	107, // 165: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	126, // 166: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
-	142, // 167: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
-	143, // 168: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
-	109, // 169: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
-	111, // 170: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
-	116, // 171: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
-	119, // 172: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
-	120, // 173: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
-	137, // 174: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
-	138, // 175: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
-	139, // 176: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
-	161, // 177: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
-	163, // 178: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
-	164, // 179: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
-	165, // 180: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
-	167, // 181: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
-	169, // 182: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
-	172, // 183: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
-	174, // 184: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
-	179, // 185: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
-	1,   // 186: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18,  // 187: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,   // 188: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18,  // 189: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18,  // 190: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,   // 191: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18,  // 192: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18,  // 193: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13,  // 194: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16,  // 195: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21,  // 196: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23,  // 197: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	26,  // 198: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	33,  // 199: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	30,  // 200: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
-	18,  // 201: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
-	131, // 202: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
-	136, // 203: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
-	147, // 204: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
-	149, // 205: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
-	151, // 206: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
-	153, // 207: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
-	54,  // 208: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	73,  // 209: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	42,  // 210: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	40,  // 211: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	34,  // 212: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
-	36,  // 213: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
-	38,  // 214: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
-	160, // 215: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
-	86,  // 216: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	90,  // 217: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	91,  // 218: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	94,  // 219: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	97,  // 220: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	99,  // 221: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	102, // 222: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	104, // 223: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	106, // 224: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	108, // 225: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	127, // 226: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
-	42,  // 227: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
-	144, // 228: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
-	110, // 229: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
-	112, // 230: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
-	117, // 231: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
-	118, // 232: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
-	121, // 233: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
-	140, // 234: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
-	140, // 235: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
-	140, // 236: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
-	162, // 237: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
-	166, // 238: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
-	166, // 239: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
-	166, // 240: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
-	168, // 241: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
-	170, // 242: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
-	173, // 243: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
-	175, // 244: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
-	180, // 245: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
-	186, // [186:246] is the sub-list for method output_type
-	126, // [126:186] is the sub-list for method input_type
-	126, // [126:126] is the sub-list for extension type_name
-	126, // [126:126] is the sub-list for extension extendee
-	0,   // [0:126] is the sub-list for field type_name
+	59,  // 38: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
+	61,  // 39: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
+	63,  // 40: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
+	65,  // 41: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
+	57,  // 42: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
+	58,  // 43: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
+	60,  // 44: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
+	175, // 45: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
+	186, // 46: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
+	56,  // 47: scaffold.v1.HostOrder.network_keys:type_name -> scaffold.v1.NetworkKeys
+	2,   // 48: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
+	57,  // 49: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
+	60,  // 50: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
+	175, // 51: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
+	187, // 52: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
+	60,  // 53: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
+	62,  // 54: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
+	17,  // 55: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
+	127, // 56: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
+	64,  // 57: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
+	50,  // 58: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
+	67,  // 59: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
+	68,  // 60: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
+	70,  // 61: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
+	72,  // 62: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
+	73,  // 63: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
+	160, // 64: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
+	157, // 65: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
+	158, // 66: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
+	190, // 67: scaffold.v1.RouterJoin.speaks:type_name -> scaffold.v1.Versions
+	69,  // 68: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
+	71,  // 69: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
+	192, // 70: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	75,  // 71: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
+	59,  // 72: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
+	76,  // 73: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
+	78,  // 74: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
+	77,  // 75: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
+	60,  // 76: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
+	159, // 77: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
+	175, // 78: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
+	2,   // 79: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
+	60,  // 80: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
+	175, // 81: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
+	79,  // 82: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
+	80,  // 83: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
+	81,  // 84: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
+	83,  // 85: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
+	85,  // 86: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
+	84,  // 87: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
+	82,  // 88: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
+	91,  // 89: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
+	193, // 90: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	90,  // 91: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
+	130, // 92: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
+	98,  // 93: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
+	94,  // 94: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
+	98,  // 95: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	94,  // 96: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
+	103, // 97: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
+	115, // 98: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
+	194, // 99: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	116, // 100: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
+	117, // 101: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
+	118, // 102: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
+	121, // 103: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
+	125, // 104: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
+	128, // 105: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
+	195, // 106: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
+	132, // 107: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
+	132, // 108: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
+	131, // 109: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
+	135, // 110: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
+	137, // 111: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
+	136, // 112: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
+	131, // 113: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
+	144, // 114: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
+	33,  // 115: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
+	148, // 116: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
+	148, // 117: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
+	158, // 118: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
+	161, // 119: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
+	157, // 120: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
+	173, // 121: scaffold.v1.AuthorityState.keys:type_name -> scaffold.v1.AuthorityKey
+	185, // 122: scaffold.v1.AuthorityState.behind:type_name -> scaffold.v1.Member
+	180, // 123: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
+	180, // 124: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
+	185, // 125: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
+	185, // 126: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
+	187, // 127: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
+	187, // 128: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
+	0,   // 129: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 130: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,   // 131: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,   // 132: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,   // 133: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,   // 134: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10,  // 135: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11,  // 136: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12,  // 137: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15,  // 138: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20,  // 139: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22,  // 140: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	25,  // 141: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	32,  // 142: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	29,  // 143: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	126, // 144: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
+	133, // 145: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
+	138, // 146: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
+	149, // 147: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
+	151, // 148: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
+	153, // 149: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
+	155, // 150: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
+	43,  // 151: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	66,  // 152: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	41,  // 153: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	39,  // 154: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	33,  // 155: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	35,  // 156: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	37,  // 157: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	162, // 158: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
+	88,  // 159: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	92,  // 160: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	95,  // 161: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	96,  // 162: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	99,  // 163: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	101, // 164: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	104, // 165: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	106, // 166: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	108, // 167: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	110, // 168: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	129, // 169: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
+	145, // 170: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
+	146, // 171: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
+	86,  // 172: scaffold.v1.Local.RotateKey:input_type -> scaffold.v1.RotateKeyRequest
+	112, // 173: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	114, // 174: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	119, // 175: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	122, // 176: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	123, // 177: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	140, // 178: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
+	141, // 179: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
+	142, // 180: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
+	164, // 181: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
+	166, // 182: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
+	167, // 183: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
+	168, // 184: scaffold.v1.Trust.Rotate:input_type -> scaffold.v1.RotateRequest
+	174, // 185: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
+	176, // 186: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
+	178, // 187: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
+	181, // 188: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
+	183, // 189: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
+	188, // 190: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
+	169, // 191: scaffold.v1.Trust.GetAuthority:input_type -> scaffold.v1.GetAuthorityRequest
+	170, // 192: scaffold.v1.Trust.RotateAuthority:input_type -> scaffold.v1.RotateAuthorityRequest
+	171, // 193: scaffold.v1.Trust.RetireAuthority:input_type -> scaffold.v1.RetireAuthorityRequest
+	1,   // 194: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18,  // 195: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,   // 196: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18,  // 197: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18,  // 198: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,   // 199: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18,  // 200: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18,  // 201: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13,  // 202: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16,  // 203: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21,  // 204: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23,  // 205: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	26,  // 206: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	33,  // 207: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	30,  // 208: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	18,  // 209: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
+	134, // 210: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
+	139, // 211: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
+	150, // 212: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
+	152, // 213: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
+	154, // 214: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
+	156, // 215: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
+	54,  // 216: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	74,  // 217: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	42,  // 218: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	40,  // 219: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	34,  // 220: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	36,  // 221: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	38,  // 222: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	163, // 223: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
+	89,  // 224: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	93,  // 225: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	94,  // 226: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	97,  // 227: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	100, // 228: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	102, // 229: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	105, // 230: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	107, // 231: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	109, // 232: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	111, // 233: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	130, // 234: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
+	42,  // 235: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
+	147, // 236: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
+	87,  // 237: scaffold.v1.Local.RotateKey:output_type -> scaffold.v1.RotateKeyResponse
+	113, // 238: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	115, // 239: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	120, // 240: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	121, // 241: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	124, // 242: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	143, // 243: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
+	143, // 244: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
+	143, // 245: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
+	165, // 246: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
+	175, // 247: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
+	175, // 248: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
+	175, // 249: scaffold.v1.Trust.Rotate:output_type -> scaffold.v1.Credential
+	175, // 250: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
+	177, // 251: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
+	179, // 252: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
+	182, // 253: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
+	184, // 254: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
+	189, // 255: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
+	172, // 256: scaffold.v1.Trust.GetAuthority:output_type -> scaffold.v1.AuthorityState
+	172, // 257: scaffold.v1.Trust.RotateAuthority:output_type -> scaffold.v1.AuthorityState
+	172, // 258: scaffold.v1.Trust.RetireAuthority:output_type -> scaffold.v1.AuthorityState
+	194, // [194:259] is the sub-list for method output_type
+	129, // [129:194] is the sub-list for method input_type
+	129, // [129:129] is the sub-list for extension type_name
+	129, // [129:129] is the sub-list for extension extendee
+	0,   // [0:129] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -14142,8 +14715,9 @@ func file_scaffold_proto_init() {
 		(*HostOrder_Controllers)(nil),
 		(*HostOrder_Credential)(nil),
 		(*HostOrder_Revoked)(nil),
+		(*HostOrder_NetworkKeys)(nil),
 	}
-	file_scaffold_proto_msgTypes[65].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[66].OneofWrappers = []any{
 		(*RouterReport_Join)(nil),
 		(*RouterReport_Neighbours)(nil),
 		(*RouterReport_Hosts)(nil),
@@ -14151,7 +14725,7 @@ func file_scaffold_proto_init() {
 		(*RouterReport_Applied)(nil),
 		(*RouterReport_TunnelsMade)(nil),
 	}
-	file_scaffold_proto_msgTypes[73].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[74].OneofWrappers = []any{
 		(*RouterOrder_Joined)(nil),
 		(*RouterOrder_Refused)(nil),
 		(*RouterOrder_Begin)(nil),
@@ -14161,14 +14735,14 @@ func file_scaffold_proto_init() {
 		(*RouterOrder_Tunnels)(nil),
 		(*RouterOrder_Credential)(nil),
 	}
-	file_scaffold_proto_msgTypes[128].OneofWrappers = []any{}
+	file_scaffold_proto_msgTypes[131].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   187,
+			NumMessages:   196,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

@@ -20,7 +20,7 @@ var (
 
 // certified gives a host certificates for its first places.
 func certified(host int) *Keys {
-	k := &Keys{Host: ed25519.NewKeyFromSeed(append(make([]byte, 31), byte(host+1))), Network: network.Public().(ed25519.PublicKey),
+	k := &Keys{Host: ed25519.NewKeyFromSeed(append(make([]byte, 31), byte(host+1))), Network: []ed25519.PublicKey{network.Public().(ed25519.PublicKey)},
 		Certificates: map[sid.Locator]wire.Certificate{}}
 	for place := range 60 {
 		l := locator(host, place)

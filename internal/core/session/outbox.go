@@ -162,7 +162,11 @@ func (e *Engine) certificates(locators ...sid.Locator) int {
 		return 0
 	}
 	slices.Sort(locators)
-	return len(slices.Compact(locators))
+	n := len(slices.Compact(locators))
+	if e.cfg.Trust.Succeeds() { // it takes less than a certificate
+		n++
+	}
+	return n
 }
 
 // claims packs a batch into as few messages as its claims fit.

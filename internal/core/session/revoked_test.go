@@ -14,7 +14,7 @@ func TestNoCertificateOfARevokedKeyCounts(t *testing.T) {
 	host, _, _ := ed25519.GenerateKey(nil)
 	now := time.Now().Unix()
 	c := wire.Certify(network, host, 1, now-1, now+60)
-	k := &Keys{Network: network.Public().(ed25519.PublicKey)}
+	k := &Keys{Network: []ed25519.PublicKey{network.Public().(ed25519.PublicKey)}}
 	if err := k.check(&c, now); err != nil {
 		t.Fatal(err)
 	}

@@ -14,18 +14,29 @@ import (
 type Trust interface {
 	// Sign completes a message with certificates for the locators and a signature.
 	Sign(m wire.Message, locators ...sid.Locator) wire.Message
-	// Verify returns the key that signed m and that owns all the locators at time now.
+	// Verify returns the key by which the sender of m is known, its first one, if it signed m and owns all the locators
+	// at time now.
 	Verify(now time.Time, m wire.Message, locators ...sid.Locator) (wire.Key, error)
+	// Succeeds reports whether what is signed carries a succession beside the certificates.
+	Succeeds() bool
 }
 
 // Keys are a host's key, the network's public key and the host's certificates by locator.
 type Keys struct {
 	Host         ed25519.PrivateKey
-	Network      ed25519.PublicKey
+	Network      []ed25519.PublicKey // more than one while it is rotated
 	Certificates map[sid.Locator]wire.Certificate
+	Succession   *wire.Succession  // nil where Host is the first key that this host has
 	Revoked      map[wire.Key]bool // whose certificates count no more, whatever they say
 
-	passed map[wire.Certificate]struct{} // others' that the network did sign
+	passed    map[wire.Certificate]struct{} // others' that the network did sign
+	succeeded map[succeeded]struct{}        // likewise
+}
+
+// A succeeded is a succession and the key that it is about.
+type succeeded struct {
+	key wire.Key
+	by  wire.Succession
 }
 
 // mostPassed bounds the memory of certificates: the next ones are checked anew.
@@ -41,17 +52,20 @@ func (k *Keys) Sign(m wire.Message, locators ...sid.Locator) wire.Message {
 	}
 	switch x := m.(type) {
 	case wire.Renegotiate:
-		x.Auth.Certificates = list
+		x.Auth.Certificates, x.Auth.Succession = list, k.Succession
 		m = x
 	case wire.Resume:
-		x.Auth.Certificates = list
+		x.Auth.Certificates, x.Auth.Succession = list, k.Succession
 		m = x
 	case wire.FlowFail:
-		x.Auth.Certificates = list
+		x.Auth.Certificates, x.Auth.Succession = list, k.Succession
 		m = x
 	}
 	return wire.Sign(m, k.Host)
 }
+
+// Succeeds implements Trust.
+func (k *Keys) Succeeds() bool { return k.Succession != nil }
 
 // Verify implements Trust.
 func (k *Keys) Verify(now time.Time, m wire.Message, locators ...sid.Locator) (wire.Key, error) {
@@ -60,7 +74,38 @@ func (k *Keys) Verify(now time.Time, m wire.Message, locators ...sid.Locator) (w
 		return wire.Key{}, fmt.Errorf("session: %w", err)
 	}
 	auth, _ := wire.AuthOf(m)
-	return auth.Certificates[0].Key, nil
+	return k.origin(auth, now.Unix())
+}
+
+// origin is the first key of the host that signed: flows know their peer by it, whichever it has now.
+func (k *Keys) origin(auth wire.Auth, now int64) (wire.Key, error) {
+	key := auth.Certificates[0].Key
+	if auth.Succession == nil {
+		return key, nil
+	}
+	x := succeeded{key, *auth.Succession}
+	if _, ok := k.succeeded[x]; ok {
+		return x.by.Origin, x.by.Current(now)
+	}
+	if err := k.byNetwork(func(network ed25519.PublicKey) error { return x.by.Check(network, key, now) }); err != nil {
+		return wire.Key{}, fmt.Errorf("session: %w", err)
+	}
+	if k.succeeded == nil || len(k.succeeded) >= mostPassed {
+		k.succeeded = map[succeeded]struct{}{}
+	}
+	k.succeeded[x] = struct{}{}
+	return x.by.Origin, nil
+}
+
+// byNetwork is what the check says with the one of the network's keys that passes, or with the last.
+func (k *Keys) byNetwork(check func(ed25519.PublicKey) error) error {
+	err := wire.ErrCertificate
+	for _, network := range k.Network {
+		if err = check(network); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // check spares the network's signature on a certificate that has passed before: a host that moves ten
@@ -72,7 +117,7 @@ func (k *Keys) check(c *wire.Certificate, now int64) error {
 	if _, ok := k.passed[*c]; ok {
 		return c.Current(now)
 	}
-	if err := c.Check(k.Network, now); err != nil {
+	if err := k.byNetwork(func(network ed25519.PublicKey) error { return c.Check(network, now) }); err != nil {
 		return err
 	}
 	if k.passed == nil || len(k.passed) >= mostPassed {
@@ -109,7 +154,7 @@ func (e *Engine) verify(now time.Time, m wire.Message, locators ...sid.Locator) 
 	return key, err == nil
 }
 
-// trusts: the key is the one that moved the peer before or, the first time, that owns where the peer is.
+// trusts: the key, a host's first, is the one that moved the peer before or, the first time, that owns where the peer is.
 func (e *Engine) trusts(f *flow, key wire.Key, locators ...sid.Locator) bool {
 	if e.cfg.Trust == nil || f.peerKey != (wire.Key{}) && f.peerKey == key {
 		return true

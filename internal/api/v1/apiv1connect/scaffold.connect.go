@@ -132,6 +132,8 @@ const (
 	LocalLookUpProcedure = "/scaffold.v1.Local/LookUp"
 	// LocalReportProcedure is the fully-qualified name of the Local's Report RPC.
 	LocalReportProcedure = "/scaffold.v1.Local/Report"
+	// LocalRotateKeyProcedure is the fully-qualified name of the Local's RotateKey RPC.
+	LocalRotateKeyProcedure = "/scaffold.v1.Local/RotateKey"
 	// SwitchesListSwitchesProcedure is the fully-qualified name of the Switches's ListSwitches RPC.
 	SwitchesListSwitchesProcedure = "/scaffold.v1.Switches/ListSwitches"
 	// SwitchesGetSwitchProcedure is the fully-qualified name of the Switches's GetSwitch RPC.
@@ -156,6 +158,8 @@ const (
 	TrustRedeemProcedure = "/scaffold.v1.Trust/Redeem"
 	// TrustRenewProcedure is the fully-qualified name of the Trust's Renew RPC.
 	TrustRenewProcedure = "/scaffold.v1.Trust/Renew"
+	// TrustRotateProcedure is the fully-qualified name of the Trust's Rotate RPC.
+	TrustRotateProcedure = "/scaffold.v1.Trust/Rotate"
 	// TrustIssueProcedure is the fully-qualified name of the Trust's Issue RPC.
 	TrustIssueProcedure = "/scaffold.v1.Trust/Issue"
 	// TrustCreateTokenProcedure is the fully-qualified name of the Trust's CreateToken RPC.
@@ -168,6 +172,12 @@ const (
 	TrustListMembersProcedure = "/scaffold.v1.Trust/ListMembers"
 	// TrustForgetProcedure is the fully-qualified name of the Trust's Forget RPC.
 	TrustForgetProcedure = "/scaffold.v1.Trust/Forget"
+	// TrustGetAuthorityProcedure is the fully-qualified name of the Trust's GetAuthority RPC.
+	TrustGetAuthorityProcedure = "/scaffold.v1.Trust/GetAuthority"
+	// TrustRotateAuthorityProcedure is the fully-qualified name of the Trust's RotateAuthority RPC.
+	TrustRotateAuthorityProcedure = "/scaffold.v1.Trust/RotateAuthority"
+	// TrustRetireAuthorityProcedure is the fully-qualified name of the Trust's RetireAuthority RPC.
+	TrustRetireAuthorityProcedure = "/scaffold.v1.Trust/RetireAuthority"
 )
 
 // AdminClient is a client for the scaffold.v1.Admin service.
@@ -1094,6 +1104,8 @@ type LocalClient interface {
 	LookUp(context.Context, *connect.Request[v1.LookUpRequest]) (*connect.Response[v1.ResolveResponse], error)
 	// Report puts what a program of this host has to tell ("gateway.*") into the network's history.
 	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
+	// RotateKey gets the daemon another key from the network; routers' daemons offer it too.
+	RotateKey(context.Context, *connect.Request[v1.RotateKeyRequest]) (*connect.Response[v1.RotateKeyResponse], error)
 }
 
 // NewLocalClient constructs a client for the scaffold.v1.Local service. By default, it uses the
@@ -1185,6 +1197,12 @@ func NewLocalClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(localMethods.ByName("Report")),
 			connect.WithClientOptions(opts...),
 		),
+		rotateKey: connect.NewClient[v1.RotateKeyRequest, v1.RotateKeyResponse](
+			httpClient,
+			baseURL+LocalRotateKeyProcedure,
+			connect.WithSchema(localMethods.ByName("RotateKey")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -1203,6 +1221,7 @@ type localClient struct {
 	presentPermit     *connect.Client[v1.PresentPermitRequest, v1.HeldPermit]
 	lookUp            *connect.Client[v1.LookUpRequest, v1.ResolveResponse]
 	report            *connect.Client[v1.ReportRequest, v1.ReportResponse]
+	rotateKey         *connect.Client[v1.RotateKeyRequest, v1.RotateKeyResponse]
 }
 
 // GetHostStatus calls scaffold.v1.Local.GetHostStatus.
@@ -1270,6 +1289,11 @@ func (c *localClient) Report(ctx context.Context, req *connect.Request[v1.Report
 	return c.report.CallUnary(ctx, req)
 }
 
+// RotateKey calls scaffold.v1.Local.RotateKey.
+func (c *localClient) RotateKey(ctx context.Context, req *connect.Request[v1.RotateKeyRequest]) (*connect.Response[v1.RotateKeyResponse], error) {
+	return c.rotateKey.CallUnary(ctx, req)
+}
+
 // LocalHandler is an implementation of the scaffold.v1.Local service.
 type LocalHandler interface {
 	GetHostStatus(context.Context, *connect.Request[v1.GetHostStatusRequest]) (*connect.Response[v1.HostStatus], error)
@@ -1296,6 +1320,8 @@ type LocalHandler interface {
 	LookUp(context.Context, *connect.Request[v1.LookUpRequest]) (*connect.Response[v1.ResolveResponse], error)
 	// Report puts what a program of this host has to tell ("gateway.*") into the network's history.
 	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
+	// RotateKey gets the daemon another key from the network; routers' daemons offer it too.
+	RotateKey(context.Context, *connect.Request[v1.RotateKeyRequest]) (*connect.Response[v1.RotateKeyResponse], error)
 }
 
 // NewLocalHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -1383,6 +1409,12 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(localMethods.ByName("Report")),
 		connect.WithHandlerOptions(opts...),
 	)
+	localRotateKeyHandler := connect.NewUnaryHandler(
+		LocalRotateKeyProcedure,
+		svc.RotateKey,
+		connect.WithSchema(localMethods.ByName("RotateKey")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Local/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case LocalGetHostStatusProcedure:
@@ -1411,6 +1443,8 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 			localLookUpHandler.ServeHTTP(w, r)
 		case LocalReportProcedure:
 			localReportHandler.ServeHTTP(w, r)
+		case LocalRotateKeyProcedure:
+			localRotateKeyHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1470,6 +1504,10 @@ func (UnimplementedLocalHandler) LookUp(context.Context, *connect.Request[v1.Loo
 
 func (UnimplementedLocalHandler) Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.Report is not implemented"))
+}
+
+func (UnimplementedLocalHandler) RotateKey(context.Context, *connect.Request[v1.RotateKeyRequest]) (*connect.Response[v1.RotateKeyResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.RotateKey is not implemented"))
 }
 
 // SwitchesClient is a client for the scaffold.v1.Switches service.
@@ -1785,6 +1823,8 @@ type TrustClient interface {
 	// Redeem makes the key of the TLS connection a member's.
 	Redeem(context.Context, *connect.Request[v1.RedeemRequest]) (*connect.Response[v1.Credential], error)
 	Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.Credential], error)
+	// Rotate gives a host or router a credential for another key, which is its own as soon as it joins with it.
+	Rotate(context.Context, *connect.Request[v1.RotateRequest]) (*connect.Response[v1.Credential], error)
 	// Issue does without a token what Redeem does.
 	Issue(context.Context, *connect.Request[v1.IssueRequest]) (*connect.Response[v1.Credential], error)
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
@@ -1793,6 +1833,10 @@ type TrustClient interface {
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
 	// Forget revokes a member's key and frees its name.
 	Forget(context.Context, *connect.Request[v1.ForgetRequest]) (*connect.Response[v1.ForgetResponse], error)
+	// The network's own key: a new one is made beside the old one, certifies after it, and the old one is retired.
+	GetAuthority(context.Context, *connect.Request[v1.GetAuthorityRequest]) (*connect.Response[v1.AuthorityState], error)
+	RotateAuthority(context.Context, *connect.Request[v1.RotateAuthorityRequest]) (*connect.Response[v1.AuthorityState], error)
+	RetireAuthority(context.Context, *connect.Request[v1.RetireAuthorityRequest]) (*connect.Response[v1.AuthorityState], error)
 }
 
 // NewTrustClient constructs a client for the scaffold.v1.Trust service. By default, it uses the
@@ -1822,6 +1866,12 @@ func NewTrustClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			httpClient,
 			baseURL+TrustRenewProcedure,
 			connect.WithSchema(trustMethods.ByName("Renew")),
+			connect.WithClientOptions(opts...),
+		),
+		rotate: connect.NewClient[v1.RotateRequest, v1.Credential](
+			httpClient,
+			baseURL+TrustRotateProcedure,
+			connect.WithSchema(trustMethods.ByName("Rotate")),
 			connect.WithClientOptions(opts...),
 		),
 		issue: connect.NewClient[v1.IssueRequest, v1.Credential](
@@ -1860,20 +1910,42 @@ func NewTrustClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(trustMethods.ByName("Forget")),
 			connect.WithClientOptions(opts...),
 		),
+		getAuthority: connect.NewClient[v1.GetAuthorityRequest, v1.AuthorityState](
+			httpClient,
+			baseURL+TrustGetAuthorityProcedure,
+			connect.WithSchema(trustMethods.ByName("GetAuthority")),
+			connect.WithClientOptions(opts...),
+		),
+		rotateAuthority: connect.NewClient[v1.RotateAuthorityRequest, v1.AuthorityState](
+			httpClient,
+			baseURL+TrustRotateAuthorityProcedure,
+			connect.WithSchema(trustMethods.ByName("RotateAuthority")),
+			connect.WithClientOptions(opts...),
+		),
+		retireAuthority: connect.NewClient[v1.RetireAuthorityRequest, v1.AuthorityState](
+			httpClient,
+			baseURL+TrustRetireAuthorityProcedure,
+			connect.WithSchema(trustMethods.ByName("RetireAuthority")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // trustClient implements TrustClient.
 type trustClient struct {
-	meet        *connect.Client[v1.MeetRequest, v1.MeetResponse]
-	redeem      *connect.Client[v1.RedeemRequest, v1.Credential]
-	renew       *connect.Client[v1.RenewRequest, v1.Credential]
-	issue       *connect.Client[v1.IssueRequest, v1.Credential]
-	createToken *connect.Client[v1.CreateTokenRequest, v1.CreateTokenResponse]
-	listTokens  *connect.Client[v1.ListTokensRequest, v1.ListTokensResponse]
-	revokeToken *connect.Client[v1.RevokeTokenRequest, v1.RevokeTokenResponse]
-	listMembers *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
-	forget      *connect.Client[v1.ForgetRequest, v1.ForgetResponse]
+	meet            *connect.Client[v1.MeetRequest, v1.MeetResponse]
+	redeem          *connect.Client[v1.RedeemRequest, v1.Credential]
+	renew           *connect.Client[v1.RenewRequest, v1.Credential]
+	rotate          *connect.Client[v1.RotateRequest, v1.Credential]
+	issue           *connect.Client[v1.IssueRequest, v1.Credential]
+	createToken     *connect.Client[v1.CreateTokenRequest, v1.CreateTokenResponse]
+	listTokens      *connect.Client[v1.ListTokensRequest, v1.ListTokensResponse]
+	revokeToken     *connect.Client[v1.RevokeTokenRequest, v1.RevokeTokenResponse]
+	listMembers     *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
+	forget          *connect.Client[v1.ForgetRequest, v1.ForgetResponse]
+	getAuthority    *connect.Client[v1.GetAuthorityRequest, v1.AuthorityState]
+	rotateAuthority *connect.Client[v1.RotateAuthorityRequest, v1.AuthorityState]
+	retireAuthority *connect.Client[v1.RetireAuthorityRequest, v1.AuthorityState]
 }
 
 // Meet calls scaffold.v1.Trust.Meet.
@@ -1889,6 +1961,11 @@ func (c *trustClient) Redeem(ctx context.Context, req *connect.Request[v1.Redeem
 // Renew calls scaffold.v1.Trust.Renew.
 func (c *trustClient) Renew(ctx context.Context, req *connect.Request[v1.RenewRequest]) (*connect.Response[v1.Credential], error) {
 	return c.renew.CallUnary(ctx, req)
+}
+
+// Rotate calls scaffold.v1.Trust.Rotate.
+func (c *trustClient) Rotate(ctx context.Context, req *connect.Request[v1.RotateRequest]) (*connect.Response[v1.Credential], error) {
+	return c.rotate.CallUnary(ctx, req)
 }
 
 // Issue calls scaffold.v1.Trust.Issue.
@@ -1921,6 +1998,21 @@ func (c *trustClient) Forget(ctx context.Context, req *connect.Request[v1.Forget
 	return c.forget.CallUnary(ctx, req)
 }
 
+// GetAuthority calls scaffold.v1.Trust.GetAuthority.
+func (c *trustClient) GetAuthority(ctx context.Context, req *connect.Request[v1.GetAuthorityRequest]) (*connect.Response[v1.AuthorityState], error) {
+	return c.getAuthority.CallUnary(ctx, req)
+}
+
+// RotateAuthority calls scaffold.v1.Trust.RotateAuthority.
+func (c *trustClient) RotateAuthority(ctx context.Context, req *connect.Request[v1.RotateAuthorityRequest]) (*connect.Response[v1.AuthorityState], error) {
+	return c.rotateAuthority.CallUnary(ctx, req)
+}
+
+// RetireAuthority calls scaffold.v1.Trust.RetireAuthority.
+func (c *trustClient) RetireAuthority(ctx context.Context, req *connect.Request[v1.RetireAuthorityRequest]) (*connect.Response[v1.AuthorityState], error) {
+	return c.retireAuthority.CallUnary(ctx, req)
+}
+
 // TrustHandler is an implementation of the scaffold.v1.Trust service.
 type TrustHandler interface {
 	// Meet tells whose network this is and what its clock says: before anything secret is said.
@@ -1928,6 +2020,8 @@ type TrustHandler interface {
 	// Redeem makes the key of the TLS connection a member's.
 	Redeem(context.Context, *connect.Request[v1.RedeemRequest]) (*connect.Response[v1.Credential], error)
 	Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.Credential], error)
+	// Rotate gives a host or router a credential for another key, which is its own as soon as it joins with it.
+	Rotate(context.Context, *connect.Request[v1.RotateRequest]) (*connect.Response[v1.Credential], error)
 	// Issue does without a token what Redeem does.
 	Issue(context.Context, *connect.Request[v1.IssueRequest]) (*connect.Response[v1.Credential], error)
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
@@ -1936,6 +2030,10 @@ type TrustHandler interface {
 	ListMembers(context.Context, *connect.Request[v1.ListMembersRequest]) (*connect.Response[v1.ListMembersResponse], error)
 	// Forget revokes a member's key and frees its name.
 	Forget(context.Context, *connect.Request[v1.ForgetRequest]) (*connect.Response[v1.ForgetResponse], error)
+	// The network's own key: a new one is made beside the old one, certifies after it, and the old one is retired.
+	GetAuthority(context.Context, *connect.Request[v1.GetAuthorityRequest]) (*connect.Response[v1.AuthorityState], error)
+	RotateAuthority(context.Context, *connect.Request[v1.RotateAuthorityRequest]) (*connect.Response[v1.AuthorityState], error)
+	RetireAuthority(context.Context, *connect.Request[v1.RetireAuthorityRequest]) (*connect.Response[v1.AuthorityState], error)
 }
 
 // NewTrustHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -1961,6 +2059,12 @@ func NewTrustHandler(svc TrustHandler, opts ...connect.HandlerOption) (string, h
 		TrustRenewProcedure,
 		svc.Renew,
 		connect.WithSchema(trustMethods.ByName("Renew")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustRotateHandler := connect.NewUnaryHandler(
+		TrustRotateProcedure,
+		svc.Rotate,
+		connect.WithSchema(trustMethods.ByName("Rotate")),
 		connect.WithHandlerOptions(opts...),
 	)
 	trustIssueHandler := connect.NewUnaryHandler(
@@ -1999,6 +2103,24 @@ func NewTrustHandler(svc TrustHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(trustMethods.ByName("Forget")),
 		connect.WithHandlerOptions(opts...),
 	)
+	trustGetAuthorityHandler := connect.NewUnaryHandler(
+		TrustGetAuthorityProcedure,
+		svc.GetAuthority,
+		connect.WithSchema(trustMethods.ByName("GetAuthority")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustRotateAuthorityHandler := connect.NewUnaryHandler(
+		TrustRotateAuthorityProcedure,
+		svc.RotateAuthority,
+		connect.WithSchema(trustMethods.ByName("RotateAuthority")),
+		connect.WithHandlerOptions(opts...),
+	)
+	trustRetireAuthorityHandler := connect.NewUnaryHandler(
+		TrustRetireAuthorityProcedure,
+		svc.RetireAuthority,
+		connect.WithSchema(trustMethods.ByName("RetireAuthority")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Trust/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case TrustMeetProcedure:
@@ -2007,6 +2129,8 @@ func NewTrustHandler(svc TrustHandler, opts ...connect.HandlerOption) (string, h
 			trustRedeemHandler.ServeHTTP(w, r)
 		case TrustRenewProcedure:
 			trustRenewHandler.ServeHTTP(w, r)
+		case TrustRotateProcedure:
+			trustRotateHandler.ServeHTTP(w, r)
 		case TrustIssueProcedure:
 			trustIssueHandler.ServeHTTP(w, r)
 		case TrustCreateTokenProcedure:
@@ -2019,6 +2143,12 @@ func NewTrustHandler(svc TrustHandler, opts ...connect.HandlerOption) (string, h
 			trustListMembersHandler.ServeHTTP(w, r)
 		case TrustForgetProcedure:
 			trustForgetHandler.ServeHTTP(w, r)
+		case TrustGetAuthorityProcedure:
+			trustGetAuthorityHandler.ServeHTTP(w, r)
+		case TrustRotateAuthorityProcedure:
+			trustRotateAuthorityHandler.ServeHTTP(w, r)
+		case TrustRetireAuthorityProcedure:
+			trustRetireAuthorityHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -2038,6 +2168,10 @@ func (UnimplementedTrustHandler) Redeem(context.Context, *connect.Request[v1.Red
 
 func (UnimplementedTrustHandler) Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.Credential], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.Renew is not implemented"))
+}
+
+func (UnimplementedTrustHandler) Rotate(context.Context, *connect.Request[v1.RotateRequest]) (*connect.Response[v1.Credential], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.Rotate is not implemented"))
 }
 
 func (UnimplementedTrustHandler) Issue(context.Context, *connect.Request[v1.IssueRequest]) (*connect.Response[v1.Credential], error) {
@@ -2062,4 +2196,16 @@ func (UnimplementedTrustHandler) ListMembers(context.Context, *connect.Request[v
 
 func (UnimplementedTrustHandler) Forget(context.Context, *connect.Request[v1.ForgetRequest]) (*connect.Response[v1.ForgetResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.Forget is not implemented"))
+}
+
+func (UnimplementedTrustHandler) GetAuthority(context.Context, *connect.Request[v1.GetAuthorityRequest]) (*connect.Response[v1.AuthorityState], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.GetAuthority is not implemented"))
+}
+
+func (UnimplementedTrustHandler) RotateAuthority(context.Context, *connect.Request[v1.RotateAuthorityRequest]) (*connect.Response[v1.AuthorityState], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.RotateAuthority is not implemented"))
+}
+
+func (UnimplementedTrustHandler) RetireAuthority(context.Context, *connect.Request[v1.RetireAuthorityRequest]) (*connect.Response[v1.AuthorityState], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Trust.RetireAuthority is not implemented"))
 }

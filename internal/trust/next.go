@@ -1,0 +1,92 @@
+package trust
+
+import (
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A member that gets another key makes it here, beside the one that it has: the network may have it before the member
+// knows, and the member may end at any moment. The files are those of a Directory; once the certificate is there the
+// next key is the network's word, and Advance makes it the key.
+const nextDir = "next"
+
+// formerFile lists the public keys of before, hexadecimal, the first one first.
+const formerFile = "former"
+
+// Next is where the next key is made.
+func (d Directory) Next() Directory { return Directory(d.file(nextDir)) }
+
+// Advance makes the next key the key, if the network has certified it. A crash in between is made good by the next call,
+// which Key and Load make.
+func (d Directory) Advance() (advanced bool, err error) {
+	next := d.Next()
+	if _, err := os.Stat(next.file(certificateFile)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("the next key: %w", err)
+	}
+	if _, err := os.Stat(next.file(keyFile)); err == nil {
+		if err := d.bury(); err != nil {
+			return false, err
+		}
+	}
+	for _, name := range []string{networkFile, keyFile, certificateFile} { // the certificate is last: it says that there is something to do
+		if err := os.Rename(next.file(name), d.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("take up the next key: %w", err)
+		}
+	}
+	return true, os.Remove(string(next))
+}
+
+// bury lists the key as one of before.
+func (d Directory) bury() error {
+	key, err := d.key()
+	if err != nil {
+		return err
+	}
+	text := hex.EncodeToString(key.Public().(ed25519.PublicKey))
+	former, err := d.formerLines()
+	if err != nil || slices.Contains(former, text) {
+		return err
+	}
+	return d.write(formerFile, []byte(strings.Join(append(former, text), "\n")+"\n"))
+}
+
+// Former are the public keys that the member had before its key, the first one first.
+func (d Directory) Former() ([]ed25519.PublicKey, error) {
+	lines, err := d.formerLines()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]ed25519.PublicKey, len(lines))
+	for i, line := range lines {
+		if list[i], err = hex.DecodeString(line); err != nil || len(list[i]) != ed25519.PublicKeySize {
+			return nil, fmt.Errorf("%s: %q is no public key: what this machine is called follows from the first one; restore the file, or leave the network and join it again", d.file(formerFile), line)
+		}
+	}
+	return list, nil
+}
+
+func (d Directory) formerLines() ([]string, error) {
+	b, err := os.ReadFile(d.file(formerFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the keys of before: %w", err)
+	}
+	return strings.Fields(string(b)), nil
+}
+
+// KeySince is when the key was made; the zero time where there is none.
+func (d Directory) KeySince() time.Time {
+	at, err := os.Stat(d.file(keyFile))
+	if err != nil {
+		return time.Time{}
+	}
+	return at.ModTime()
+}
