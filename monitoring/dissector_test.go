@@ -23,6 +23,7 @@ var (
 	service     = sid.ServiceID{SS: 1, Suffix: 0x20000}
 	claim       = wire.Claim{Stable: first, Epoch: 3, Seen: 2, Socket: 1<<63 | 2, Quote: 1<<63 | 3, Chain: []sid.SocketID{1<<63 | 1}}
 	proof       = wire.Auth{Certificates: []wire.Certificate{{Locator: here, NotBefore: 1, NotAfter: 2}}, Signature: make([]byte, 64)}
+	succeeded   = wire.Auth{Certificates: proof.Certificates, Succession: &wire.Succession{Origin: wire.Key(make([]byte, 32)), NotBefore: 1, NotAfter: 2}, Signature: proof.Signature}
 )
 
 // told is what tshark is to make of each message, by field.
@@ -44,8 +45,8 @@ var told = []struct {
 	{wire.Renegotiate{Kind: wire.TypeRACK, Locator: there, Old: here, Claims: []wire.Claim{claim}}, map[string]string{"type": "9", "socket": "0x8000000000000002"}},
 	{wire.Resume{Locator: here, Claim: claim, Service: service, Proto: sid.TCP, Transport: wire.Transport{ClientPort: 9, ServerPort: 80, SACK: true, MSS: 1400, SndUna: 11, Received: 6}},
 		map[string]string{"type": "10", "service": "00000001-0000000000020000", "mss": "1400", "snd_una": "11", "received": "6", "sack": "1"}},
-	{wire.FlowFail{Locator: here, Reason: wire.Elsewhere, Flows: []wire.Failed{{Stable: first, Epoch: 3, Server: true, Socket: 1<<63 | 2}}, Auth: proof},
-		map[string]string{"type": "11", "reason": "7", "stable": first.String(), "server": "1", "signature": string(bytes.Repeat([]byte("00"), 64))}},
+	{wire.FlowFail{Locator: here, Reason: wire.Elsewhere, Flows: []wire.Failed{{Stable: first, Epoch: 3, Server: true, Socket: 1<<63 | 2}}, Auth: succeeded},
+		map[string]string{"type": "11", "succession.origin": string(bytes.Repeat([]byte("00"), 32)), "reason": "7", "stable": first.String(), "server": "1", "signature": string(bytes.Repeat([]byte("00"), 64))}},
 }
 
 func message(b []byte) []byte {
