@@ -229,14 +229,14 @@ echo "the walk with tokens took $((SECONDS - started)) s"
 for machine in web1 desk1; do wants 'wireguard to r1 at 192.0.2.1:23730' on "$machine" scaffold host status; done
 wants keys on net1 scaffold status
 on net1 scaffold service create web >/dev/null
-on web1 systemd-run -q --unit web scaffold run --service web -- python3 -m http.server 80 --bind :: --directory /srv
+on web1 systemd-run -q --unit web2 scaffold run --service web -- python3 -m http.server 80 --bind :: --directory /srv
 wants hello on desk1 curl --retry 9 --retry-all-errors --retry-delay 1 --no-progress-meter http://web.svc/
 slow
 on web1 systemctl restart scaffold-hostd
 on desk1 systemctl kill -s KILL scaffold-hostd
 on net1 systemctl restart scaffold-routerd scaffold-controld
 rest "restarts and a crash, through tunnels"
-on web1 systemctl stop web
+on web1 systemctl stop web2
 on web1 systemctl kill -s KILL scaffold-hostd # its tunnel's process is there still
 for machine in $machines; do purge "$machine"; done
 echo "nothing is left on any machine, after tunnels too"

@@ -50,11 +50,11 @@ func (d *daemon) watch(profiles bool) http.Handler {
 }
 
 func (d *daemon) serveAt(l net.Listener, h http.Handler) {
-	go func() {
+	d.apis.Go(func() {
 		if err := api.Serve(d.ctx, h, l); err != nil && d.ctx.Err() == nil {
 			d.log.Error("the host's API ended", "at", l.Addr(), "error", err)
 		}
-	}()
+	})
 }
 
 // adminProxy hands what operators ask of the network to the controller, over the same way that this host joined by.

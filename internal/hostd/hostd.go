@@ -65,6 +65,7 @@ type daemon struct {
 	lead       lead  // whether a cable leads to the network; for every goroutine
 	guard      guard // of tunnels
 	tunnelers  sync.WaitGroup
+	apis       sync.WaitGroup
 	endTunnels context.CancelFunc // nil before they are kept
 
 	control *control
@@ -99,6 +100,10 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	defer alone.Close()
+	defer func() { // the sockets are gone before another daemon may have its own
+		cancel()
+		d.drainUntil(closedBy(&d.apis))
+	}()
 	if err := d.start(ctx); err != nil {
 		return errors.Join(err, d.undo())
 	}

@@ -74,6 +74,9 @@ func TestJoinRegisterLeave(t *testing.T) {
 	if after := l.kernelState(t); after != before {
 		t.Errorf("left behind:\n%s\nbefore:\n%s", after, before)
 	}
+	if _, err := os.Stat(l.dir + "/hostd.sock"); !os.IsNotExist(err) {
+		t.Errorf("the socket is still there: %v", err)
+	}
 	if _, err := os.Stat(l.dir + "/run/bpf"); !os.IsNotExist(err) {
 		t.Errorf("the BPF file system is still there: %v\n%s", err, d.Output())
 	}

@@ -99,7 +99,11 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	d.stream = &agent.Router{Controllers: d.controllers, Credentials: &agent.Credentials{Directory: trust.Directory(cfg.Credentials)}, Log: log, Call: d.call, Join: d.join, Joined: d.joined, Order: d.order, Parted: d.parted,
 		Health: func(err error) { d.health.Set("controller", err) }}
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(ctx, d.handler(watch), listener) }()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		served <- api.Serve(ctx, d.handler(watch), listener)
+	}()
 	go d.stream.Converse(ctx)
 	go d.stream.Credentials.Keep(ctx, cfg.KeyFor, log, func(ctx context.Context) error {
 		_, err := d.stream.Rotate(ctx)
@@ -108,7 +112,9 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	err = d.loop(served)
 	cancel()
 	d.cfg.Keep = d.cfg.Keep || errors.Is(context.Cause(ctx), api.ErrHandOver)
-	return errors.Join(err, d.close())
+	err = errors.Join(err, d.close())
+	<-closed // the socket is gone, and not that of the next daemon
+	return err
 }
 
 // open sets up all that can fail at the start.
