@@ -16,7 +16,7 @@ func tunnels(m Machine) []Finding {
 	case hasModule(m, "wireguard"):
 		return append(found, Finding{Area: area, Name: "WireGuard", State: Good, Found: "in this kernel"})
 	case strings.Contains(misc, " tun") || hasModule(m, "tun"):
-		return append(found, Finding{area, "WireGuard", Note, "not in this kernel; wireguard-go and a TUN device do it",
+		return append(found, Finding{area, "WireGuard", Note, "not in this kernel; wireguard-go and /dev/net/tun do it",
 			"tunnels of that kind cost more CPU", "modprobe wireguard, or a kernel with CONFIG_WIREGUARD; nothing, if no host has such a tunnel"})
 	}
 	return append(found, Finding{area, "WireGuard", Note, "not in this kernel, and there is no TUN device", "no tunnels of kind wireguard", "modprobe wireguard, or modprobe tun"})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -15,7 +16,8 @@ import (
 // PortPrefix begins the names of all interfaces that are tunnels.
 const PortPrefix = "sct"
 
-// A Port is the Ethernet interface at one end of a tunnel: a VXLAN device that knows one other end.
+// A Port is the Ethernet interface at one end of a tunnel: a VXLAN device that knows one other end, or the TAP device
+// of a process that does the same.
 type Port struct {
 	Name          string     `json:"name"`
 	Number        uint32     `json:"number"` // of the tunnel, as VXLAN's network identifier
@@ -85,7 +87,7 @@ var ownAddress = map[string]string{"disable_ipv6": "0", "addr_gen_mode": "0", "a
 
 // Start sets the interface up. Its link-local address serves at once: nobody but the two ends is on the link.
 func (p Port) Start() error {
-	note := p.Note
+	note := p.Note + numberNote + strconv.FormatUint(uint64(p.Number), 10)
 	if !p.Whole {
 		note += cutNote // the kernel's answer to a list does not say it
 	}
@@ -121,14 +123,23 @@ func Ports() (list []Port, err error) {
 		return nil, fmt.Errorf("list the tunnels: %w", err)
 	}
 	for _, l := range links {
-		v, ok := l.(*netlink.Vxlan)
-		if !ok || !strings.HasPrefix(v.Name, PortPrefix) || !strings.HasPrefix(v.Alias, notePrefix) {
+		a := l.Attrs()
+		if !strings.HasPrefix(a.Name, PortPrefix) || !strings.HasPrefix(a.Alias, notePrefix) {
 			continue
 		}
-		p := Port{Name: v.Name, Number: uint32(v.VxlanId), UDP: uint16(v.Port), MTU: v.MTU, Note: strings.TrimSuffix(v.Alias, cutNote), Whole: !strings.HasSuffix(v.Alias, cutNote)}
-		p.Local, _ = netip.AddrFromSlice(v.SrcAddr)
-		p.Remote, _ = netip.AddrFromSlice(v.Group)
-		p.Local, p.Remote = p.Local.Unmap(), p.Remote.Unmap()
+		p := Port{Name: a.Name, MTU: a.MTU, Note: strings.TrimSuffix(a.Alias, cutNote), Whole: !strings.HasSuffix(a.Alias, cutNote)}
+		switch l := l.(type) {
+		case *netlink.Vxlan:
+			p.Number, p.UDP = uint32(l.VxlanId), uint16(l.Port)
+			p.Local, _ = netip.AddrFromSlice(l.SrcAddr)
+			p.Remote, _ = netip.AddrFromSlice(l.Group)
+			p.Local, p.Remote = p.Local.Unmap(), p.Remote.Unmap()
+			p.Note, _ = splitNumber(p.Note)
+		case *netlink.Tuntap:
+			p.Note, p.Number = splitNumber(p.Note)
+		default:
+			continue
+		}
 		list = append(list, p)
 	}
 	return list, nil
@@ -172,6 +183,16 @@ func LinkLocal(name string) netip.Addr {
 
 // notePrefix begins the notes on our interfaces.
 const notePrefix = "scaffold tunnel"
+
+// numberNote precedes the number of a tunnel.
+const numberNote = " number="
+
+// splitNumber takes the number off a note.
+func splitNumber(s string) (note string, number uint32) {
+	note, text, _ := strings.Cut(s, numberNote)
+	n, _ := strconv.ParseUint(text, 10, 32) // none: a tunnel without a number is nobody's, and made anew
+	return note, uint32(n)
+}
 
 // cutNote marks an interface whose outer packets may be cut.
 const cutNote = " cut"

@@ -63,15 +63,15 @@ type PeerState struct {
 	Sent      uint64         `json:"sent"`
 }
 
-// inside is the VXLAN that WireGuard carries: each end knows the other by addresses that are the tunnel's number
-// under 10.0.0.0/8 for the host and 11.0.0.0/8 for the router. They exist in the process's namespace alone.
-const insideUDP = 4789
+// InsideUDP is the port of the VXLAN that WireGuard carries: each end knows the other by addresses that are the
+// tunnel's number under 10.0.0.0/8 for the host and 11.0.0.0/8 for the router. Nobody but the process knows them.
+const InsideUDP = 4789
 
 // Inside gives a tunnel its addresses within WireGuard.
 func (p Port) Inside(router bool) Port {
 	host := netip.AddrFrom4([4]byte{10, byte(p.Number >> 16), byte(p.Number >> 8), byte(p.Number)})
 	far := netip.AddrFrom4([4]byte{11, byte(p.Number >> 16), byte(p.Number >> 8), byte(p.Number)})
-	p.Local, p.Remote, p.UDP = host, far, insideUDP
+	p.Local, p.Remote, p.UDP = host, far, InsideUDP
 	if router {
 		p.Local, p.Remote = far, host
 	}

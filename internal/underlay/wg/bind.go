@@ -28,17 +28,25 @@ func newBind(into int) (*bind, error) {
 
 // Open opens the sockets in the daemon's namespace.
 func (b *bind) Open(port uint16) (fns []conn.ReceiveFunc, actual uint16, err error) {
+	err = b.there(func() (err error) {
+		fns, actual, err = b.Bind.Open(port)
+		return err
+	})
+	return fns, actual, err
+}
+
+// there opens something in the daemon's namespace.
+func (b *bind) there(open func() error) error {
 	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := unix.Setns(b.into, unix.CLONE_NEWNET); err != nil {
-		runtime.UnlockOSThread()
-		return nil, 0, os.NewSyscallError("setns", err)
+		return os.NewSyscallError("setns", err)
 	}
-	fns, actual, err = b.Bind.Open(port)
+	err := open()
 	if back := unix.Setns(int(b.own.Fd()), unix.CLONE_NEWNET); back != nil {
 		panic(fmt.Sprintf("wg: cannot come back from the daemon's namespace: %v", back))
 	}
-	runtime.UnlockOSThread()
-	return fns, actual, err
+	return err
 }
 
 // Send sends a batch. A host's packets leave from whatever address its kernel chooses now, since it moves from

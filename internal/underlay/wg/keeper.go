@@ -13,20 +13,16 @@ import (
 	"scaffold.dev/scaffold/internal/underlay"
 )
 
-// deviceName is the one interface of the namespace. It takes what any tunnel may carry; the tunnels are smaller.
-const (
-	deviceName = "wg"
-	deviceMTU  = 9216
-)
-
 // keepalive holds a NAT's mapping where nothing else passes: most forget one of UDP after 30 s or more.
 const keepalive = 15 // seconds
 
-// An engine is an implementation of WireGuard, of the interface deviceName.
+// An engine is an implementation of WireGuard.
 type engine interface {
 	name() string
 	configure(key []byte, listen uint16) error
 	setPeer(underlay.Peer) error
+	makePort(in underlay.Port, into int) error // in that namespace
+	dropPort(in underlay.Port) error           // what is left once the interface is gone
 	removePeer(key []byte) error
 	states() (map[string]underlay.PeerState, error) // by public key
 	close()
@@ -137,18 +133,17 @@ func (k *keeper) keep(p underlay.Peer, old *underlay.Peer) error {
 	if old != nil {
 		return nil
 	}
-	in := p.Port.Inside(k.has.Router)
-	if err := k.route(in, true); err != nil {
-		return fmt.Errorf("tunnel %s: %w", p.Name, err)
-	}
 	if err := k.unlink(p.Name); err != nil { // of a process that was killed; its namespace takes a moment to go
 		return err
 	}
-	return in.Make(k.into)
+	if err := k.engine.makePort(p.Port.Inside(k.has.Router), k.into); err != nil {
+		return fmt.Errorf("tunnel %s: %w", p.Name, err)
+	}
+	return nil
 }
 
 func (k *keeper) remove(p underlay.Peer) error {
-	return errors.Join(k.unlink(p.Name), k.engine.removePeer(p.Key), k.route(p.Port.Inside(k.has.Router), false))
+	return errors.Join(k.unlink(p.Name), k.engine.removePeer(p.Key), k.engine.dropPort(p.Port.Inside(k.has.Router)))
 }
 
 func (k *keeper) unlink(name string) error {
@@ -163,23 +158,6 @@ func (k *keeper) unlink(name string) error {
 		return fmt.Errorf("remove the tunnel %s: %w", name, err)
 	}
 	return nil
-}
-
-// route gives the private namespace a tunnel's addresses, or takes them.
-func (k *keeper) route(in underlay.Port, on bool) error {
-	link, err := netlink.LinkByName(deviceName)
-	if err != nil {
-		return err
-	}
-	a := &netlink.Addr{IPNet: only(in.Local)}
-	r := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: only(in.Remote), Src: in.Local.AsSlice()}
-	if !on {
-		return errors.Join(netlink.RouteDel(r), netlink.AddrDel(link, a))
-	}
-	if err := netlink.AddrReplace(link, a); err != nil {
-		return err
-	}
-	return netlink.RouteReplace(r)
 }
 
 // only is the prefix of one address.

@@ -14,7 +14,13 @@ import (
 	"scaffold.dev/scaffold/internal/underlay"
 )
 
-// A kernelEngine is the kernel's WireGuard.
+// deviceName is the one interface of the namespace. It takes what any tunnel may carry; the tunnels are smaller.
+const (
+	deviceName = "wg"
+	deviceMTU  = 9216
+)
+
+// A kernelEngine is the kernel's WireGuard. What it carries is the kernel's VXLAN.
 type kernelEngine struct {
 	client *wgctrl.Client
 	link   netlink.Link
@@ -109,4 +115,26 @@ func (k *kernelEngine) states() (map[string]underlay.PeerState, error) {
 		all[string(p.PublicKey[:])] = s
 	}
 	return all, nil
+}
+
+func (k *kernelEngine) makePort(in underlay.Port, into int) error {
+	if err := k.route(in, true); err != nil {
+		return err
+	}
+	return in.Make(into)
+}
+
+func (k *kernelEngine) dropPort(in underlay.Port) error { return k.route(in, false) }
+
+// route gives the private namespace a tunnel's addresses, or takes them.
+func (k *kernelEngine) route(in underlay.Port, on bool) error {
+	a := &netlink.Addr{IPNet: only(in.Local)}
+	r := &netlink.Route{LinkIndex: k.link.Attrs().Index, Dst: only(in.Remote), Src: in.Local.AsSlice()}
+	if !on {
+		return errors.Join(netlink.RouteDel(r), netlink.AddrDel(k.link, a))
+	}
+	if err := netlink.AddrReplace(k.link, a); err != nil {
+		return err
+	}
+	return netlink.RouteReplace(r)
 }

@@ -8,48 +8,37 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.zx2c4.com/wireguard/device"
-	"golang.zx2c4.com/wireguard/tun"
 
 	"scaffold.dev/scaffold/internal/underlay"
 )
 
-// A goEngine is wireguard-go over a TUN device.
+// A goEngine is wireguard-go over TAP devices, one for each tunnel.
 type goEngine struct {
 	dev  *device.Device
 	bind *bind
+	taps *taps
 }
 
 func startGo(into int) (*goEngine, error) {
-	t, err := tun.CreateTUN(deviceName, deviceMTU)
+	b, err := newBind(into)
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBind(into)
+	t, err := newTaps(b)
 	if err != nil {
-		t.Close()
 		return nil, err
 	}
 	quiet := &device.Logger{Verbosef: device.DiscardLogf, Errorf: device.DiscardLogf} // what matters is in its state
-	g := &goEngine{dev: device.NewDevice(unpadded{t}, b, quiet), bind: b}
-	link, err := netlink.LinkByName(deviceName)
-	if err == nil {
-		err = netlink.LinkSetUp(link)
-	}
-	if err != nil {
-		g.close()
-		return nil, fmt.Errorf("set up the TUN device: %w", err)
-	}
-	return g, nil
+	return &goEngine{dev: device.NewDevice(t, b, quiet), bind: b, taps: t}, nil
 }
 
-// unpadded is a TUN device whose packets are not filled up to multiples of 16: what a tunnel carries is exactly
-// what its path leaves. A packet that is larger than the device says it takes counts by what is over a multiple of
-// that, here nothing.
-type unpadded struct{ tun.Device }
+func (g *goEngine) makePort(in underlay.Port, _ int) error { return g.taps.open(in) }
 
-func (unpadded) MTU() (int, error) { return 1, nil }
+func (g *goEngine) dropPort(in underlay.Port) error {
+	g.taps.drop(in)
+	return nil
+}
 
 func (g *goEngine) name() string { return "wireguard-go" }
 func (g *goEngine) close()       { g.dev.Close() }
