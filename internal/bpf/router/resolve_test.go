@@ -3,10 +3,12 @@ package router
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -316,4 +318,13 @@ func TestABI(t *testing.T) {
 	if abi != 2 || resolve.Fanout != 16 || resolve.MaxDepth != 8 {
 		t.Errorf("Go has abi %d, fanout %d, depth %d", abi, resolve.Fanout, resolve.MaxDepth)
 	}
+}
+
+func TestPinnedMapsHaveTheLayoutOfTheirVersion(t *testing.T) {
+	spec, err := loadResolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := slices.DeleteFunc(slices.Collect(maps.Keys(spec.Maps)), func(name string) bool { return name[0] == '.' })
+	bpftest.HoldLayout(t, spec, pinned, abi, "raise ROUTER_ABI in abi.h and abi in open.go")
 }

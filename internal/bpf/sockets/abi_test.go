@@ -3,6 +3,8 @@ package sockets
 import (
 	"testing"
 	"unsafe"
+
+	"scaffold.dev/scaffold/internal/bpf/bpftest"
 )
 
 // The sizes stand in sockets.h too.
@@ -25,4 +27,13 @@ func FuzzDiagAnswer(f *testing.F) {
 		(&Diag{}).parse(b, func(DiagSocket) {})
 		parseEvent(b)
 	})
+}
+
+func TestPinnedMapsHaveTheLayoutOfTheirVersion(t *testing.T) {
+	spec, err := loadHooks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bpftest.HoldLayout(t, spec, []string{"hosts", "rings", "socks"}, 1,
+		"the machine's set of hooks has no version in the kernel: a new layout needs another pinDir, and another number here")
 }
