@@ -3,6 +3,7 @@ package hostd
 import (
 	"crypto/rand"
 	"net/netip"
+	"slices"
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
@@ -141,6 +142,7 @@ func (s *sessions) settle(now time.Time) {
 	s.arrive(now)
 	s.reconcile(now)
 	s.kernel.busy.Store(s.d.load.flows > 0)
+	s.kernel.moving(slices.ContainsFunc(s.journeys, func(j *journey) bool { return len(j.left) > atOnce }))
 }
 
 // deadline is when settle has something to do by itself.

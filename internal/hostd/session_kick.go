@@ -3,6 +3,7 @@ package hostd
 import (
 	"context"
 	"maps"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,11 +18,13 @@ type transports struct {
 	d    *daemon
 	k    *kick.Kicker // nil where there is none
 	busy atomic.Bool  // there are flows: silent ones are looked for
+	move atomic.Bool  // many of them wait to be moved: choked ones are looked for more often
 	seen func(time.Time, []kick.Socket)
 	slow func([]kick.Socket)
 
 	once sync.Once
 	wake chan struct{}
+	soon chan struct{} // look for choked ones now
 	mu   sync.Mutex
 	todo wanted
 }
@@ -52,14 +55,43 @@ type reading struct {
 	then  func(*kick.Socket)
 }
 
-// How often silent connections are looked for, and how much of a CPU that may take: a fiftieth.
+// How often silent connections are looked for, and how much of a CPU that may take: a fiftieth, or as much as it
+// takes to find each that the kernel is about to give up (kick.Socket.Choked) in time. Where a host with many flows
+// has a link again, all their timers fire at once, into queues for a thousand packets and for many seconds.
 const (
 	silenceEvery = 100 * time.Millisecond
 	silenceRest  = 50
+	silenceMost  = 3 * time.Second
+	silenceMove  = time.Second // of silenceMost, while flows wait to be moved, or are choked
 )
 
+// moving says whether many flows wait to be moved.
+func (t *transports) moving(yes bool) {
+	if !t.move.Swap(yes) && yes {
+		select {
+		case t.soon <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// mostSilent is how many silent connections the loop hears of from one look: of more, as many by chance, for each
+// costs it microseconds, and where thousands are silent something happens to all of them.
+const mostSilent = 1024
+
+// sample keeps mostSilent of the n sockets so far, each as likely as the others.
+func sample(list []kick.Socket, s *kick.Socket, n int) []kick.Socket {
+	if len(list) < mostSilent {
+		return append(list, *s)
+	}
+	if i := rand.IntN(n); i < len(list) {
+		list[i] = *s
+	}
+	return list
+}
+
 func newTransports(d *daemon) *transports {
-	return &transports{d: d, wake: make(chan struct{}, 1)}
+	return &transports{d: d, wake: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
 }
 
 // start begins once, on a thread in the host's namespace.
@@ -142,8 +174,9 @@ func (t *transports) listen(ctx context.Context, k *kick.Kicker) {
 		case <-ctx.Done():
 			return
 		case <-silence.C:
-			silence.Reset(t.silent(k))
+		case <-t.soon:
 		}
+		silence.Reset(t.silent(k))
 	}
 }
 
@@ -204,25 +237,38 @@ func (t *transports) readAll(k *kick.Kicker, reads []reading) {
 	})
 }
 
-// silent tells of the connections that get no acknowledgement, and returns when to look again.
+// silent tells of the connections that get no acknowledgement, kicks those that this host chokes itself, and returns
+// when to look again.
 func (t *transports) silent(k *kick.Kicker) time.Duration {
 	if !t.busy.Load() || t.slow == nil {
 		return silenceEvery
 	}
 	began := time.Now()
-	all, err := k.Snapshot(nil)
+	var silent []kick.Socket
+	choked, all := kick.Set{}, 0
+	err := k.Each(func(s *kick.Socket) {
+		if s.Backoff > 0 && s.Stalled() > 0 {
+			all++
+			silent = sample(silent, s, all)
+		}
+		if s.Choked() && k.Lost() == nil {
+			choked[s.Tuple] = struct{}{}
+		}
+	})
 	if err != nil {
 		t.d.log.Debug("look for silent connections", "error", err)
 		return time.Second
 	}
-	var silent []kick.Socket
-	for i := range all {
-		if all[i].Backoff > 0 && all[i].Stalled() > 0 {
-			silent = append(silent, all[i])
-		}
+	if len(choked) > 0 {
+		t.d.log.Debug("this host's queues are full: connections wait for them", "connections", len(choked))
+		t.kickAll(k, choked)
 	}
 	if len(silent) > 0 {
 		t.d.post(func() { t.slow(silent) })
 	}
-	return max(silenceEvery, silenceRest*time.Since(began))
+	most := silenceMost
+	if len(choked) > 0 || t.move.Load() {
+		most = silenceMove
+	}
+	return min(max(silenceEvery, silenceRest*time.Since(began)), most)
 }

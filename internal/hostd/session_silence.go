@@ -17,9 +17,10 @@ const (
 	serverUntil  = 8
 )
 
-// silent hears which connections get no acknowledgement. While this host itself has no link that is no wonder.
+// silent hears which connections get no acknowledgement. While this host itself has no link, or its flows are on
+// their way to another one, that is no wonder.
 func (s *sessions) silent(list []kick.Socket) {
-	if s.engine == nil || s.d.preferred() == nil {
+	if s.engine == nil || s.d.preferred() == nil || len(s.departures) > 0 {
 		return
 	}
 	now := time.Now()

@@ -23,8 +23,8 @@ type Kicker struct {
 	objects dumpObjects
 	iter    *link.Iter // nil where the kernel has none
 	lost    error
-	raw     int // raw socket towards local sockets
-	records []dumpRecord
+	raw     int          // raw socket towards local sockets
+	records []dumpRecord // of a pass: what was read last
 }
 
 // Open makes a Kicker for the calling thread's network namespace. It needs root. Where the kernel cannot

@@ -39,6 +39,12 @@ func (k *Kicker) Snapshot(want Set) (all []Socket, err error) {
 	return all, err
 }
 
+// Each calls f with every such socket, by one pass. The socket is f's only until it returns; f asks nothing of the
+// Kicker.
+func (k *Kicker) Each(f func(*Socket)) error {
+	return k.each(nil, func(s *Socket) error { f(s); return nil })
+}
+
 // each calls f with the wanted sockets. The socket is f's only until it returns.
 func (k *Kicker) each(want Set, f func(*Socket) error) error {
 	if k.lost != nil {
@@ -54,56 +60,59 @@ func (k *Kicker) each(want Set, f func(*Socket) error) error {
 	return k.pass(want, f)
 }
 
-// pass is each by a pass over all sockets; f is called after it.
+// pass is each by a pass over all sockets, of which no more is in memory than the kernel gives at a time.
 func (k *Kicker) pass(want Set, f func(*Socket) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n, err := k.read()
-	if err != nil || n == 0 {
-		return err
-	}
-	jiffy := jiffyOf(time.Duration(k.records[0].Now), k.records[0].Jiffies)
-	for i := range k.records[:n] {
-		t := k.records[i].tuple()
-		if !want.has(t) {
-			continue
-		}
-		s := k.records[i].socket(t, jiffy)
-		if err := f(&s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-const recordLen = int(unsafe.Sizeof(dumpRecord{}))
-
-// read fills k.records and tells how many there are.
-func (k *Kicker) read() (n int, err error) {
 	if k.iter == nil {
-		return 0, errClosed
+		return errClosed
 	}
 	var pass io.ReadCloser
-	err = k.inside(func() error { pass, err = k.iter.Open(); return err })
+	err := k.inside(func() (err error) { pass, err = k.iter.Open(); return err })
 	if err != nil {
-		return 0, fmt.Errorf("kick: begin to read TCP sockets: %w", err)
+		return fmt.Errorf("kick: begin to read TCP sockets: %w", err)
 	}
 	defer pass.Close()
-	size := 0
-	for {
-		if size/recordLen+1 > len(k.records) {
-			k.records = append(k.records, make([]dumpRecord, max(256, len(k.records)))...)
+	if k.records == nil {
+		k.records = make([]dumpRecord, atATime)
+	}
+	var jiffy time.Duration
+	for have := 0; ; {
+		got, err := pass.Read(bytesOf(k.records)[have:])
+		have += got
+		for i := range k.records[:have/recordLen] {
+			if jiffy == 0 {
+				jiffy = jiffyOf(time.Duration(k.records[i].Now), k.records[i].Jiffies)
+			}
+			if err := show(&k.records[i], jiffy, want, f); err != nil {
+				return err
+			}
 		}
-		got, err := pass.Read(bytesOf(k.records)[size:])
-		size += got
+		b := bytesOf(k.records)
+		have = copy(b, b[have-have%recordLen:have])
 		switch {
 		case errors.Is(err, io.EOF):
-			return size / recordLen, nil
+			return nil
 		case err != nil:
-			return 0, fmt.Errorf("kick: read TCP sockets: %w", err)
+			return fmt.Errorf("kick: read TCP sockets: %w", err)
 		}
 	}
 }
+
+// show calls f with the record's socket, if it is wanted.
+func show(r *dumpRecord, jiffy time.Duration, want Set, f func(*Socket) error) error {
+	t := r.tuple()
+	if !want.has(t) {
+		return nil
+	}
+	s := r.socket(t, jiffy)
+	return f(&s)
+}
+
+const (
+	recordLen = int(unsafe.Sizeof(dumpRecord{}))
+	atATime   = 64 << 10 / recordLen // the kernel gives 32 KiB
+)
 
 // bytesOf is the memory of records; their layout is the kernel's own, see record.h.
 func bytesOf(records []dumpRecord) []byte {
