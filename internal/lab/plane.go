@@ -57,8 +57,23 @@ func (f *File) SetPlane(plane string) error {
 	if !slices.Contains(planes, plane) {
 		return fmt.Errorf("plane %q: expected one of %s", plane, strings.Join(planes, ", "))
 	}
+	before := f.Network.Plane
 	f.setPlane(plane)
+	for _, n := range f.Nodes {
+		if why := n.cannotOffer(); why != "" {
+			f.setPlane(before)
+			return fmt.Errorf("%s:%d: %s", f.Path, n.Line, why)
+		}
+	}
 	return nil
+}
+
+// cannotOffer says why a node whose file wants it to offer tunnels to hosts does not; "" where nothing is wrong.
+func (n *Node) cannotOffer() string {
+	if !n.Tunnels || n.Kind != Switch {
+		return ""
+	}
+	return fmt.Sprintf("router %q offers tunnels to hosts, and on plane %s it is a switch, which has none; expected plane %s or %s", n.Name, OpenFlowPlane, LinuxPlane, EmulatedPlane)
 }
 
 func (f *File) setPlane(plane string) {

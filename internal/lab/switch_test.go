@@ -212,4 +212,13 @@ func TestOneWordMakesRoutersSwitches(t *testing.T) {
 	if err := f.SetPlane("cloud"); err == nil {
 		t.Error("the plane cloud was taken")
 	}
+	f, err := Load("../../examples/underlay.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.SetPlane(OpenFlowPlane); err == nil || !strings.Contains(err.Error(), `offers tunnels to hosts, and on plane openflow it is a switch`) {
+		t.Errorf("tunnels of hosts on switches: %v", err)
+	} else if f.Network.Plane != LinuxPlane || f.SetPlane(EmulatedPlane) != nil {
+		t.Errorf("the plane is %s after a refusal, and emulated is refused: %v", f.Network.Plane, f.SetPlane(EmulatedPlane))
+	}
 }

@@ -112,6 +112,9 @@ func (f *File) checkOver(r *reader) {
 		}
 	}
 	for _, n := range f.Nodes {
+		if why := n.cannotOffer(); why != "" {
+			r.errorf(n.Line, "%s", why)
+		}
 		switch {
 		case n.Kind == Host && n.Uplink != "" && !f.tunnels(n):
 			r.errorf(n.Line, "host %q has an uplink that is a tunnel, and a link to a router; expected links to nodes of kind underlay alone", n.Name)
