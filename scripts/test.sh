@@ -5,6 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
+# Tests of controllers and stores wait for disks and clocks: more of them go on at a time than there are processors.
+SIDE_BY_SIDE=8
+
 # What has goroutines of its own and is quick enough to run again under the race detector.
 RACE='/(sid|wire|emu|emu/pcap)$|/internal/(api|cli|gateway|obs|ofconn|controld|switchd|emud|store|core/[a-z]+)$'
 
@@ -14,7 +17,7 @@ run() {
 		in=("$1" "$2")
 		shift 2
 	fi
-	CGO_ENABLED=${cgo:-0} scripts/go.sh test "${in[@]}" -v -count=1 "$@" 2>&1 | awk -f scripts/count.awk
+	CGO_ENABLED=${cgo:-0} scripts/go.sh test "${in[@]}" -v -count=1 -parallel "$SIDE_BY_SIDE" "$@" 2>&1 | awk -f scripts/count.awk
 }
 
 # What is written against the public packages alone, in a Go module of its own: it fails when they change under it.

@@ -11,6 +11,7 @@ import (
 
 // Who changes a weight can rely on it once the answer is there.
 func TestAChangeIsAnsweredWhenTheRoutersHaveAppliedIt(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -28,6 +29,7 @@ func TestAChangeIsAnsweredWhenTheRoutersHaveAppliedIt(t *testing.T) {
 }
 
 func TestWhoHasNotAppliedAChangeIsNamed(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r, away, idle := c.router("r1"), c.router("r2"), c.router("r3")

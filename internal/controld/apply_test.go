@@ -81,6 +81,7 @@ func files(services ...*apiv1.ServiceSpec) *apiv1.ApplyRequest {
 }
 
 func TestApplyTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	req := files(spec("web", ready("tcp"), weighed(map[string]uint32{"s1": 3}), allow("c1", "service:front")), spec("front"))
 	want := "create front; create web ready:>tcp allow:>c1, service:front weights.s1:>3"
@@ -102,6 +103,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 }
 
 func TestApplyTakesBackWhatItSetAndLeavesTheRest(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.apply(files(spec("web", ready("tcp"), weighed(map[string]uint32{"s1": 3, "s2": 4}))))
 	policy := &apiv1.Policy{Ready: "tcp", Dscp: 46} // somebody's hand
@@ -135,6 +137,7 @@ func TestApplyTakesBackWhatItSetAndLeavesTheRest(t *testing.T) {
 }
 
 func TestPruneRemovesWhatItsOwnersFilesMade(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.create("byhand")
 	c.apply(files(spec("web"), spec("db"), spec("byhand", ready("tcp"))))
@@ -162,6 +165,7 @@ func TestPruneRemovesWhatItsOwnersFilesMade(t *testing.T) {
 }
 
 func TestAllMistakesOfAnApplyAreToldAndNothingIsDone(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	bad, long := "x", uint32(100000)
 	got := c.apply(files(
@@ -215,6 +219,7 @@ func drawSpec(t *rapid.T, name string) *apiv1.ServiceSpec {
 }
 
 func TestWhatIsExportedIsWhatIsThere(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		req := &apiv1.ApplyRequest{Prune: true, Force: true}
@@ -251,6 +256,7 @@ func (c *controller) named(name string) *apiv1.ServiceSpec {
 }
 
 func TestAServiceWithAKeyIsCalledAsItsKeySays(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	key := names.FormatKey(make([]byte, 32))
 	c.apply(files(spec("web", func(s *apiv1.ServiceSpec) { s.Key = &key })))
@@ -280,6 +286,7 @@ func (s *shrinking) Commit(ctx context.Context, changes ...store.Change) error {
 }
 
 func TestADiskThatGetsFullInTheMiddleOfAnApplyIsAccountedFor(t *testing.T) {
+	t.Parallel()
 	d := &shrinking{}
 	c := onDisk(t, d)
 	req := &apiv1.ApplyRequest{}

@@ -9,6 +9,7 @@ import (
 
 // What a host says at its join is stored: a record that the store cannot take would stop all saving.
 func TestAJoinOutOfBoundsIsRefusedAndNothingIsLost(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.router("r1")
 	long := strings.Repeat("x", 3<<20)
@@ -40,6 +41,7 @@ func TestAJoinOutOfBoundsIsRefusedAndNothingIsLost(t *testing.T) {
 }
 
 func TestLinksOutOfBoundsAreNotBelieved(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	r := c.router("r1")
 	r.links(&apiv1.Neighbour{Port: "e0", Peer: strings.Repeat("x", 3<<20), Via: "fe80::1", Up: true})

@@ -10,6 +10,7 @@ import (
 )
 
 func TestServicesOfTheCommandLine(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]ServiceSpec{
 		"web":                         {Name: "web"},
 		"web:ready=http:/ok,weight=3": {Name: "web", Policy: names.Policy{Ready: "http:/ok", Weight: 3}},
@@ -27,6 +28,7 @@ func TestServicesOfTheCommandLine(t *testing.T) {
 }
 
 func TestWhatCannotStartSaysWhy(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 type weights = map[sid.Locator]uint32
 
 func TestAHostJoinsRegistersAndLeaves(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -41,6 +42,7 @@ func TestAHostJoinsRegistersAndLeaves(t *testing.T) {
 }
 
 func TestASnapshotReplacesADeltaAdds(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	a, b := c.create("a"), c.create("b")
 	r := c.router("r1")
@@ -63,6 +65,7 @@ func TestASnapshotReplacesADeltaAdds(t *testing.T) {
 }
 
 func TestAnUnknownServiceIsRefusedAndCountsOnceItExists(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	r := c.router("r1")
 	h := c.host("s1", "r1")
@@ -78,6 +81,7 @@ func TestAnUnknownServiceIsRefusedAndCountsOnceItExists(t *testing.T) {
 }
 
 func TestASecondHostOfANameIsRefusedAndTheFirstUntouched(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -96,6 +100,7 @@ func TestASecondHostOfANameIsRefusedAndTheFirstUntouched(t *testing.T) {
 }
 
 func TestARestartedDaemonTakesItsOwnPlace(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -113,6 +118,7 @@ func TestARestartedDaemonTakesItsOwnPlace(t *testing.T) {
 }
 
 func TestALostStreamWithdrawsNothing(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Lease: time.Millisecond})
 	id := c.create("web")
 	r := c.router("r1")
@@ -133,6 +139,7 @@ func TestALostStreamWithdrawsNothing(t *testing.T) {
 }
 
 func TestAHostThatNobodyProbesLeavesWithItsLease(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Lease: time.Millisecond})
 	id := c.create("web")
 	r := c.router("r1")
@@ -174,6 +181,7 @@ func (c *controller) events() (list []*apiv1.Event) {
 }
 
 func TestASuspectGetsNoNewFlowsUntilItAnswers(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -202,6 +210,7 @@ func TestASuspectGetsNoNewFlowsUntilItAnswers(t *testing.T) {
 }
 
 func TestWeightsAndDrains(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -250,6 +259,7 @@ func TestWeightsAndDrains(t *testing.T) {
 }
 
 func TestServicesAreCheckedAndRemovedWithCare(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	create := func(name, sid string) error {
@@ -289,6 +299,7 @@ func TestServicesAreCheckedAndRemovedWithCare(t *testing.T) {
 }
 
 func TestNamesAndAddressesResolve(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web.shop")
 	c.router("r1")
@@ -317,6 +328,7 @@ func TestNamesAndAddressesResolve(t *testing.T) {
 }
 
 func TestEventsComeInOrderToThoseWhoFollow(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.create("a")
 	s, err := c.admin.WatchEvents(t.Context(), connect.NewRequest(&apiv1.WatchEventsRequest{History: 1, Follow: true}))

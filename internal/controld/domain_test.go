@@ -6,6 +6,7 @@ import (
 )
 
 func TestADomainOfTheWorldIsNotTaken(t *testing.T) {
+	t.Parallel()
 	for domain, want := range map[string]string{
 		"svc": "", "internal": "", "home.arpa": "", "lab.home.arpa": "", "test": "", "svc.example.org": "", "example.org": "", "SVC.": "",
 		"com": "registries", "co.uk": "registries", "org.": "registries", "github.io": "registries",

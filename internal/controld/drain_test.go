@@ -41,6 +41,7 @@ func (h *fakeHost) ordered(id sid.ServiceID, want ...string) {
 }
 
 func TestAHostDrainsOnceTheRoutersSendItNoMore(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -87,6 +88,7 @@ func TestAHostDrainsOnceTheRoutersSendItNoMore(t *testing.T) {
 }
 
 func TestTheEndOfADrainIsSeen(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -107,6 +109,7 @@ func TestTheEndOfADrainIsSeen(t *testing.T) {
 }
 
 func TestDrainingAHostTellsFirstWhatBreaks(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Trust: TrustKeys})
 	create := func(name string, p *apiv1.Policy) sid.Triple {
 		s, err := c.admin.CreateService(t.Context(), connect.NewRequest(&apiv1.CreateServiceRequest{Name: name, Policy: p}))
@@ -179,6 +182,7 @@ func TestDrainingAHostTellsFirstWhatBreaks(t *testing.T) {
 }
 
 func TestAServicesStoryTellsWhyAndWhatHappened(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r, _ := c.linked()
@@ -219,6 +223,7 @@ func TestAServicesStoryTellsWhyAndWhatHappened(t *testing.T) {
 }
 
 func TestAHostThatTellsTooMuchIsMetered(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.router("r1")
 	h := c.host("s1", "r1")

@@ -11,6 +11,7 @@ import (
 
 // TestAFullRouterIsToldOf: who finds no locator is refused in words, and the network's history says so once.
 func TestAFullRouterIsToldOf(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.router("r1")
 	for i := range 255 {
@@ -37,6 +38,7 @@ func TestAFullRouterIsToldOf(t *testing.T) {
 
 // TestALoadThatCannotBeIsNotBelieved: the one before stays, the history says so, and no weight changes.
 func TestALoadThatCannotBeIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -63,6 +65,7 @@ func TestALoadThatCannotBeIsNotBelieved(t *testing.T) {
 
 // TestWhoHasALocatorIsCountedRight: free ones are found without looking at all hosts.
 func TestWhoHasALocatorIsCountedRight(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.router("r1")
 	c.router("r2")

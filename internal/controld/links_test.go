@@ -20,6 +20,7 @@ func (c *controller) routerAt(name string, block uint32, links ...*apiv1.Neighbo
 
 // The path from a to c goes by b, whose daemon is away when the controller comes back.
 func TestPathsThroughARouterThatIsAwayOutliveARestart(t *testing.T) {
+	t.Parallel()
 	const farBlock = "fd5d:0:1:300::/56"
 	c := start(t, Config{})
 	a := c.routerAt("a", 1, live("e0", "b"))
@@ -39,6 +40,7 @@ func TestPathsThroughARouterThatIsAwayOutliveARestart(t *testing.T) {
 
 // A snapshot made without a router's links would take its routes away until they are told.
 func TestARouterHasToldItsLinksBeforeItGetsRules(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.routerAt("b", 2, live("e1", "a"))
 	a := c.silentRouter(&apiv1.RouterJoin{Name: "a", BootId: "boot-a", Block: 1})
@@ -53,6 +55,7 @@ func TestARouterHasToldItsLinksBeforeItGetsRules(t *testing.T) {
 
 // A switch that comes again does not know its neighbours yet, and its rules are to stay until it does.
 func TestALookingRouterKeepsTheLinksThatItHad(t *testing.T) {
+	t.Parallel()
 	const farBlock = "fd5d:0:1:200::/56"
 	c := start(t, Config{})
 	a := c.routerAt("a", 1, live("e0", "b"))
@@ -91,6 +94,7 @@ func (r *fakeRouter) snapshotCount() int { r.mu.Lock(); defer r.mu.Unlock(); ret
 
 // Probes go out before the host has its locator: that is no suspicion.
 func TestAHostThatIsSettingItselfUpIsNotSuspect(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	r := c.router("r1")
 	h := c.host("s1", "r1")

@@ -101,6 +101,7 @@ func refusedWith(t *testing.T, what string, err error, code connect.Code, says s
 }
 
 func TestATokenMakesOneMember(t *testing.T) {
+	t.Parallel()
 	c, at := keyed(t, Config{})
 	token := c.token(&apiv1.CreateTokenRequest{Role: "host"})
 	key := newKey(t)
@@ -139,6 +140,7 @@ func TestATokenMakesOneMember(t *testing.T) {
 }
 
 func TestTokensAreForWhomTheyAreMade(t *testing.T) {
+	t.Parallel()
 	c, at := keyed(t, Config{})
 	named := c.token(&apiv1.CreateTokenRequest{Role: "router", Name: "r1"})
 	_, err := redeem(t, at, named, "r2", newKey(t))
@@ -188,6 +190,7 @@ func TestTokensAreForWhomTheyAreMade(t *testing.T) {
 }
 
 func TestTokensAndMembersOutliveTheController(t *testing.T) {
+	t.Parallel()
 	c, at := keyed(t, Config{})
 	used, open := c.token(&apiv1.CreateTokenRequest{Role: "host"}), c.token(&apiv1.CreateTokenRequest{Role: "host"})
 	if _, err := redeem(t, at, used, "s1", newKey(t)); err != nil {
@@ -211,6 +214,7 @@ func TestTokensAndMembersOutliveTheController(t *testing.T) {
 }
 
 func TestWhoIsNoMemberIsToldWhy(t *testing.T) {
+	t.Parallel()
 	c, at := keyed(t, Config{})
 	other, otherAt := keyed(t, Config{})
 	status := func(who *tls.Config) error {
@@ -237,6 +241,7 @@ func TestWhoIsNoMemberIsToldWhy(t *testing.T) {
 }
 
 func TestRolesAreHeld(t *testing.T) {
+	t.Parallel()
 	c, at := keyed(t, Config{})
 	c.create("web")
 	c.router("r1")
@@ -319,6 +324,7 @@ func (c *controller) refusedJoin(agent apiv1connect.AgentClient, j *apiv1.Join, 
 // A host that is forgotten loses its stream at once, its name and its key; the others are told not to take its
 // certificates.
 func TestAForgottenHostIsOutAtOnceAndStaysOut(t *testing.T) {
+	t.Parallel()
 	c, at := keyed(t, Config{})
 	c.router("r1")
 	host, key := c.member(at, "host", "s1")
@@ -358,6 +364,7 @@ func TestAForgottenHostIsOutAtOnceAndStaysOut(t *testing.T) {
 }
 
 func TestAForgottenRouterLosesItsStreamAndItsBlock(t *testing.T) {
+	t.Parallel()
 	c, at := keyed(t, Config{})
 	m, _ := c.member(at, "router", "r1")
 	stream := call(t, at, m.Config()).agent.Router(t.Context())
@@ -379,6 +386,7 @@ func TestAForgottenRouterLosesItsStreamAndItsBlock(t *testing.T) {
 
 // Daemons get fresh credentials by their streams, long before theirs end.
 func TestCredentialsAreRenewedInTime(t *testing.T) {
+	t.Parallel()
 	c, at := keyed(t, Config{CredentialFor: 6 * time.Second})
 	c.router("r1")
 	m, key := c.member(at, "host", "s1")
@@ -392,6 +400,7 @@ func TestCredentialsAreRenewedInTime(t *testing.T) {
 }
 
 func TestAnOpenNetworkHasNoTokens(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	_, err := c.local().trust.CreateToken(t.Context(), connect.NewRequest(&apiv1.CreateTokenRequest{Role: "host"}))
 	refusedWith(t, "a token for an open network", err, connect.CodeFailedPrecondition, "--trust keys")

@@ -11,6 +11,7 @@ func (c *controller) metricIs(name string, want float64) {
 }
 
 func TestMetricsTellWhatTheOperatorMustKnow(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	c.metricIs("services_unserved", 0)

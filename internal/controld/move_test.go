@@ -48,6 +48,7 @@ func (c *controller) linked() (a, b *fakeRouter) {
 }
 
 func TestAFurtherUplinkIsRoutedAndGetsNewFlowsWhenPreferred(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r1, r2 := c.linked()
@@ -78,6 +79,7 @@ func TestAFurtherUplinkIsRoutedAndGetsNewFlowsWhenPreferred(t *testing.T) {
 }
 
 func TestAHostIsGoneOnlyWhenAllItsPlacesAre(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r1, r2 := c.linked()
@@ -101,6 +103,7 @@ func TestAHostIsGoneOnlyWhenAllItsPlacesAre(t *testing.T) {
 
 // Where nobody else serves what the host does, its clients wait for it to come back: it may be on its way.
 func TestPeersOfTheOnlyInstanceAreToldOnceSomebodyElseServes(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Lease: long})
 	id := c.create("web")
 	r1, _ := c.linked()
@@ -121,6 +124,7 @@ func TestPeersOfTheOnlyInstanceAreToldOnceSomebodyElseServes(t *testing.T) {
 }
 
 func TestAHostThatMovesIsFollowed(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r1, r2 := c.linked()
@@ -154,6 +158,7 @@ func TestAHostThatMovesIsFollowed(t *testing.T) {
 
 // Its old session seems alive, nobody said that its link is down: the same daemon at another place moved.
 func TestAMovedHostIsAdmittedAtOnceAndChainsLeadToItsEnd(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Lease: long})
 	r1, r2 := c.linked()
 	h := c.host("s1", "r1")
@@ -175,6 +180,7 @@ func TestAMovedHostIsAdmittedAtOnceAndChainsLeadToItsEnd(t *testing.T) {
 }
 
 func TestAJoinNamesAllItsUplinks(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	r1, r2 := c.linked()
 	j := join("s1", "r1")
@@ -195,6 +201,7 @@ func TestAJoinNamesAllItsUplinks(t *testing.T) {
 }
 
 func TestARedirectWaitsForTheWayItLeads(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	r1, r2 := c.linked()
 	h := c.host("s1", "r1")
@@ -210,6 +217,7 @@ func TestARedirectWaitsForTheWayItLeads(t *testing.T) {
 }
 
 func TestAfterARedirectSendersAreToldThatNobodyIsThere(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{RedirectFor: 50 * time.Millisecond})
 	r1, _ := c.linked()
 	h := c.host("s1", "r1")
@@ -224,6 +232,7 @@ func TestAfterARedirectSendersAreToldThatNobodyIsThere(t *testing.T) {
 }
 
 func TestAHostThatLeavesForNowhereIsGone(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	r1, r2 := c.linked()
 	h, peer := c.host("s1", "r1"), c.host("s2", "r1")
@@ -238,6 +247,7 @@ func TestAHostThatLeavesForNowhereIsGone(t *testing.T) {
 }
 
 func TestRedirectsOutliveTheController(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	r1, _ := c.linked()
 	h := c.host("s1", "r1")

@@ -15,6 +15,7 @@ import (
 )
 
 func TestNotesOfSwitchesComeIntoTheHistory(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	note := func(e *apiv1.Event) connect.Code {
 		_, err := c.agent.Note(t.Context(), connect.NewRequest(e))
@@ -45,6 +46,7 @@ func TestNotesOfSwitchesComeIntoTheHistory(t *testing.T) {
 }
 
 func TestFlowsOfOperatorsOutliveTheController(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	keep := func(f *apiv1.KeptFlow) error {
 		_, err := c.agent.KeepFlow(t.Context(), connect.NewRequest(f))
@@ -76,6 +78,7 @@ func TestFlowsOfOperatorsOutliveTheController(t *testing.T) {
 }
 
 func TestAPathIsToldFromHostToHost(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.linked()
 	a := c.host("h1", "r1")
@@ -102,6 +105,7 @@ func TestAPathIsToldFromHostToHost(t *testing.T) {
 }
 
 func TestWhatElseIsMountedIsServed(t *testing.T) {
+	t.Parallel()
 	m := obs.NewMetrics("controld")
 	m.Part("switchd").Gauge("switches", "Switches.").Set(3)
 	there := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

@@ -48,6 +48,7 @@ func (n *network) endLater(r *redirect) {
 	n.loop.after(n.cfg.RedirectFor, func() {
 		if n.redirects[r.From] == r {
 			n.endRedirect(r.From)
+			n.plan.SetLeft(r.From, true) // also where it never led
 		}
 	})
 }

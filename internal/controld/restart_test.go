@@ -14,6 +14,7 @@ import (
 const long = time.Hour
 
 func TestARestartForgetsNothingAndEmptiesNoTable(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Grace: long})
 	id := c.create("web")
 	r := c.router("r1")
@@ -78,6 +79,7 @@ func (r *fakeRouter) first(t sid.Triple) int {
 }
 
 func TestAfterTheGraceRulesGoOutWithoutWhoIsMissing(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -102,6 +104,7 @@ func TestAfterTheGraceRulesGoOutWithoutWhoIsMissing(t *testing.T) {
 }
 
 func TestALocatorThatWasLeftIsGivenToNobodyElse(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.router("r1")
 	first := c.host("s1", "r1")
@@ -123,6 +126,7 @@ func TestALocatorThatWasLeftIsGivenToNobodyElse(t *testing.T) {
 }
 
 func TestRoutersKeepTheirBlocks(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	a := c.joinRouter(&apiv1.RouterJoin{Name: "a", BootId: "1", Block: 7})
 	c.await("a has joined", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.joined != nil })
@@ -149,6 +153,7 @@ func TestRoutersKeepTheirBlocks(t *testing.T) {
 }
 
 func TestLinksBecomeRoutes(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	link := func(port, peer, via string, up bool) *apiv1.Neighbour {
 		return &apiv1.Neighbour{Port: port, Peer: peer, Via: via, Up: up, Reason: map[bool]string{false: "carrier"}[up]}
@@ -170,6 +175,7 @@ func TestLinksBecomeRoutes(t *testing.T) {
 // The daemons of a router and its host are away. As long as neighbours see the router its hosts are
 // trusted; when they do not, others are preferred, and the router's return undoes it.
 func TestHostsBehindASilentRouterAreSuspect(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Lease: time.Millisecond})
 	id := c.create("web")
 	r := c.router("r1")
@@ -190,6 +196,7 @@ func TestHostsBehindASilentRouterAreSuspect(t *testing.T) {
 }
 
 func TestRoutersShowWhatTheyCount(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	r := c.router("r1")
 	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Counters{Counters: &apiv1.RouterCounters{
@@ -207,6 +214,7 @@ func TestRoutersShowWhatTheyCount(t *testing.T) {
 }
 
 func TestLoadIsShown(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")

@@ -34,6 +34,7 @@ func (c *controller) backup() *store.Backup {
 
 // h1 moved since the backup, h3 joined and got the locator that h1 had, h2 left, r2 and the service "new" came.
 func TestAfterAYesterdaysStateEverybodyKeepsWhatHeHasToday(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Grace: long, Quarantine: long})
 	old := c.create("old")
 	c.router("r1")

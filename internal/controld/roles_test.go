@@ -7,6 +7,7 @@ import (
 )
 
 func TestOnlyMethodsOfTheAPIAreForReaders(t *testing.T) {
+	t.Parallel()
 	for path, want := range map[string]circle{
 		apiv1connect.AdminGetStatusProcedure:            allMembers,
 		apiv1connect.AdminExportProcedure:               allMembers,

@@ -55,6 +55,7 @@ func (c *controller) keyed(name string, key ed25519.PrivateKey) sid.ServiceID {
 }
 
 func TestOnlyTheHostsOfAListServe(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	r1 := c.router("r1")
 	c.apply(files(spec("web", servers("s1"))))
@@ -75,6 +76,7 @@ func TestOnlyTheHostsOfAListServe(t *testing.T) {
 }
 
 func TestAServiceThatNamesNobodyIsServedByNobodyWhereThatIsWanted(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Serve: ServeNamed})
 	r1 := c.router("r1")
 	id := c.create("web")
@@ -110,6 +112,7 @@ func (h permittee) shows(t sid.Triple, p wire.Permit) {
 func (h permittee) public() ed25519.PublicKey { return h.key.Public().(ed25519.PublicKey) }
 
 func TestAServiceWithAKeyIsServedByPermit(t *testing.T) {
+	t.Parallel()
 	for _, trust := range []string{TrustOpen, TrustKeys} {
 		c := start(t, Config{Trust: trust})
 		r1 := c.router("r1")
@@ -154,6 +157,7 @@ func TestAServiceWithAKeyIsServedByPermit(t *testing.T) {
 }
 
 func TestAReplayInALaterSessionIsRefused(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{}) // open: nobody checks a Join
 	c.router("r1")
 	key, now := newKey(t), time.Now().Unix()
@@ -175,6 +179,7 @@ func TestAReplayInALaterSessionIsRefused(t *testing.T) {
 }
 
 func TestAnInstanceEndsWithItsPermitAndComesBackWithANewOne(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	r1 := c.router("r1")
 	key := newKey(t)
@@ -228,6 +233,7 @@ func (h *fakeHost) lets(id sid.ServiceID, what string, in, out []sid.Locator) {
 }
 
 func TestWhoMayConnectFollowsHostsThatMove(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Quarantine: 100 * time.Millisecond})
 	r1, _ := c.linked()
 	c.apply(files(spec("web", allow("c1", "service:front")), spec("front"), spec("open"), spec("shut", allow("none"))))
@@ -261,6 +267,7 @@ func TestWhoMayConnectFollowsHostsThatMove(t *testing.T) {
 }
 
 func TestAHostThatComesBackWithAnotherKeyDoesNotServeOn(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	c.router("r1")
 	key, now := newKey(t), time.Now().Unix()

@@ -67,6 +67,7 @@ func twoServe(t *testing.T) (c *controller, r *fakeRouter, id sid.ServiceID, s1,
 }
 
 func TestWhoDoesNotAnswerIsToldOfForWhatOthersServe(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Lease: long})
 	id, sole := c.create("web"), c.create("db")
 	r := c.router("r1")
@@ -94,6 +95,7 @@ func TestWhoDoesNotAnswerIsToldOfForWhatOthersServe(t *testing.T) {
 
 // Somebody whose only other instance does not answer either, or is drained, is not sent there.
 func TestNobodyIsSentToWhereNoNewFlowGoes(t *testing.T) {
+	t.Parallel()
 	c, r, id, h, other, client := twoServe(t)
 	r.state(h.locator(), "suspect")
 	client.hears(h.locator(), id)
@@ -108,6 +110,7 @@ func TestNobodyIsSentToWhereNoNewFlowGoes(t *testing.T) {
 
 // Of several that a router reports silent at once none is taken for the one that serves instead.
 func TestHostsThatFallSilentTogetherAreNotSentToEachOther(t *testing.T) {
+	t.Parallel()
 	c, r, id, a, b, client := twoServe(t)
 	r.states("suspect", a.locator(), b.locator())
 	c.becomes("s1", "suspect")
@@ -125,6 +128,7 @@ func TestHostsThatFallSilentTogetherAreNotSentToEachOther(t *testing.T) {
 }
 
 func TestAServicesPatienceIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	const patience = 300 * time.Millisecond
 	c := start(t, Config{Lease: long})
 	quick, slow := c.create("quick"), c.create("slow")
@@ -152,6 +156,7 @@ func TestAServicesPatienceIsWaitedFor(t *testing.T) {
 }
 
 func TestWhoAsksHearsWhetherOthersServe(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")
@@ -188,6 +193,7 @@ func TestWhoAsksHearsWhetherOthersServe(t *testing.T) {
 }
 
 func TestAHostWhoseUplinksFailInTwoWaysIsSilentAtOnce(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Lease: long})
 	id := c.create("web")
 	r1, r2 := c.linked()
@@ -205,6 +211,7 @@ func TestAHostWhoseUplinksFailInTwoWaysIsSilentAtOnce(t *testing.T) {
 }
 
 func TestWhoLeftALocatorIsNotSomebodyElse(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Lease: long})
 	id := c.create("web")
 	r1, _ := c.linked()

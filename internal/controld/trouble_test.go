@@ -24,6 +24,7 @@ import (
 
 // A router that takes nothing off its stream must cost nobody else anything.
 func TestARouterThatDoesNotReadIsDropped(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{QueueLength: 32})
 	id := c.create("web")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -140,6 +141,7 @@ func serveNetwork(t *testing.T, n *network, l net.Listener) {
 }
 
 func TestWithAFullDiskTheNetworkGoesOnAndSaysSo(t *testing.T) {
+	t.Parallel()
 	d := new(disk)
 	c := onDisk(t, d)
 	id := c.create("web")
@@ -173,6 +175,7 @@ func TestWithAFullDiskTheNetworkGoesOnAndSaysSo(t *testing.T) {
 }
 
 func TestWhatCouldNotBeSavedIsTriedAgainUnlessOvertaken(t *testing.T) {
+	t.Parallel()
 	d := &memory{kept: map[string]bool{}, fail: true}
 	s := newSaver(d)
 	s.later(store.PutHost(store.Host{Name: "a"}), store.PutHost(store.Host{Name: "b"}))
@@ -207,6 +210,7 @@ func (m *memory) Commit(_ context.Context, changes ...store.Change) error {
 
 // As large as the network has to be: 10,000 services with ten instances each.
 func TestTenThousandServicesReachARouterAndOneChangeTouchesOne(t *testing.T) {
+	t.Parallel()
 	const services, hosts = 10_000, 10
 	c := start(t, Config{})
 	c.kill()

@@ -43,6 +43,7 @@ func checkCertificate(t *testing.T, network []byte, host ed25519.PrivateKey, l s
 }
 
 func TestHostsWithKeysGetCertificatesForAllTheirLocators(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Trust: TrustKeys})
 	c.linked()
 	key := newKey(t)
@@ -72,6 +73,7 @@ func TestHostsWithKeysGetCertificatesForAllTheirLocators(t *testing.T) {
 }
 
 func TestCertificatesAreRenewedInTime(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Trust: TrustKeys, CertifyFor: 10 * time.Second})
 	c.router("r1")
 	key := newKey(t)
@@ -90,6 +92,7 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 }
 
 func TestWhoDoesNotProveItsNameIsRefused(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{Trust: TrustKeys})
 	c.router("r1")
 	key := newKey(t)
@@ -125,6 +128,7 @@ func TestWhoDoesNotProveItsNameIsRefused(t *testing.T) {
 }
 
 func TestContinueNeedsKeys(t *testing.T) {
+	t.Parallel()
 	for trust, want := range map[string]connect.Code{TrustOpen: connect.CodeFailedPrecondition, TrustKeys: 0} {
 		c := start(t, Config{Trust: trust})
 		policy := &apiv1.Policy{Failover: "continue", Drain: "shed"}
@@ -142,6 +146,7 @@ func TestContinueNeedsKeys(t *testing.T) {
 
 // Unresolved RSYNs go to those who can resume, and only to them.
 func TestCapableInstancesAreResolvedForMessages(t *testing.T) {
+	t.Parallel()
 	c := start(t, Config{})
 	id := c.create("web")
 	r := c.router("r1")

@@ -38,6 +38,7 @@ func filled(t *testing.T, dir string) *Store {
 }
 
 func TestARestoredStateIsThatOfTheBackupAndLaterThanAllTerms(t *testing.T) {
+	t.Parallel()
 	s := filled(t, t.TempDir())
 	text := backedUp(t, s)
 	b, err := ReadBackup(strings.NewReader(text))
@@ -82,6 +83,7 @@ func TestARestoredStateIsThatOfTheBackupAndLaterThanAllTerms(t *testing.T) {
 }
 
 func TestABackupOfAnotherNetworkOrInTheWrongPlaceIsRefused(t *testing.T) {
+	t.Parallel()
 	s := filled(t, t.TempDir())
 	b, err := ReadBackup(strings.NewReader(backedUp(t, s)))
 	if err != nil {
@@ -105,6 +107,7 @@ func TestABackupOfAnotherNetworkOrInTheWrongPlaceIsRefused(t *testing.T) {
 }
 
 func TestAnInterruptedRestoreIsNotTakenForAState(t *testing.T) {
+	t.Parallel()
 	s := filled(t, t.TempDir())
 	b, err := ReadBackup(strings.NewReader(backedUp(t, s)))
 	if err != nil {
@@ -136,6 +139,7 @@ func TestAnInterruptedRestoreIsNotTakenForAState(t *testing.T) {
 }
 
 func TestADamagedBackupIsRefusedAndSaysWhere(t *testing.T) {
+	t.Parallel()
 	text := backedUp(t, filled(t, t.TempDir()))
 	lines := strings.SplitAfter(text, "\n")
 	for name, c := range map[string]struct{ text, want string }{

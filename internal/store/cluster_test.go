@@ -100,6 +100,7 @@ func service(name string, suffix uint64) Change {
 }
 
 func TestALeaderWhoseTermIsOverWritesNothing(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	for _, m := range c.members {
 		c.start(m.Name, Cluster{Members: c.members})
@@ -135,6 +136,7 @@ func TestALeaderWhoseTermIsOverWritesNothing(t *testing.T) {
 }
 
 func TestTheNextOneLeadsWhenTheLeadersEtcdIsGone(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	for _, m := range c.members {
 		c.start(m.Name, Cluster{Members: c.members})
@@ -168,6 +170,7 @@ func TestTheNextOneLeadsWhenTheLeadersEtcdIsGone(t *testing.T) {
 }
 
 func TestAClusterGrowsAndReplacesADeadMemberWithoutLosingAnything(t *testing.T) {
+	t.Parallel()
 	c := newTrio(t)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	alone, err := Open(Config{Dir: c.dirs["c1"], Network: "n", Log: log})
@@ -244,6 +247,7 @@ func (c *trio) grow(name string, leader *Store) *Store {
 }
 
 func TestAStoreOfAnotherNetworkIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	for _, network := range []string{"n", "m"} {
@@ -263,6 +267,7 @@ func TestAStoreOfAnotherNetworkIsRefused(t *testing.T) {
 }
 
 func TestADirectoryIsOneControllers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	s, err := Open(Config{Dir: dir, Network: "n", Log: log})

@@ -39,6 +39,7 @@ func reach(t *testing.T, network, endpoint string) *Store {
 
 // Two networks share an etcd that is away for a while.
 func TestAnEtcdElsewhereServesSeveralNetworksAndMayBeAway(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	endpoint, stop := serveEtcd(t, dir, "127.0.0.1:0")
 	a, b := reach(t, "a", endpoint), reach(t, "ab", endpoint)
@@ -87,6 +88,7 @@ func TestAnEtcdElsewhereServesSeveralNetworksAndMayBeAway(t *testing.T) {
 }
 
 func TestAnEtcdThatIsNotThereIsSaid(t *testing.T) {
+	t.Parallel()
 	s := reach(t, "a", "127.0.0.1:1")
 	_, err := s.Begin(t.Context())
 	if err == nil || !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), "127.0.0.1:1") {

@@ -33,6 +33,12 @@ const startTimeout = 30 * time.Second
 // startLook is how often one that starts is looked at: it may have given up without a word to us.
 const startLook = 100 * time.Millisecond
 
+// An etcd that is alone waits for its own election at each start, which nobody can contest: milliseconds.
+const (
+	aloneTick     = 25
+	aloneElection = 5 * aloneTick // the fewest ticks that etcd takes
+)
+
 // maxLearners is how many members may join at a time.
 const maxLearners = 4
 
@@ -160,6 +166,7 @@ func configure(dir string, cluster *Cluster, log *zap.Logger) (*embed.Config, er
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = "revision", "1000"
 	if cluster == nil {
+		cfg.TickMs, cfg.ElectionMs = aloneTick, aloneElection
 		return cfg, nil
 	}
 	return cfg, cluster.configure(cfg)
