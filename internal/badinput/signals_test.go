@@ -38,8 +38,8 @@ var commands = []struct {
 }{
 	{"lab up", []string{"lab", "up", "../../examples/two.yaml"}, 3 * time.Second},
 	{"lab run", []string{"lab", "run", "testdata/long.yaml"}, 6 * time.Second},
-	{"demo", []string{"demo"}, 15 * time.Second},
-	{"bench", []string{"bench", "churn"}, 10 * time.Second},
+	{"demo", []string{"demo"}, 10 * time.Second},
+	{"bench", []string{"bench", "churn"}, 5 * time.Second},
 }
 
 var signals = []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL}

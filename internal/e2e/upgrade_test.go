@@ -24,22 +24,13 @@ func TestUpgradeOneByOneLosesNothingInAnyOrder(t *testing.T) {
 		order         []string
 	}{
 		{"up, in the order of the manual", "this", upgradeOrder},
-		{"down, the other way round", baseVersion, reversed(upgradeOrder)},
-		{"up, hosts first and the controller in the middle", "this",
+		{"down, hosts first and the controller in the middle", baseVersion,
 			[]string{"c1/hostd", "s1/hostd", "r2/routerd", "ctl/controld", "s2/hostd", "r1/routerd"}},
-		{"down, the controller first", baseVersion, upgradeOrder},
 	} {
 		if !u.replaceAll(step.what, step.version, step.order) {
 			return
 		}
 	}
-}
-
-func reversed(list []string) (r []string) {
-	for _, x := range list {
-		r = append([]string{x}, r...)
-	}
-	return r
 }
 
 // replaceAll replaces the daemons one by one under load. Flows that were there and flows that begin must not notice.
