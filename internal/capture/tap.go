@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"time"
 	"unsafe"
 
@@ -32,43 +31,9 @@ type rawConn interface {
 	Control(func(fd uintptr)) error
 }
 
-// Open begins to watch an interface of a network namespace, given as a path; empty: this one's. Of each packet up to
-// snap bytes are kept.
-func Open(netns, device string, space sid.Space, snap int) (*Tap, error) {
-	type result struct {
-		tap *Tap
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: a thread in another namespace ends with its goroutine
-		if err := enter(netns); err != nil {
-			done <- result{nil, err}
-			return
-		}
-		t, err := open(device, space, snap)
-		done <- result{t, err}
-	}()
-	r := <-done
-	return r.tap, r.err
-}
-
-func enter(netns string) error {
-	if netns == "" {
-		return nil
-	}
-	f, err := os.Open(netns)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("enter %s: %w", netns, err)
-	}
-	return nil
-}
-
-func open(device string, space sid.Space, snap int) (*Tap, error) {
+// Open begins to watch an interface of the network namespace that the calling thread is in. Of each packet up to snap
+// bytes are kept.
+func Open(device string, space sid.Space, snap int) (*Tap, error) {
 	ifi, err := net.InterfaceByName(device)
 	if err != nil {
 		return nil, fmt.Errorf("interface %s: %w", device, err)

@@ -3,9 +3,7 @@ package capture
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
@@ -13,8 +11,11 @@ import (
 	"scaffold.dev/scaffold/internal/nstest"
 )
 
-// path names a namespace that has no name.
-func path(n *nstest.NS) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.Fd()) }
+// watch opens a tap in a namespace.
+func watch(n *nstest.NS, device string, snap int) (tap *Tap, err error) {
+	n.Do(func() { tap, err = Open(device, space, snap) })
+	return tap, err
+}
 
 func TestMain(m *testing.M) { nstest.Main(m) }
 
@@ -24,12 +25,12 @@ func TestATapSeesBothDirections(t *testing.T) {
 	nstest.Root(t)
 	a, b := nstest.New(t, "a"), nstest.New(t, "b")
 	nstest.Veth(t, a, "up0", b, "down0")
-	sends, err := Open(path(a), "up0", space, whole)
+	sends, err := watch(a, "up0", whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer sends.Close()
-	receives, err := Open(path(b), "down0", space, 60)
+	receives, err := watch(b, "down0", 60)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestATapSeesBothDirections(t *testing.T) {
 func TestATapEndsWithItsContextAndNamesWhatIsNotThere(t *testing.T) {
 	nstest.Root(t)
 	a := nstest.New(t, "a")
-	tap, err := Open(path(a), "lo", space, whole)
+	tap, err := watch(a, "lo", whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestATapEndsWithItsContextAndNamesWhatIsNotThere(t *testing.T) {
 	if _, err := tap.Next(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that it was cancelled", err)
 	}
-	if _, err := Open(path(a), "nope0", space, whole); err == nil {
+	if _, err := watch(a, "nope0", whole); err == nil {
 		t.Error("an interface that is not there was opened")
 	}
 }

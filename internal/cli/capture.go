@@ -77,7 +77,11 @@ func (f *captureFlags) capture(cmd *cobra.Command, service string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { w.rename(ctx); return nil })
 	for _, node := range nodes {
-		if err := w.open(ctx, group, node, f.namespace(node)); err != nil {
+		in, err := f.place(node)
+		if err == nil {
+			err = w.open(ctx, group, node, in)
+		}
+		if err != nil {
 			cancel()
 			return errors.Join(err, group.Wait(), finish())
 		}
@@ -150,10 +154,15 @@ func (f *captureFlags) output(cmd *cobra.Command, w *watch, several bool) (write
 	}, finish, err
 }
 
-// namespace is that of a lab's host, empty for this machine's. A lab's sockets are at LAB/NODE/hostd.sock.
-func (f *captureFlags) namespace(node nodeSocket) string {
+// place runs a function where a host's interfaces are: here, or in the lab's node. A lab's sockets are at
+// LAB/NODE/hostd.sock.
+func (f *captureFlags) place(node nodeSocket) (func(func() error) error, error) {
 	if node.node == "" {
-		return ""
+		return func(do func() error) error { return do() }, nil
 	}
-	return lab.NetnsPath(filepath.Base(filepath.Dir(filepath.Dir(node.path))), node.node)
+	l, err := lab.Open(filepath.Base(filepath.Dir(filepath.Dir(node.path))), lab.Options{})
+	if err != nil {
+		return nil, labFail(err)
+	}
+	return func(do func() error) error { return l.In(node.node, do) }, nil
 }

@@ -35,7 +35,7 @@ type watch struct {
 }
 
 // open watches all uplinks of a host.
-func (w *watch) open(ctx context.Context, group *errgroup.Group, node nodeSocket, netns string) error {
+func (w *watch) open(ctx context.Context, group *errgroup.Group, node nodeSocket, in func(func() error) error) error {
 	client, base, err := api.Dial(node.path)
 	if err != nil {
 		return fail(ExitUsage, "", err)
@@ -46,7 +46,8 @@ func (w *watch) open(ctx context.Context, group *errgroup.Group, node nodeSocket
 		return err
 	}
 	for _, u := range status.Uplinks {
-		tap, err := capture.Open(netns, u.Interface, w.space, snap)
+		var tap *capture.Tap
+		err := in(func() (err error) { tap, err = capture.Open(u.Interface, w.space, snap); return err })
 		if errors.Is(err, os.ErrPermission) {
 			return failf(ExitMissing, "try again with sudo", "watching %s needs root", u.Interface)
 		}

@@ -121,9 +121,6 @@ func (p *Plan) spaces() (nodes []*PlanNode) {
 // Netns is the name of a node's namespace.
 func Netns(lab, node string) string { return "scaf-" + lab + "-" + node }
 
-// NetnsPath is the file that stands for it.
-func NetnsPath(lab, node string) string { return netnsPath(Netns(lab, node)) }
-
 func (p *Plan) addNodes() {
 	managed, plain := uint64(1), uint64(0) // the first controller is number 1
 	first := true
