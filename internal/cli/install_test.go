@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/nstest"
 )
 
 // TestManualHasAPageForEachCommand: packages bring it, and man can read it.
@@ -47,10 +49,7 @@ func TestManualHasAPageForEachCommand(t *testing.T) {
 
 // TestUnitsAreGoodToSystemd has systemd read what a package would bring.
 func TestUnitsAreGoodToSystemd(t *testing.T) {
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("no systemd-analyze here")
-	}
+	analyze := nstest.Program(t, "systemd-analyze", "systemd")
 	dir := t.TempDir()
 	if err := packaging(New(), dir); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/setup"
 )
 
 // An outsider is a machine without Scaffold that has a link to each of some hosts: the K-th, from 1, is
@@ -45,11 +46,24 @@ func (n *network) outsider(hosts ...string) *outsider {
 	return o
 }
 
+// asItsUnit runs this program with what the gateway's unit leaves of root's capabilities.
+func (n *network) asItsUnit(argv ...string) []string {
+	program, err := os.Executable() // self would be setpriv there
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	set := "-all"
+	for c := range strings.FieldsSeq(setup.GatewayCapabilities) {
+		set += ",+" + strings.ToLower(strings.TrimPrefix(c, "CAP_"))
+	}
+	return append([]string{"setpriv", "--no-new-privs", "--inh-caps=-all", "--bounding-set=" + set, "--", program}, argv...)
+}
+
 // gateway starts one on a host. It is up when it says that it listens.
 func (n *network) gateway(host string, argv ...string) (p *nstest.Proc, socket string) {
 	n.t.Helper()
 	socket = filepath.Join(n.t.TempDir(), host+".sock")
-	p = n.start(host, append([]string{self, "gateway", "--socket", socket, "--drain-wait", "0s"}, argv...)...)
+	p = n.start(host, n.asItsUnit(append([]string{"gateway", "--socket", socket, "--drain-wait", "0s"}, argv...)...)...)
 	p.WaitFor(n.t, "gateway.start")
 	return p, socket
 }
@@ -137,7 +151,7 @@ func TestOutsidersReachANameByAGateway(t *testing.T) {
 	n.serving("outside", "tcp", 80, 2)
 	n.serving("outside", "udp", 80, 2)
 	o := n.outsider("c1")
-	n.gateway("c1", "--listen", "*:8080=outside:80", "--listen", "*:8080/udp=outside:80")
+	n.gateway("c1", "--listen", "*:8080=outside:80", "--listen", "*:8080/udp=outside:80", "--listen", "*:79=outside:80")
 	for _, network := range []string{"tcp", "udp"} {
 		seen := map[string]int{}
 		for i := range 40 {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pires/go-proxyproto"
+	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/nstest"
 )
@@ -105,16 +108,37 @@ func TestAServerThatResetsAfterAByteIsNotReplaced(t *testing.T) {
 	}
 }
 
+// held is a port of ::1 that refuses until listen is called, and that nobody else can take meanwhile.
+func held(t *testing.T) (port int, listen func() net.Listener) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrInet6{Addr: netip.IPv6Loopback().As16()})
+	}
+	at, at0 := unix.Getsockname(fd)
+	if err := errors.Join(err, at0); err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "held")
+	t.Cleanup(func() { f.Close() })
+	return at.(*unix.SockaddrInet6).Port, func() net.Listener {
+		if err := unix.Listen(fd, 16); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.FileListener(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
 func TestARefusedConnectionIsTriedAgain(t *testing.T) {
-	at6 := strings.Replace(free(t), "127.0.0.1", "[::1]", 1)
-	_, port, _ := net.SplitHostPort(at6)
-	g, at := start(t, Config{}, "=web:"+port)
+	port, listen := held(t)
+	g, at := start(t, Config{}, fmt.Sprintf("=web:%d", port))
 	c := dial(t, at[0])
 	g.eventually("a second try", func() bool { return g.all()[0].count.retried.Load() > 0 })
-	l, err := net.Listen("tcp6", at6)
-	if err != nil {
-		t.Skipf("somebody took %s meanwhile: %v", at6, err)
-	}
+	l := listen()
 	defer l.Close()
 	go func() {
 		if c, err := l.Accept(); err == nil {

@@ -27,6 +27,16 @@ func Root(t testing.TB) {
 	t.Skip("needs root")
 }
 
+// Lacks ends a test for want of something that the build server has: it fails there (CI=true, as .ci/run says), and
+// skips elsewhere.
+func Lacks(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("the build server has it: "+format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
 // Program is the path of a program that a test needs, of a Debian package. Where it is missing the test fails if root
 // was promised, for scripts/packages.sh was to install it, and skips elsewhere.
 func Program(t testing.TB, name, pkg string) string {

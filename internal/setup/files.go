@@ -14,6 +14,8 @@ var embedded embed.FS
 const (
 	hostCapabilities   = "CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE CAP_SYS_ADMIN CAP_SYS_PTRACE"
 	routerCapabilities = "CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_ADMIN CAP_SYS_NICE"
+	// GatewayCapabilities are what it needs of root; tests run it with no others.
+	GatewayCapabilities = "CAP_NET_BIND_SERVICE CAP_SYS_RESOURCE"
 )
 
 // text is a file as this package brings it, for a binary at its place.
@@ -22,7 +24,7 @@ func text(name, binary string) []byte {
 	if err != nil {
 		panic("setup: " + err.Error()) // the names are ours
 	}
-	return []byte(strings.NewReplacer("@BIN@", binary, "@HOSTCAPS@", hostCapabilities, "@ROUTERCAPS@", routerCapabilities).Replace(string(raw)))
+	return []byte(strings.NewReplacer("@BIN@", binary, "@HOSTCAPS@", hostCapabilities, "@ROUTERCAPS@", routerCapabilities, "@GATEWAYCAPS@", GatewayCapabilities).Replace(string(raw)))
 }
 
 // A shared file serves every role.

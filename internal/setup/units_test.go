@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"scaffold.dev/scaffold/internal/nstest"
 )
 
 // settings are the lines of a role's unit.
@@ -54,10 +56,7 @@ func TestTheGatewaysUnitLetsItUpgrade(t *testing.T) {
 
 // TestSystemdReadsTheUnits: systemd-analyze, where it is, has nothing to say about them.
 func TestSystemdReadsTheUnits(t *testing.T) {
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not here")
-	}
+	analyze := nstest.Program(t, "systemd-analyze", "systemd")
 	dir := t.TempDir()
 	var paths []string
 	for _, r := range Roles {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"scaffold.dev/scaffold/internal/nstest"
 )
 
 // inside tells the test's second self that it runs in a mount namespace of its own.
@@ -14,12 +16,7 @@ const inside = "SCAFFOLD_STORE_TEST_DISK"
 // again in a mount namespace made for it; the first self reports what the second one says.
 func tmpfs(t *testing.T, size int) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		if os.Getenv("SCAFFOLD_ROOT_TESTS") == "1" {
-			t.Fatal("SCAFFOLD_ROOT_TESTS=1 and not root: a disk of its own cannot be mounted")
-		}
-		t.Skip("needs root: mounts a disk of its own")
-	}
+	nstest.Root(t) // mounts a disk of its own
 	if dir := os.Getenv(inside); dir != "" {
 		return dir
 	}
