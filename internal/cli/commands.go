@@ -32,6 +32,8 @@ func commands(linked Linked) []*cobra.Command {
 		leaveCommand(),
 		rotateCommand(),
 		loginCommand(),
+		logoutCommand(),
+		adminCommand(),
 		tokenCommand(),
 		captureCommand(),
 		monitoringCommand(),

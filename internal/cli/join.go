@@ -201,7 +201,7 @@ func (j *joining) before() (bool, error) {
 		return false, err
 	}
 	who := m.Who()
-	if m.Roots().Pin() != j.token.Pin || who.Name != j.name || who.Role != j.token.Role {
+	if !m.Roots().Has(j.token.Pin) || who.Name != j.name || who.Role != j.token.Role {
 		return false, failf(ExitRefused, "`scaffold leave` takes it out of that, or --state names another directory", "this machine is %v of the network %s already", who, m.Network())
 	}
 	return true, nil

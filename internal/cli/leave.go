@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -15,13 +17,14 @@ import (
 )
 
 func leaveCommand() *cobra.Command {
-	var state string
+	var state, config string
 	var offline bool
 	cmd := &cobra.Command{
 		Use:   "leave",
 		Short: "Take this machine out of its network for good: its key is revoked and removed",
 		Long: `Leave is the opposite of join. Stop the daemon first: its last word is a goodbye that costs no flow of
-others. Then the controller forgets this machine, and its key and certificates are removed here.`,
+others. Then the controller forgets this machine, and its key and certificates are removed here. The daemon's
+configuration is moved aside (.left), and what was there before join comes back.`,
 		Example: "  scaffold leave\n  scaffold leave --offline    # the controller is not reached; scaffold host forget NAME there does the rest",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,17 +37,45 @@ others. Then the controller forgets this machine, and its key and certificates a
 				if errors.Is(err, trust.ErrNone) {
 					continue
 				}
-				if err == nil {
-					fmt.Fprintf(cmd.OutOrStdout(), "%v has left its network\n", who)
+				if err != nil {
+					return err
 				}
-				return err
+				fmt.Fprintf(cmd.OutOrStdout(), "%v has left its network\n", who)
+				if config == "" && state == "" {
+					config = (&joining{tokenUse: tokenUse{token: trust.Token{Role: who.Role}}}).role().Config()
+				}
+				return setAside(cmd, config)
 			}
 			return failf(ExitNotFound, "--state names the directory, if it is another", "this machine has joined no network with keys")
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "directory of key and certificates (default /var/lib/scaffold/hostd or routerd)")
+	cmd.Flags().StringVar(&config, "config", "", "the daemon's configuration, to be moved aside (default /etc/scaffold/hostd.yaml or routerd.yaml; with --state: none)")
 	cmd.Flags().BoolVar(&offline, "offline", false, "remove what is here without telling the controller")
 	return cmd
+}
+
+// setAside takes back what join did to a daemon's configuration: a daemon that starts with it would ask to be let in,
+// again and again.
+func setAside(cmd *cobra.Command, config string) error {
+	if config == "" {
+		return nil
+	}
+	switch err := os.Rename(config, config+".left"); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("move the daemon's configuration aside: %w", err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s is %s.left now\n", config, config)
+	switch err := os.Rename(config+".before", config); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("bring back the configuration of before: %w", err)
+	default:
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is what it was before join\n", config)
+	}
+	return nil
 }
 
 func leaveBy(ctx context.Context, dir trust.Directory, offline bool) (trust.Identity, error) {

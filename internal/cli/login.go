@@ -1,17 +1,23 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"scaffold.dev/scaffold/internal/api"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/trust"
 )
 
@@ -92,12 +98,92 @@ func as(endpoint string) (*tls.Config, error) {
 		if err != nil {
 			return nil, fail(ExitRefused, "`scaffold login` makes a new credential", err)
 		}
+		renew(dir, m, e)
 		return m.Config(), nil
 	}
 	if e.Secure {
 		return nil, failf(ExitRefused, "`scaffold token create --role admin` where the controller runs, then `scaffold login --token T "+e.Address+"` here", "no credential of this user is for %s", e.Address)
 	}
 	return nil, nil
+}
+
+// renewAfter is how old an administrator's certificate becomes before the next command asks for another one: who gives
+// commands at all need not log in again, and hears of the network's next key.
+const renewAfter = 24 * time.Hour
+
+// renewTime bounds what a command waits for that.
+const renewTime = 2 * time.Second
+
+// renew gets a login a fresh credential if it is time. Where that fails the old one goes on, and the command itself says
+// what is wrong.
+func renew(dir trust.Directory, m *trust.Member, e api.Endpoint) {
+	if time.Since(m.Since()) < renewAfter {
+		return
+	}
+	client := api.DialWith(e.As(m.Config()), new(net.Dialer).DialContext)
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), renewTime)
+	defer cancel()
+	answer, err := apiv1connect.NewTrustClient(client, api.BaseURL()).Renew(ctx, connect.NewRequest(&apiv1.RenewRequest{}))
+	if err != nil {
+		return
+	}
+	key, err := dir.Key()
+	fresh := trust.Credential{Certificate: answer.Msg.Certificate, Roots: answer.Msg.Roots}
+	if err == nil && m.Replace(key, fresh) == nil {
+		_ = dir.Save(fresh) // it is tried again with the next command
+	}
+}
+
+func logoutCommand() *cobra.Command {
+	var offline bool
+	cmd := &cobra.Command{
+		Use:   "logout [NETWORK]",
+		Short: "Give up being an administrator: the credential of this user is revoked and removed",
+		Long: `Logout is the opposite of login. With one login the network need not be named. Another administrator
+does the same from elsewhere by "scaffold admin forget NAME".`,
+		Example: "  scaffold logout\n  scaffold logout prod\n  scaffold logout --offline    # the controller is not reached; scaffold admin forget NAME does the rest",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, err := loginOf(args)
+			if err != nil {
+				return err
+			}
+			who, err := leaveBy(cmd.Context(), dir, offline)
+			if err == nil {
+				err = os.Remove(string(dir))
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%v is logged out of the network %s\n", who, filepath.Base(string(dir)))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&offline, "offline", false, "remove what is here without telling the controller")
+	return cmd
+}
+
+// loginOf is the directory of the login that is meant.
+func loginOf(args []string) (trust.Directory, error) {
+	all := logins()
+	var names []string
+	for _, dir := range all {
+		name := filepath.Base(string(dir))
+		if len(args) > 0 && args[0] == name {
+			return dir, nil
+		}
+		names = append(names, name)
+	}
+	switch {
+	case len(all) == 0:
+		return "", failf(ExitNotFound, "", "this user is logged in to no network")
+	case len(args) > 0:
+		return "", failf(ExitNotFound, "", "this user is not logged in to the network %q, but to %s", args[0], strings.Join(names, ", "))
+	case len(all) > 1:
+		return "", failf(ExitUsage, "name one of them", "this user is logged in to several networks: %s", strings.Join(names, ", "))
+	}
+	return all[0], nil
 }
 
 // onlyLogin is the endpoint of the one network that somebody logged in to.

@@ -17,7 +17,7 @@ import (
 func netCommand() *cobra.Command {
 	cmd := group("net", "Look at the network as a whole")
 	a := addAdmin(cmd)
-	cmd.AddCommand(netShow(a), netPath(a), netSwitch(a))
+	cmd.AddCommand(netShow(a), netPath(a), netSwitch(a), netKey(a))
 	return cmd
 }
 

@@ -99,6 +99,14 @@ func tokenList(a admin) *cobra.Command {
 	}
 }
 
+// second is a time for people; - for none.
+func second(unix int64) string {
+	if unix == 0 {
+		return "-"
+	}
+	return time.Unix(unix, 0).UTC().Format(time.DateTime)
+}
+
 func tokenRevoke(a admin) *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke ID", Short: "Make a token good for nothing; who has used it stays a member", Example: "  scaffold token revoke 1f3c9a0b7d2e4455", Args: cobra.ExactArgs(1),
@@ -154,7 +162,7 @@ func forgetCommand(a admin, role trust.Role, listing string) *cobra.Command {
 				return err
 			}
 			return a.print(cmd.OutOrStdout(), answer, func(t *table) {
-				t.row(fmt.Sprintf("%s %s is forgotten: %d sessions ended; only a new key and a new token let that machine in again", role, args[0], answer.Sessions))
+				t.row(fmt.Sprintf("%s %s is forgotten: %d sessions ended; only a new key and a new token let it in again", role, args[0], answer.Sessions))
 			})
 		},
 	}

@@ -45,6 +45,7 @@ type Config struct {
 	Serve         string         // who may serve what names nobody: ServeAny, ServeNamed
 	CertifyFor    time.Duration  // how long the certificate of a host's locator is valid
 	CredentialFor time.Duration  // how long members' credentials are
+	Announce      time.Duration  // how long the network's next key is known before it certifies
 	KeyOverlap    time.Duration  // how long a member's key of before counts beside the one that took its place
 	Doors         []net.Listener // more places to listen, for what relays strangers: nobody rules by them
 	QueueLength   int            // orders that a stream may lag behind
@@ -97,6 +98,7 @@ func (c *Config) Check() error {
 	orElse(&c.CertifyFor, DefaultCertifyFor)
 	orElse(&c.CredentialFor, DefaultCredentialFor)
 	orElse(&c.KeyOverlap, keyOverlap)
+	orElse(&c.Announce, announceFor)
 	orElse(&c.QueueLength, DefaultQueueLength)
 	c.Domain = strings.Trim(strings.ToLower(c.Domain), ".")
 	if err := c.Space.Validate(); err != nil {

@@ -42,21 +42,33 @@ func newGate(name, socket string, refused func(error)) *gate {
 	}
 }
 
-// certify has the gate know members by the network's key, and show a certificate of it.
-func (g *gate) certify(seed []byte, network string) (*trust.Authority, error) {
-	a, err := trust.NewAuthority(seed, network)
+// certify has the gate know members by the network's keys, and show a certificate of the one that certifies, or of the
+// second to those who know no other. Who does not say what he knows knows the older one.
+func (g *gate) certify(seed []byte, second store.Authority, network string) (*trust.Authority, error) {
+	by, err := trust.NewAuthority(seed, network)
 	if err != nil {
 		return nil, err
 	}
-	roots, err := trust.NewRoots(a.Certificate())
+	known, show := [][]byte{by.Certificate()}, []*trust.Authority{by}
+	if len(second.Seed) > 0 {
+		other, err := trust.NewAuthority(second.Seed, network)
+		if err != nil {
+			return nil, err
+		}
+		known = slices.Insert(known, 0, other.Certificate())
+		if show = append(show, other); !second.Next {
+			slices.Reverse(show)
+		}
+	}
+	roots, err := trust.NewRoots(known...)
 	if err != nil {
 		return nil, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.roots = roots
-	g.server.Certify(a)
-	return a, nil
+	g.server.Certify(show...)
+	return by, nil
 }
 
 // ready reports whether it has the network's key.

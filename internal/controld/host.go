@@ -37,6 +37,7 @@ type host struct {
 	meter    meter                    // of its events
 	owns     []sid.Locator            // as counted in the network's owned
 
+	heard     uint64 // edition of the network's keys that the session knows
 	succeeds  bool   // its daemon knows successions of keys
 	shown     []byte // the public key of the session's Join, proven only in a network with keys
 	challenge []byte // that the session's signatures quote
@@ -159,6 +160,7 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place, pr
 	}
 	n.settleHost(h)
 	n.certifyLater(h, s)
+	h.heard = n.keysEdition
 	n.renewLater(s.peer, func() bool { return h.session == s }, func(c *apiv1.Credential) {
 		s.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Credential{Credential: c}})
 	})
@@ -212,7 +214,7 @@ func (n *network) hostJoined(h *host, others []*apiv1.Attached) *apiv1.Joined {
 		Credential: n.freshIfDue(h.session.peer), Revoked: n.revokedForHosts(),
 	}
 	if n.key != nil {
-		j.NetworkKey = n.key.Public().(ed25519.PublicKey)
+		j.NetworkKey, j.NetworkKeys = n.key.Public().(ed25519.PublicKey), n.networkKeys()
 	}
 	for _, p := range h.all() {
 		if r := n.blockLocator(n.routers[p.Router].Block).String(); !slices.Contains(j.Routers, r) {

@@ -58,6 +58,11 @@ func (n *network) credential(who trust.Identity) (*apiv1.Credential, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m, known := n.members[memberName{string(who.Role), who.Name}]; known && m.By != n.gate.pin().String() {
+		m.By = n.gate.pin().String()
+		n.enrol(m)
+		n.saver.later(store.PutMember(m))
+	}
 	return &apiv1.Credential{
 		Certificate: der, Roots: n.gate.rootsDER(), Role: string(who.Role), Name: who.Name,
 		Network: n.cfg.Network, UntilUnix: until.Unix(), Domain: n.cfg.Domain,
@@ -71,15 +76,10 @@ func (n *network) enrol(m store.Member) {
 
 // freshIfDue is a credential to replace one that has had a third of its time; nil where there is no need.
 func (n *network) freshIfDue(p peer) *apiv1.Credential {
-	if p.leaf == nil || n.gate == nil || !trust.Stale(p.leaf, time.Now()) {
+	if p.leaf == nil || n.gate == nil || !trust.Stale(p.leaf, time.Now()) && !n.outdated(p.leaf) {
 		return nil
 	}
-	c, err := n.credential(p.Identity)
-	if err != nil {
-		n.log.Error("a credential could not be renewed", "of", p.Identity.String(), "error", err)
-		return nil
-	}
-	return c
+	return n.credentialOf(p)
 }
 
 // renewLater sends a member fresh credentials for as long as its session lasts.
@@ -91,7 +91,7 @@ func (n *network) renewLater(p peer, here func() bool, send func(*apiv1.Credenti
 		if !here() {
 			return
 		}
-		if c, err := n.credential(p.Identity); err == nil { // it worked when it was certified first
+		if c := n.credentialOf(p); c != nil {
 			send(c)
 		}
 		n.renewLater(p, here, send)

@@ -63,6 +63,9 @@ type network struct {
 	// changedHands: since the last flush an instance became ready, or a host fell silent or came back.
 	changedHands bool
 	grace        *grace                     // nil once rules are sent
+	second       store.Authority            // the network's second key, while there is one
+	keysEdition  uint64                     // of the network's keys
+	admin        *adminAPI                  // by which the network orders itself what must be saved first
 	fullTold     map[string]time.Time       // when, by what is full
 	notSaved     error                      // what is wrong with the store
 	restored     *store.Restored            // nil unless the state is that of a backup, of which not all may be true any more
@@ -101,6 +104,7 @@ func newNetwork(c *seat, s *saver, log *slog.Logger) *network {
 		events:      newHistory(),
 		tunnels:     tunnels{all: make(map[uint32]*tunnel), waits: make(map[*tunnelWait]struct{})},
 	}
+	n.admin = &adminAPI{n: n}
 	n.export(n.metrics.registry)
 	return n
 }
@@ -113,7 +117,7 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	for _, c := range state.Controllers {
 		n.controllers[c.Name] = c
 	}
-	if err := n.takeKey(ctx, state.Key); err != nil {
+	if err := n.takeKey(ctx, state.Key, state.Second); err != nil {
 		return err
 	}
 	n.restoreMembers(state)
@@ -160,6 +164,7 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 		n.log.Warn("names of this public domain are hidden from the network's hosts; a subdomain of it would hide none", "domain", d)
 	}
 	n.afterRestore()
+	n.watchAuthority()
 	n.beginGrace()
 	n.loop.after(tunnelSweep, n.sweepTunnels)
 	return n.createAtStart(ctx)

@@ -21,6 +21,7 @@ type peer struct {
 	leaf           *x509.Certificate // that it showed
 	local          bool              // on our Unix socket, or in an open network: it may do all
 	stranger       error             // why it is no member
+	handed         bool              // another controller handed its call on, and says where it came from
 }
 
 // rules reports whether it may do what administrators do. A controller passes on what it has checked itself.
@@ -50,7 +51,7 @@ func peerOf(ctx context.Context) peer {
 	if p, ok := ctx.Value(peerKey{}).(peer); ok {
 		return p
 	}
-	return peer{local: true}
+	return peer{local: true, handed: true}
 }
 
 // What strangers are told.
@@ -72,7 +73,8 @@ func (g *gate) identify(r *http.Request) peer {
 	}
 	p := g.member(r.TLS.PeerCertificates[0])
 	if whom := r.Header.Get(onBehalf); whom != "" && p.stranger == nil && p.Role == trust.Controller {
-		return g.behind(whom)
+		p = g.behind(whom)
+		p.handed = true
 	}
 	return p
 }
@@ -141,7 +143,11 @@ func wasRevoked(r store.Revoked) error {
 	if r.Replaced {
 		return revokedError(fmt.Sprintf("the key of this %s is that of before: %s has another one since %s: was its directory copied, or restored? `scaffold leave --offline` here, and a new token, make it a member of another name", r.Role, r.Name, since(r.At)))
 	}
-	return revokedError(fmt.Sprintf("the key of this %s was revoked %s ago (it was forgotten as %s): `scaffold leave` here removes it, and a new token lets it join with a new one", r.Role, since(r.At), r.Name))
+	remove := "leave"
+	if r.Role == string(trust.Admin) {
+		remove = "logout"
+	}
+	return revokedError(fmt.Sprintf("the key of this %s was revoked %s ago (it was forgotten as %s): `scaffold %s` here removes it, and a new token lets it join with a new one", r.Role, since(r.At), r.Name, remove))
 }
 
 // since says how long ago a second was, for people.

@@ -49,11 +49,12 @@ func run(ctx context.Context, cfg Config, s *store.Store, listeners []net.Listen
 			return errors.Join(err, closeAll(listeners))
 		}
 	}
+	cfg.warnInTheClear(log)
 	c := newSeat(cfg, s, log)
 	group, ctx := errgroup.WithContext(ctx)
 	if c.gate != nil {
 		c.gate.secure(listeners)
-		group.Go(func() error { c.learnKey(ctx); return nil })
+		group.Go(func() error { c.followTrust(ctx); return nil })
 	}
 	group.Go(func() error { return c.run(ctx) })
 	if s.Elected() {
@@ -108,7 +109,7 @@ func closeAll(listeners []net.Listener) error {
 func (n *network) handler() http.Handler {
 	mux := http.NewServeMux()
 	limit := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxMessage), connect.WithCompressMinBytes(compressFrom), connect.WithInterceptors(n.metrics.timed()))
-	admin := &adminAPI{n: n}
+	admin := n.admin
 	mux.Handle(apiv1connect.NewAdminHandler(admin, limit, ownOnly()))
 	mux.Handle(apiv1connect.NewTrustHandler(&trustAPI{n: n, admin: admin}, limit))
 	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n: n, orders: admin}, limit, connect.WithCompression("gzip", nil, nil)))

@@ -218,19 +218,27 @@ func (n *network) promote(ctx context.Context, s *store.Store) {
 	}
 }
 
-// learnKey takes up the network's key where another controller has made it: a standby speaks by TLS too.
-func (c *seat) learnKey(ctx context.Context) {
-	for !c.gate.ready() {
-		state, err := c.store.Load(ctx)
-		if err == nil && len(state.Key) > 0 {
-			if _, err = c.gate.certify(state.Key, c.cfg.Network); err == nil {
-				return
-			}
-		}
-		select {
-		case <-time.After(campaignAgain):
-		case <-ctx.Done():
+// trustFailures is how many attempts in a row, half a second apart, are worth a line: etcd elects its own leader meanwhile.
+const trustFailures = 10
+
+// followTrust takes up the network's keys and what is revoked, as the controller that leads stores it: a standby speaks
+// by TLS too, and lets nobody in who was forgotten. The one that leads knows by itself.
+func (c *seat) followTrust(ctx context.Context) {
+	failures := 0
+	c.store.Trust(ctx, func(state store.State, err error) {
+		if c.term.Load() != nil {
 			return
 		}
-	}
+		if err == nil && len(state.Key) > 0 {
+			_, err = c.gate.certify(state.Key, state.Second, c.cfg.Network)
+		}
+		for _, r := range state.Revoked {
+			c.gate.revoke(r)
+		}
+		if err == nil {
+			failures = 0
+		} else if failures++; failures == trustFailures {
+			c.log.Warn("this controller does not know what changed about the network's members; trying again", "error", err)
+		}
+	})
 }

@@ -20,6 +20,9 @@ import (
 // handedOn marks what a standby passes to the leader. Whoever gets it and does not lead passes it no further.
 const handedOn = "Scaffold-Handed-On"
 
+// seenAt is with it: the address that the call came from.
+const seenAt = "Scaffold-Seen-At"
+
 // leaderWait is how long a call waits for somebody to lead: a little longer than it takes after one was killed.
 const leaderWait = 8 * time.Second
 
@@ -97,6 +100,7 @@ func (c *seat) handOn() http.Handler {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", "scaffold"
 			r.Out.Header.Set(handedOn, c.cfg.Name)
 			r.Out.Header.Set(onBehalf, peerOf(r.In.Context()).header())
+			r.Out.Header.Set(seenAt, r.In.RemoteAddr)
 		},
 		Transport:     &onward{who: c.gate.client(), clients: map[string]*http.Client{}},
 		FlushInterval: -1,

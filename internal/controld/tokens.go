@@ -15,7 +15,6 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/store"
 	"scaffold.dev/scaffold/internal/trust"
@@ -32,7 +31,6 @@ const (
 
 // trustAPI serves those who join, and who let them.
 type trustAPI struct {
-	apiv1connect.UnimplementedTrustHandler
 	n     *network
 	admin *adminAPI
 }
@@ -61,6 +59,7 @@ func (t *trustAPI) CreateToken(ctx context.Context, req *connect.Request[apiv1.C
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
 	token := trust.NewToken(trust.Role(stored.Role), n.gate.pin(), m.Addresses...)
+	stored.Pin = token.Pin.String()
 	stored.ID, stored.Hash = token.ID.String(), token.Secret.Hash()
 	err = t.admin.do(ctx, func() (change, error) {
 		return change{[]store.Change{store.PutToken(stored)}, func() {
@@ -203,6 +202,7 @@ func (n *network) admitting(role, name string, key []byte) (*apiv1.Credential, c
 	if have, ok := n.members[memberName{role, name}]; ok {
 		m = have // the same key: admissible says so
 	}
+	m.By = n.gate.pin().String()
 	return answer, change{[]store.Change{store.PutMember(m)}, func() {
 		n.enrol(m)
 		n.event(role+".enrol", name, "a "+role+" got a credential", "key", apiMember(m).Key)

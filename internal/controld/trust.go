@@ -28,7 +28,7 @@ const (
 const certifyAgain = 0.4
 
 // takeKey makes the network's key, or takes it up.
-func (n *network) takeKey(ctx context.Context, seed []byte) error {
+func (n *network) takeKey(ctx context.Context, seed []byte, second store.Authority) error {
 	if n.cfg.Trust != TrustKeys {
 		n.log.Warn("this network is open: anybody who reaches it may join it and rule it; --trust keys lets members alone in")
 		return nil
@@ -44,16 +44,7 @@ func (n *network) takeKey(ctx context.Context, seed []byte) error {
 		}
 		n.event("controller.key", n.cfg.Name, "the network has a key now: it certifies hosts' locators")
 	}
-	return n.certifyBy(seed)
-}
-
-// certifyBy takes a key of the network to certify by.
-func (n *network) certifyBy(seed []byte) (err error) {
-	if n.authority, err = n.gate.certify(seed, n.cfg.Network); err != nil {
-		return err
-	}
-	n.key = n.authority.Key()
-	return nil
+	return n.certifyBy(seed, second)
 }
 
 // proves says why a Join does not show that it comes from the host whose name it bears; nil where it does, or
@@ -129,13 +120,18 @@ func (n *network) certifyLater(h *host, s *hostSession) {
 		if h.session != s {
 			return
 		}
-		for _, p := range h.all() {
-			a := n.attached(h.Key, 0, p, nil)
-			a.Succession = n.succession(h)
-			s.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Attached{Attached: a}})
-		}
+		n.certifyPlaces(h)
 		n.certifyLater(h, s)
 	})
+}
+
+// certifyPlaces sends a host fresh certificates for where it is.
+func (n *network) certifyPlaces(h *host) {
+	for _, p := range h.all() {
+		a := n.attached(h.Key, 0, p, nil)
+		a.Succession = n.succession(h)
+		h.session.send(&apiv1.HostOrder{Order: &apiv1.HostOrder_Attached{Attached: a}})
+	}
 }
 
 // holdable says why a policy cannot hold in this network.

@@ -78,6 +78,9 @@ func (a *agentAPI) Tunnel(ctx context.Context, req *connect.Request[apiv1.Tunnel
 		return nil, connect.NewError(connect.CodePermissionDenied, err)
 	}
 	seen := req.Peer().Addr
+	if req.Header().Get(handedOn) != "" && peerOf(ctx).handed {
+		seen = req.Header().Get(seenAt)
+	}
 	if at, err := netip.ParseAddrPort(seen); err == nil {
 		seen = at.Addr().Unmap().WithZone("").String()
 	}

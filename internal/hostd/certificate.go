@@ -34,6 +34,15 @@ func (d *daemon) tellTrust() {
 	d.sessions.trusts(keys)
 }
 
+// networkKeys takes the keys of the network that count from now on.
+func (d *daemon) networkKeys(list [][]byte) {
+	if d.home == nil || d.home.NetworkKey == nil || len(list) == 0 {
+		return
+	}
+	d.home.NetworkKeys, d.unsaved = list, true
+	d.tellTrust()
+}
+
 // networkKeys are those that certificates may be of.
 func (h *home) networkKeys() (list []ed25519.PublicKey) {
 	for _, k := range h.NetworkKeys {

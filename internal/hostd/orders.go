@@ -27,6 +27,8 @@ func (d *daemon) order(o *apiv1.HostOrder) {
 		d.renewed(o.Credential)
 	case *apiv1.HostOrder_Revoked:
 		d.revoked(o.Revoked.List, false)
+	case *apiv1.HostOrder_NetworkKeys:
+		d.networkKeys(o.NetworkKeys.Keys)
 	}
 }
 

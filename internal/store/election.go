@@ -133,12 +133,17 @@ func (s *Store) guard() ([]clientv3.Cmp, error) {
 // Candidates tells f, until ctx ends, which controllers run, the one that leads first, and again on each change. With
 // an error nobody can say.
 func (s *Store) Candidates(ctx context.Context, f func([]Candidate, error)) {
+	s.watch(ctx, func(ctx context.Context) error { return s.candidates(ctx, f) }, func(err error) { f(nil, err) })
+}
+
+// watch runs what watches, until ctx ends, and says why it failed before it runs it again.
+func (s *Store) watch(ctx context.Context, watches func(context.Context) error, failed func(error)) {
 	for ctx.Err() == nil {
-		err := s.candidates(ctx, f)
+		err := watches(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		f(nil, err)
+		failed(err)
 		select {
 		case <-time.After(watchAgain):
 		case <-ctx.Done():

@@ -106,6 +106,7 @@ type State struct {
 	Members     []Member
 	Revoked     []Revoked
 	Key         []byte // seed of the network's Ed25519 key; nil in a network that never had one
+	Second      Authority
 	Epoch       uint64 // starts of a controller on this store, this one counted
 	ID          string // of the network, by which it is told from others of its name
 	Controllers []Controller
@@ -218,6 +219,8 @@ func (s *State) read(key string, value []byte) error {
 		s.Members, err = decode(s.Members, value)
 	case "revoked":
 		s.Revoked, err = decode(s.Revoked, value)
+	case secondKey:
+		err = json.Unmarshal(value, &s.Second)
 	case "key":
 		err = json.Unmarshal(value, &s.Key)
 	case "controller":

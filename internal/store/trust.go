@@ -13,6 +13,7 @@ type Token struct {
 	Expires int64    `json:"expires"`
 	Uses    int      `json:"uses"`           // how often it could be used at first
 	Used    []Member `json:"used,omitempty"` // and who did
+	Pin     string   `json:"pin,omitempty"`  // the network's key that it names, the beginning of the hash
 }
 
 // A Member is one that the network gave a credential.
@@ -23,6 +24,8 @@ type Member struct {
 	Next   []byte `json:"next,omitempty"`   // the one that takes its place
 	Since  int64  `json:"since,omitempty"`  // seconds since 1970
 	Issued int64  `json:"issued,omitempty"` // when its last credential was made
+
+	By string `json:"by,omitempty"` // the network's key of its last credential, the beginning of the hash
 
 	Former  [][]byte `json:"former,omitempty"`  // the keys that it had, the first one first
 	Rotated int64    `json:"rotated,omitempty"` // when it got Key in the place of the last of them

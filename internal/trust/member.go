@@ -56,6 +56,13 @@ func (m *Member) Roots() *Roots {
 	return m.roots
 }
 
+// Since is when the credential was made.
+func (m *Member) Since() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.own.Leaf.NotBefore.Add(Skew)
+}
+
 // Until is when the credential ends.
 func (m *Member) Until() time.Time {
 	m.mu.Lock()
@@ -70,7 +77,7 @@ func (m *Member) Config() *tls.Config {
 		defer m.mu.Unlock()
 		return m.own, nil
 	}
-	return clientConfig(own, func(chain []*x509.Certificate) error { return checkServer(m.Roots(), chain[0], m.now()) })
+	return clientConfig(func() string { return m.Roots().wanted() }, own, func(chain []*x509.Certificate) error { return checkServer(m.Roots(), chain[0], m.now()) })
 }
 
 // Stale reports whether a third of the certificate's time is over: then a fresh one is due.

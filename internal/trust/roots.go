@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -48,6 +49,11 @@ func (r *Roots) DER() (ders [][]byte) {
 
 // Pin is that of the key that certifies now: the last one.
 func (r *Roots) Pin() Pin { return pinOf(r.list[len(r.list)-1]) }
+
+// Has reports whether the key with that hash is one of them.
+func (r *Roots) Has(p Pin) bool {
+	return slices.ContainsFunc(r.list, func(c *x509.Certificate) bool { return pinOf(c) == p })
+}
 
 func pinOf(c *x509.Certificate) Pin {
 	key, _ := c.PublicKey.(ed25519.PublicKey)

@@ -1,0 +1,162 @@
+package controld
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/trust"
+)
+
+func (c *controller) keysOfNetwork() *apiv1.AuthorityState {
+	c.t.Helper()
+	state, err := c.local().trust.GetAuthority(c.t.Context(), connect.NewRequest(&apiv1.GetAuthorityRequest{}))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return state.Msg
+}
+
+// certifies waits until the state of the keys is this, the certifying one last.
+func (c *controller) certifies(first string) (ids []string) {
+	c.t.Helper()
+	c.await("the first key is "+first, func() bool {
+		ids = nil
+		for _, k := range c.keysOfNetwork().Keys {
+			ids = append(ids, k.Id)
+		}
+		return c.keysOfNetwork().Keys[0].State == first
+	})
+	return ids
+}
+
+// take keeps a credential that came by the stream.
+func (h *fakeHost) take(m *trust.Member, key ed25519.PrivateKey, what string, want func(*trust.Roots) bool) {
+	h.t.Helper()
+	h.told(what, func(o *apiv1.HostOrder) bool {
+		c := o.GetCredential()
+		if c == nil || m.Replace(key, trust.Credential{Certificate: c.Certificate, Roots: c.Roots}) != nil {
+			return false
+		}
+		return want(m.Roots())
+	})
+}
+
+// The network gets another key while all goes on: who is here learns it over the old one, who was away comes in with the
+// old one until it is retired, and nobody after that.
+func TestTheNetworkGetsAnotherKey(t *testing.T) {
+	c, at := keyed(t, Config{Announce: time.Second})
+	c.router("r1")
+	m, key := c.member(at, "host", "s1")
+	away, awayKey := c.member(at, "host", "away")
+	late := c.token(&apiv1.CreateTokenRequest{Role: "host", Uses: 2})
+	h := c.hostOver(call(t, at, m.Config()).agent, aware(join("s1", "r1"), key))
+	h.isIn()
+	before := h.joined.NetworkKey
+	start, err := c.local().trust.RotateAuthority(t.Context(), connect.NewRequest(&apiv1.RotateAuthorityRequest{}))
+	if err != nil || len(start.Msg.Keys) != 2 || start.Msg.Keys[0].State != "next" {
+		t.Fatalf("%v, %v", start, err)
+	}
+	_, err = c.local().trust.RotateAuthority(t.Context(), connect.NewRequest(&apiv1.RotateAuthorityRequest{}))
+	refusedWith(t, "twice", err, connect.CodeFailedPrecondition, "two keys already")
+	next := start.Msg.Keys[0].Id
+	h.told("both keys", func(o *apiv1.HostOrder) bool { return len(o.GetNetworkKeys().GetKeys()) == 2 })
+	ids := c.certifies("former")
+	if len(ids) != 2 || ids[1] != next {
+		t.Fatalf("the keys are %v, the next one was %s", ids, next)
+	}
+	h.take(m, key, "a credential by the next key", func(r *trust.Roots) bool { return r.Pin().String() == next && len(r.DER()) == 2 })
+	var fresh []byte
+	var after ed25519.PublicKey
+	h.told("a certificate of its locator by the next key", func(o *apiv1.HostOrder) bool {
+		if k := o.GetNetworkKeys().GetKeys(); len(k) == 2 && !bytes.Equal(k[0], before) {
+			after = k[0] // the one that certifies is first
+		}
+		if a := o.GetAttached(); a != nil && after != nil {
+			fresh = a.Certificate
+		}
+		return fresh != nil
+	})
+	checkCertificate(t, after, key, h.locator(), fresh)
+	if h.over() {
+		t.Error("its stream ended")
+	}
+	// Calls by either credential, and tokens of either time.
+	for name, who := range map[string]*trust.Member{"who learned it": m, "who was away": away} {
+		if _, err := call(t, at, who.Config()).admin.GetStatus(t.Context(), connect.NewRequest(&apiv1.GetStatusRequest{})); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	newToken := c.token(&apiv1.CreateTokenRequest{Role: "host", Uses: 2})
+	for name, token := range map[string]trust.Token{"before": late, "after": newToken} {
+		if _, err := redeem(t, at, token, name, newKey(t)); err != nil {
+			t.Errorf("a token of %s: %v", name, err)
+		}
+	}
+	state := c.keysOfNetwork()
+	if len(state.Behind) != 1 || state.Behind[0].Name != "away" || state.Tokens != 1 {
+		t.Errorf("behind are %v, and %d tokens; want the host that is away, and one", state.Behind, state.Tokens)
+	}
+	retire := func(id string, force bool) error {
+		_, err := c.local().trust.RetireAuthority(t.Context(), connect.NewRequest(&apiv1.RetireAuthorityRequest{Id: id, Force: force}))
+		return err
+	}
+	refusedWith(t, "the one that certifies", retire(next, true), connect.CodeFailedPrecondition, "is the one that certifies")
+	refusedWith(t, "one that is not there", retire("0000", true), connect.CodeNotFound, "no key")
+	refusedWith(t, "while somebody is behind", retire(ids[0], false), connect.CodeFailedPrecondition, "host away has not been here")
+	// A controller that starts anew has both, and who was away learns on coming.
+	c.kill()
+	c.run(Config{Trust: TrustKeys, Listen: []string{"https://" + at}, Grace: time.Millisecond})
+	c.router("r1")
+	back := c.hostOver(call(t, at, away.Config()).agent, aware(join("away", "r1"), awayKey))
+	back.isIn()
+	cred := back.joined.Credential
+	if cred == nil || len(back.joined.NetworkKeys) != 2 || away.Replace(awayKey, trust.Credential{Certificate: cred.Certificate, Roots: cred.Roots}) != nil || away.Roots().Pin().String() != next {
+		t.Errorf("who was away is told %v, %d keys", cred, len(back.joined.NetworkKeys))
+	}
+	c.await("nobody is behind", func() bool { return len(c.keysOfNetwork().Behind) == 0 })
+	if err := retire(ids[0], false); err != nil {
+		t.Fatal(err)
+	}
+	back.told("one key", func(o *apiv1.HostOrder) bool { return len(o.GetNetworkKeys().GetKeys()) == 1 })
+	if _, err := call(t, at, away.Config()).admin.GetStatus(t.Context(), connect.NewRequest(&apiv1.GetStatusRequest{})); err != nil {
+		t.Error(err)
+	}
+	if _, err := redeem(t, at, late, "x", newKey(t)); err == nil || !strings.Contains(err.Error(), "not of the network that the token is for") {
+		t.Errorf("a token for the key that was retired: %v", err)
+	}
+	if _, err := redeem(t, at, newToken, "y", newKey(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Rotating is undone by retiring the next key, and refused while a host would not understand.
+func TestTheNextKeyOfTheNetworkIsTakenBack(t *testing.T) {
+	c, at := keyed(t, Config{})
+	c.router("r1")
+	m, key := c.member(at, "host", "old")
+	old := c.hostOver(call(t, at, m.Config()).agent, signed(join("old", "r1"), key))
+	old.isIn()
+	_, err := c.local().trust.RotateAuthority(t.Context(), connect.NewRequest(&apiv1.RotateAuthorityRequest{}))
+	refusedWith(t, "beside an old host", err, connect.CodeFailedPrecondition, "host old")
+	h := c.hostOver(call(t, at, m.Config()).agent, aware(join("old", "r1"), key))
+	h.isIn()
+	start, err := c.local().trust.RotateAuthority(t.Context(), connect.NewRequest(&apiv1.RotateAuthorityRequest{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = c.local().trust.RetireAuthority(t.Context(), connect.NewRequest(&apiv1.RetireAuthorityRequest{Id: start.Msg.Keys[0].Id})); err != nil {
+		t.Fatal(err)
+	}
+	h.told("one key, as before", func(o *apiv1.HostOrder) bool { return len(o.GetNetworkKeys().GetKeys()) == 1 })
+	if state := c.keysOfNetwork(); len(state.Keys) != 1 || state.Keys[0].Id != start.Msg.Keys[1].Id || len(state.Behind) != 0 {
+		t.Errorf("%v", state)
+	}
+	_, err = call(t, at, m.Config()).trust.GetAuthority(t.Context(), connect.NewRequest(&apiv1.GetAuthorityRequest{}))
+	refusedWith(t, "asked by a host", err, connect.CodePermissionDenied, "may not")
+}
