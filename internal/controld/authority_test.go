@@ -26,11 +26,12 @@ func (c *controller) keysOfNetwork() *apiv1.AuthorityState {
 func (c *controller) certifies(first string) (ids []string) {
 	c.t.Helper()
 	c.await("the first key is "+first, func() bool {
+		state := c.keysOfNetwork()
 		ids = nil
-		for _, k := range c.keysOfNetwork().Keys {
+		for _, k := range state.Keys {
 			ids = append(ids, k.Id)
 		}
-		return c.keysOfNetwork().Keys[0].State == first
+		return state.Keys[0].State == first
 	})
 	return ids
 }
