@@ -9,7 +9,7 @@ export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 SIDE_BY_SIDE=8
 
 # What has goroutines of its own and is quick enough to run again under the race detector.
-RACE='/(sid|wire|emu|emu/pcap)$|/internal/(api|cli|gateway|obs|ofconn|controld|switchd|emud|store|core/[a-z]+)$'
+RACE='/(sid|wire|emu|emu/pcap)$|/internal/(agent|api|capture|cli|controld|core/[a-z]+|emud|gateway|hostd|obs|ofconn|routerd|store|switchd|trust|underlay)$'
 
 run() {
 	local in=()
