@@ -27,6 +27,8 @@ func TestABI(t *testing.T) {
 		{"meter", unsafe.Sizeof(edgeMeter{}), 16},
 		{"session", unsafe.Sizeof(edgeSession{}), 514},
 		{"session_key", unsafe.Sizeof(edgeSessionKey{}), 17},
+		{"guest", unsafe.Sizeof(edgeGuest{}), 24},
+		{"owner_key", unsafe.Sizeof(edgeOwnerKey{}), 16},
 		{"event", unsafe.Sizeof(edgeEvent{}), 72},
 	}
 	for _, s := range sizes {

@@ -80,7 +80,7 @@ func headerLen(ifindex int) (uint32, error) {
 	return 0, nil
 }
 
-func (a *attachment) attach(p edgePrograms, cfg Config) error {
+func (a *attachment) attach(p programs, cfg Config) error {
 	if cfg.Classic {
 		return a.attachClassic(p)
 	}
@@ -106,7 +106,7 @@ func (a *attachment) attach(p edgePrograms, cfg Config) error {
 }
 
 // update makes the links run other programs without a gap.
-func (a *attachment) update(p edgePrograms) error {
+func (a *attachment) update(p programs) error {
 	if a.links[0] == nil {
 		return a.attachClassic(p)
 	}

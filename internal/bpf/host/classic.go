@@ -20,7 +20,7 @@ var classicParents = [2]uint32{netlink.HANDLE_MIN_EGRESS, netlink.HANDLE_MIN_ING
 
 // attachClassic is for kernels before 6.6, which have no tcx links. Filters need no pin: they stay until
 // somebody removes them. Replacing one is atomic.
-func (a *attachment) attachClassic(p edgePrograms) error {
+func (a *attachment) attachClassic(p programs) error {
 	qdisc := &netlink.Clsact{QdiscAttrs: a.qdisc()}
 	if err := netlink.QdiscAdd(qdisc); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("add clsact: %w", err)

@@ -45,6 +45,8 @@ var reasons = [...]string{
 	edgeHostReasonHOST_FORBIDDEN:      "forbidden",
 	edgeHostReasonHOST_COOKIE:         "cookie",
 	edgeHostReasonHOST_COOKIE_TAKEN:   "cookie_taken",
+	edgeHostReasonHOST_GUEST:          "drop_guest",
+	edgeHostReasonHOST_NO_GUEST:       "drop_no_guest",
 }
 
 // Counters is how often each thing happened since the maps were made. Names that begin with drop_ are packets

@@ -88,7 +88,7 @@ static __noinline int spend(__u32 which, __u32 rate)
 static __always_inline int hold(struct __sk_buff *skb, const struct ingress_flow *f, __u64 id, __u8 code)
 {
 	if (hand_over(skb, &f->key, (const __u32 *)f->isn, id, EVENT_REFUSED << 8 | code))
-		return TC_ACT_UNSPEC;
+		return deliver(f->key.guest);
 	return drop(HOST_HELD);
 }
 

@@ -116,11 +116,20 @@ static __noinline int passed_on(struct __sk_buff *skb, struct packet *p, struct 
 	return swallow(HOST_DIED);
 }
 
+/* mark_of: what leaves a guest's namespace loses its mark, and keeps its socket. */
+static __always_inline __u32 mark_of(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+
+	sk = sk ? bpf_sk_fullsock(sk) : 0;
+	return sk ? sk->mark : 0;
+}
+
 /* ending looks at a server's FIN or RST. TC_ACT_UNSPEC: it leaves. */
 static __noinline int ending(struct __sk_buff *skb, struct packet *p, struct egress_flow *f)
 {
 	struct policy *policy = bpf_map_lookup_elem(&policies, &p->src);
-	int dead = skb->mark == MARK_DYING || f->watch & WATCH_DRAIN;
+	int dead = skb->mark == MARK_DYING || (guest_of(skb) && mark_of(skb) == MARK_DYING) || f->watch & WATCH_DRAIN;
 
 	if (f->state == STATE_BLOCKED)
 		return TC_ACT_UNSPEC;

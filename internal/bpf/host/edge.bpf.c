@@ -5,7 +5,7 @@
  * edge.bpf.c: the host's edge on one uplink, docs/protocol.md §2-4. TC_ACT_UNSPEC lets other programs and the
  * kernel go on with the packet.
  */
-#include "egress.h"
+#include "guest.h"
 #include "ingress.h"
 #include "steer.h"
 
@@ -16,7 +16,15 @@ const enum host_reason *unused_reason __attribute__((unused));
 SEC("tcx/egress")
 int edge_egress(struct __sk_buff *skb)
 {
+	guest_of(skb) = 0;
 	return egress(skb);
+}
+
+/* edge_guest stands where the packets of a guest come in. */
+SEC("tcx/ingress")
+int edge_guest(struct __sk_buff *skb)
+{
+	return from_guest(skb);
 }
 
 SEC("tcx/ingress")

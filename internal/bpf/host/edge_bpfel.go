@@ -73,7 +73,8 @@ type edgeFlowKey struct {
 	Lport  [2]uint8
 	Rport  [2]uint8
 	Proto  uint8
-	Pad    [3]uint8
+	Pad    uint8
+	Guest  uint16
 }
 
 type edgeGuardKey struct {
@@ -81,6 +82,13 @@ type edgeGuardKey struct {
 	Bits    uint32
 	Suffix  [8]uint8
 	Locator [8]uint8
+}
+
+type edgeGuest struct {
+	_        structs.HostLayout
+	Identity [16]uint8
+	Number   uint32
+	Pad      uint32
 }
 
 type edgeHostConfig struct {
@@ -133,7 +141,9 @@ const (
 	edgeHostReasonHOST_FORBIDDEN      edgeHostReason = 36
 	edgeHostReasonHOST_COOKIE         edgeHostReason = 37
 	edgeHostReasonHOST_COOKIE_TAKEN   edgeHostReason = 38
-	edgeHostReasonHOST_REASONS        edgeHostReason = 39
+	edgeHostReasonHOST_GUEST          edgeHostReason = 39
+	edgeHostReasonHOST_NO_GUEST       edgeHostReason = 40
+	edgeHostReasonHOST_REASONS        edgeHostReason = 41
 )
 
 type edgeIngressFlow struct {
@@ -166,6 +176,15 @@ type edgeMeter struct {
 	At     uint64
 	Tokens int32
 	Empty  uint32
+}
+
+type edgeOwnerKey struct {
+	_      structs.HostLayout
+	Suffix [8]uint8
+	Port   [2]uint8
+	Proto  uint8
+	Pad    uint8
+	Nth    uint32
 }
 
 type edgePlace struct {
@@ -235,12 +254,15 @@ const (
 	edgeMapEvents         = "events"
 	edgeMapFragments      = "fragments"
 	edgeMapGuards         = "guards"
+	edgeMapGuestLinks     = "guest_links"
+	edgeMapGuests         = "guests"
 	edgeMapIds            = "ids"
 	edgeMapIngressFlows   = "ingress_flows"
 	edgeMapIngressHalf    = "ingress_half"
 	edgeMapInstances      = "instances"
 	edgeMapMeters         = "meters"
 	edgeMapNewborns       = "newborns"
+	edgeMapOwners         = "owners"
 	edgeMapPlaces         = "places"
 	edgeMapPolicies       = "policies"
 	edgeMapRetired        = "retired"
@@ -251,6 +273,7 @@ const (
 	edgeMapStrays         = "strays"
 	edgeMapTags           = "tags"
 	edgeProgEdgeEgress    = "edge_egress"
+	edgeProgEdgeGuest     = "edge_guest"
 	edgeProgEdgeIngress   = "edge_ingress"
 	edgeProgEdgeSteer     = "edge_steer"
 	edgeVarAsPrefix       = "as_prefix"
@@ -304,6 +327,7 @@ type edgeSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type edgeProgramSpecs struct {
 	EdgeEgress  *ebpf.ProgramSpec `ebpf:"edge_egress"`
+	EdgeGuest   *ebpf.ProgramSpec `ebpf:"edge_guest"`
 	EdgeIngress *ebpf.ProgramSpec `ebpf:"edge_ingress"`
 	EdgeSteer   *ebpf.ProgramSpec `ebpf:"edge_steer"`
 }
@@ -321,12 +345,15 @@ type edgeMapSpecs struct {
 	Events       *ebpf.MapSpec `ebpf:"events"`
 	Fragments    *ebpf.MapSpec `ebpf:"fragments"`
 	Guards       *ebpf.MapSpec `ebpf:"guards"`
+	GuestLinks   *ebpf.MapSpec `ebpf:"guest_links"`
+	Guests       *ebpf.MapSpec `ebpf:"guests"`
 	Ids          *ebpf.MapSpec `ebpf:"ids"`
 	IngressFlows *ebpf.MapSpec `ebpf:"ingress_flows"`
 	IngressHalf  *ebpf.MapSpec `ebpf:"ingress_half"`
 	Instances    *ebpf.MapSpec `ebpf:"instances"`
 	Meters       *ebpf.MapSpec `ebpf:"meters"`
 	Newborns     *ebpf.MapSpec `ebpf:"newborns"`
+	Owners       *ebpf.MapSpec `ebpf:"owners"`
 	Places       *ebpf.MapSpec `ebpf:"places"`
 	Policies     *ebpf.MapSpec `ebpf:"policies"`
 	Retired      *ebpf.MapSpec `ebpf:"retired"`
@@ -379,12 +406,15 @@ type edgeMaps struct {
 	Events       *ebpf.Map `ebpf:"events"`
 	Fragments    *ebpf.Map `ebpf:"fragments"`
 	Guards       *ebpf.Map `ebpf:"guards"`
+	GuestLinks   *ebpf.Map `ebpf:"guest_links"`
+	Guests       *ebpf.Map `ebpf:"guests"`
 	Ids          *ebpf.Map `ebpf:"ids"`
 	IngressFlows *ebpf.Map `ebpf:"ingress_flows"`
 	IngressHalf  *ebpf.Map `ebpf:"ingress_half"`
 	Instances    *ebpf.Map `ebpf:"instances"`
 	Meters       *ebpf.Map `ebpf:"meters"`
 	Newborns     *ebpf.Map `ebpf:"newborns"`
+	Owners       *ebpf.Map `ebpf:"owners"`
 	Places       *ebpf.Map `ebpf:"places"`
 	Policies     *ebpf.Map `ebpf:"policies"`
 	Retired      *ebpf.Map `ebpf:"retired"`
@@ -407,12 +437,15 @@ func (m *edgeMaps) Close() error {
 		m.Events,
 		m.Fragments,
 		m.Guards,
+		m.GuestLinks,
+		m.Guests,
 		m.Ids,
 		m.IngressFlows,
 		m.IngressHalf,
 		m.Instances,
 		m.Meters,
 		m.Newborns,
+		m.Owners,
 		m.Places,
 		m.Policies,
 		m.Retired,
@@ -442,6 +475,7 @@ type edgeVariables struct {
 // It can be passed to loadEdgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type edgePrograms struct {
 	EdgeEgress  *ebpf.Program `ebpf:"edge_egress"`
+	EdgeGuest   *ebpf.Program `ebpf:"edge_guest"`
 	EdgeIngress *ebpf.Program `ebpf:"edge_ingress"`
 	EdgeSteer   *ebpf.Program `ebpf:"edge_steer"`
 }
@@ -449,6 +483,7 @@ type edgePrograms struct {
 func (p *edgePrograms) Close() error {
 	return _EdgeClose(
 		p.EdgeEgress,
+		p.EdgeGuest,
 		p.EdgeIngress,
 		p.EdgeSteer,
 	)

@@ -86,7 +86,7 @@ static __always_inline int speak(struct __sk_buff *skb, struct packet *p, struct
  */
 static __noinline int astray(struct __sk_buff *skb, struct packet *p, const struct place *place, struct egress_flow *f)
 {
-	__u32 slot = f->slot, here = slot_at(place, skb->ifindex);
+	__u32 slot = f->slot, here = slot_out(skb, place);
 	int verdict;
 
 	if (slot >= MAX_SLOTS)
@@ -110,29 +110,40 @@ static __always_inline int known(struct __sk_buff *skb, struct packet *p, const 
 	return speak(skb, p, f, *(__u64 *)place->slots[slot].locator, place->slots[slot].mtu);
 }
 
+/* away sends what left by the slot. Only a guest's packet is not on that uplink yet. */
+static __always_inline int away(struct __sk_buff *skb, int verdict, const struct slot *s)
+{
+	return verdict == TC_ACT_UNSPEC && guest_of(skb) ? depart(skb, s) : verdict;
+}
+
 /* first sends the first packet of a new flow, which leaves by the uplink that the routing table chose. */
 static __noinline int first(struct __sk_buff *skb, struct packet *p, const struct slot *s, struct flow_key *key,
 			    struct birth *b)
 {
 	struct addr src = { *(__u64 *)s->locator };
+	int verdict;
 
 	b->locator = src.hi;
-	src.lo = b->state == STATE_HALF_OPEN ? cookie(p, key) : 0;
+	/* A cookie does not tell of which guest it is. */
+	src.lo = b->state == STATE_HALF_OPEN && !guest_of(skb) ? cookie(p, key) : 0;
 	if (!src.lo) {
 		if (make(key, b))
 			return drop(HOST_FULL);
 		src.lo = b->socket;
 	}
-	return leave(skb, p, b->slot, s->mtu, &src, &b->peer, word_of(p->word, !is_service(&b->peer), b->dscp));
+	verdict = leave(skb, p, b->slot, s->mtu, &src, &b->peer, word_of(p->word, !is_service(&b->peer), b->dscp));
+	return away(skb, verdict, s);
 }
 
 /* stateless leaves as the instance itself: its suffix stands for it. */
 static __noinline int stateless(struct __sk_buff *skb, struct packet *p, const struct slot *s)
 {
 	struct addr src = { *(__u64 *)s->locator, p->src.lo };
+	int verdict;
 
 	/* No copy of the destination: Linux 6.1 rounds each frame up, and 512 bytes have to do for all. */
-	return leave(skb, p, NO_SLOT, s->mtu, &src, &p->dst, word_of(p->word, !is_service(&p->dst), 0));
+	verdict = leave(skb, p, NO_SLOT, s->mtu, &src, &p->dst, word_of(p->word, !is_service(&p->dst), 0));
+	return away(skb, verdict, s);
 }
 
 /* dialled refuses, on this host, what a program sends to an address that it once saw as a peer. */
@@ -143,7 +154,7 @@ static __noinline int dialled(struct __sk_buff *skb, struct packet *p)
 
 	if (!is_syn(p))
 		return drop(HOST_DIALLED_PEER);
-	client_key(&key, p);
+	client_key(&key, p, guest_of(skb));
 	if (!refuse(skb, l2_len, p, &from, 3))
 		hand_over(skb, &key, &p->seq, 0, EVENT_REFUSED << 8 | 3);
 	return drop(HOST_DIALLED_PEER);
@@ -152,7 +163,7 @@ static __noinline int dialled(struct __sk_buff *skb, struct packet *p)
 static __noinline int new_client(struct __sk_buff *skb, struct packet *p, const struct place *place,
 				 struct flow_key *key)
 {
-	__u32 slot = slot_at(place, skb->ifindex);
+	__u32 slot = slot_out(skb, place);
 	struct birth b = { .peer = p->dst, .state = STATE_CONNECTING, .isn = p->seq, .lport = p->sport,
 			   .role = ROLE_CLIENT, .slot = slot };
 
@@ -174,7 +185,7 @@ static __always_inline int to_service(struct __sk_buff *skb, struct packet *p, c
 
 	if (p->proto != PROTO_TCP && p->proto != PROTO_UDP && !is_echo(p, ICMP6_ECHO))
 		return drop(HOST_LEAK);
-	client_key(key, p);
+	client_key(key, p, guest_of(skb));
 	f = bpf_map_lookup_elem(&egress_flows, key);
 	if (p->proto == PROTO_TCP) {
 		if (f && is_syn(p) && *(__u32 *)f->isn != p->seq) {
@@ -209,7 +220,7 @@ static __noinline void another_port(struct egress_flow *f, __u16 port)
 static __noinline int new_server(struct __sk_buff *skb, struct packet *p, const struct place *place,
 				 struct flow_key *key)
 {
-	__u32 slot = slot_at(place, skb->ifindex);
+	__u32 slot = slot_out(skb, place);
 	struct birth b = { .peer = p->dst, .state = STATE_BOUND, .isn = p->seq, .lport = p->sport,
 			   .role = ROLE_SERVER, .slot = slot };
 
@@ -235,7 +246,7 @@ static __always_inline int from_service(struct __sk_buff *skb, struct packet *p,
 
 	if (p->proto != PROTO_TCP && p->proto != PROTO_UDP && !is_echo(p, ICMP6_ECHO_REPLY))
 		return drop(HOST_LEAK);
-	server_key(key, p);
+	server_key(key, p, guest_of(skb));
 	f = bpf_map_lookup_elem(&egress_flows, key);
 	if (!f && p->proto == PROTO_TCP)
 		f = bpf_map_lookup_elem(&egress_half, key);
@@ -256,7 +267,7 @@ static __always_inline int from_service(struct __sk_buff *skb, struct packet *p,
 		return new_server(skb, p, place, key);
 	if (p->proto != PROTO_UDP || !in_as(&p->dst) || p->dst.lo == HOST_LOW)
 		return drop(HOST_LEAK);
-	slot = slot_at(place, skb->ifindex); /* a source that was left unset */
+	slot = slot_out(skb, place); /* a source that was left unset */
 	return slot < MAX_SLOTS ? stateless(skb, p, &place->slots[slot]) : drop(HOST_NO_UPLINK);
 }
 

@@ -70,9 +70,41 @@ static __always_inline int is_echo(const struct packet *p, __u8 type)
 	return p->proto == PROTO_ICMPV6 && p->type == type;
 }
 
-/* Keys of the flow that a packet from a local socket belongs to; the caller has zeroed them. */
-static __always_inline void client_key(struct flow_key *k, const struct packet *p)
+/*
+ * guest_of is the number of the guest that sends the packet, on its way out. Whatever program looks at it first
+ * writes it there.
+ */
+#define guest_of(skb) ((skb)->cb[0])
+
+/* slot_out is the slot by which a new flow leaves: the interface at hand, for a guest the one that is preferred. */
+static __always_inline __u32 slot_out(struct __sk_buff *skb, const struct place *place)
 {
+	__u32 link = skb->ifindex, zero = 0, *preferred;
+
+	if (guest_of(skb)) {
+		preferred = bpf_map_lookup_elem(&guest_links, &zero);
+		link = preferred ? *preferred : 0;
+	}
+	return link ? slot_at(place, link) : NO_SLOT;
+}
+
+/* deliver lets the kernel go on with what arrived, or takes it over to the guest that it is for. */
+static __noinline int deliver(__u32 guest)
+{
+	__u32 *link;
+
+	if (!guest)
+		return TC_ACT_UNSPEC;
+	link = bpf_map_lookup_elem(&guest_links, &guest);
+	if (!link || !*link)
+		return drop(HOST_NO_GUEST);
+	return bpf_redirect_peer(*link, 0);
+}
+
+/* Keys of the flow that a packet from a local socket belongs to; the caller has zeroed them. */
+static __always_inline void client_key(struct flow_key *k, const struct packet *p, __u32 guest)
+{
+	k->guest = guest;
 	ADDR(k->local) = p->src;
 	ADDR(k->remote) = p->dst;
 	PORT(k->lport) = p->sport;
@@ -80,8 +112,9 @@ static __always_inline void client_key(struct flow_key *k, const struct packet *
 	k->proto = p->proto;
 }
 
-static __always_inline void server_key(struct flow_key *k, const struct packet *p)
+static __always_inline void server_key(struct flow_key *k, const struct packet *p, __u32 guest)
 {
+	k->guest = guest;
 	ADDR(k->local) = p->src;
 	ADDR(k->remote) = p->dst;
 	PORT(k->lport) = p->proto == PROTO_TCP ? p->sport : 0;

@@ -268,12 +268,12 @@ func (e *Edge) entries(out *edgeEgressFlow, f func(id uint64, in *edgeIngressFlo
 const maxAliases = 16
 
 func tupleOf(k *edgeFlowKey) Tuple {
-	return Tuple{addrPort(k.Local, k.Lport), addrPort(k.Remote, k.Rport), sid.Proto(k.Proto)}
+	return Tuple{addrPort(k.Local, k.Lport), addrPort(k.Remote, k.Rport), sid.Proto(k.Proto), k.Guest}
 }
 
 func (t Tuple) key() edgeFlowKey {
 	return edgeFlowKey{Local: t.Local.Addr().As16(), Remote: t.Remote.Addr().As16(),
-		Lport: portBytes(t.Local.Port()), Rport: portBytes(t.Remote.Port()), Proto: uint8(t.Proto)}
+		Lport: portBytes(t.Local.Port()), Rport: portBytes(t.Remote.Port()), Proto: uint8(t.Proto), Guest: t.Guest}
 }
 
 func addrPort(addr [16]byte, port [2]byte) netip.AddrPort {

@@ -31,13 +31,15 @@ type Edge struct {
 	maps edgeMaps
 	ring *ringbuf.Reader
 
-	mu       sync.Mutex              // guards what follows
-	programs map[uint32]edgePrograms // by length of the link's header
-	uplinks  map[int]*attachment
-	sockets  injectSockets
-	adopted  bool
-	sweeps   uint
-	guards   map[sid.Suffix]resolve.Guard // what the map of that name has
+	mu        sync.Mutex          // guards what follows
+	programs  map[uint32]programs // by length of the link's header
+	uplinks   map[int]*attachment
+	sockets   injectSockets
+	adopted   bool
+	sweeps    uint
+	guards    map[sid.Suffix]resolve.Guard // what the map of that name has
+	guests    map[uint16]*guestEnd
+	forGuests *ebpf.Program // nil before the first
 }
 
 // Open loads the edge, or adopts what is pinned under cfg.Pin: flows go on, links run the new programs.
@@ -48,7 +50,7 @@ func Open(cfg Config) (*Edge, error) {
 	if cfg.MaxFlows == 0 {
 		cfg.MaxFlows = defaultMaxFlows
 	}
-	e := &Edge{cfg: cfg, programs: map[uint32]edgePrograms{}, uplinks: map[int]*attachment{}, sockets: noSockets, guards: map[sid.Suffix]resolve.Guard{}}
+	e := &Edge{cfg: cfg, programs: map[uint32]programs{}, uplinks: map[int]*attachment{}, sockets: noSockets, guards: map[sid.Suffix]resolve.Guard{}, guests: map[uint16]*guestEnd{}}
 	if err := e.open(); err != nil {
 		e.Close(true)
 		return nil, err
@@ -89,35 +91,22 @@ func (e *Edge) Close(keep bool) error {
 		}
 	}
 	clear(e.uplinks)
+	for number, g := range e.guests {
+		g.sockets.close()
+		if err := g.close(keep); err != nil && first == nil {
+			first = fmt.Errorf("host edge: leave guest %d: %w", number, err)
+		}
+	}
+	clear(e.guests)
 	for _, p := range e.programs {
 		p.Close()
 	}
 	clear(e.programs)
+	e.forGuests.Close() //nolint:errcheck // nil is fine, too
 	if !keep {
 		e.unpin()
 	}
 	e.maps.Close()
 	e.sockets.close()
 	return first
-}
-
-// programsFor gives the pair of programs for links whose header has the given length.
-func (e *Edge) programsFor(l2 uint32) (edgePrograms, error) {
-	if p, ok := e.programs[l2]; ok {
-		return p, nil
-	}
-	spec, err := e.spec(l2)
-	if err != nil {
-		return edgePrograms{}, err
-	}
-	for name, m := range e.shared() {
-		spec.Maps[name].MaxEntries = m.MaxEntries()
-	}
-	var p edgePrograms
-	err = spec.LoadAndAssign(&p, &ebpf.CollectionOptions{MapReplacements: e.shared()})
-	if err != nil {
-		return p, fmt.Errorf("host edge: load programs for links with a header of %d bytes: %w", l2, err)
-	}
-	e.programs[l2] = p
-	return p, nil
 }

@@ -95,7 +95,7 @@ static __noinline int error_in(struct __sk_buff *skb, struct packet *p, struct i
 	if (p->type == ICMP6_UNREACHABLE && f->role == ROLE_CLIENT && f->state == STATE_CONNECTING &&
 	    (f->key.proto == PROTO_TCP || (f->key.proto == PROTO_UDP && p->code == 4)))
 		return hold(skb, f, id, p->code);
-	return TC_ACT_UNSPEC;
+	return deliver(f->key.guest);
 }
 
 /* turn makes of a packet that arrived one that answers it, or back. */
@@ -121,11 +121,11 @@ static __noinline int answerer(struct __sk_buff *skb, struct packet *q, struct a
 		return HOST_NO_UPLINK;
 	turn(q);
 	if (is_service(&q->dst))
-		client_key(&key, q);
+		client_key(&key, q, guest_of(skb));
 	else
-		server_key(&key, q);
+		server_key(&key, q, guest_of(skb));
 	turn(q);
-	*slot = slot_at(place, skb->ifindex);
+	*slot = slot_out(skb, place);
 	f = bpf_map_lookup_elem(&egress_flows, &key);
 	if (f && f->state == STATE_BLOCKED)
 		return HOST_BLOCKED;

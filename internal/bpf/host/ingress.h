@@ -8,9 +8,9 @@
 
 /* arrive writes the addresses that the socket knows. */
 static __always_inline int arrive(struct __sk_buff *skb, struct packet *p, const struct addr *src,
-				  const struct addr *dst)
+				  const struct addr *dst, __u32 guest)
 {
-	return rewrite(skb, l2_len, p, src, dst) ? drop(HOST_REWRITE) : TC_ACT_UNSPEC;
+	return rewrite(skb, l2_len, p, src, dst) ? drop(HOST_REWRITE) : deliver(guest);
 }
 
 /* ports_fit: who knows a socketID may use its flow, not every port of the host. */
@@ -159,7 +159,7 @@ static __always_inline int to_flow(struct __sk_buff *skb, struct packet *p)
 
 	if (f->state == STATE_HALF_OPEN && !(p->flags & (TCP_SYN | TCP_RST)))
 		spoken(&f->key, *(__u64 *)f->birth);
-	return arrive(skb, p, &src, &dst);
+	return arrive(skb, p, &src, &dst, f->key.guest);
 }
 
 /* restore_source: a source left unset goes by its service's name where that is known. */
@@ -179,6 +179,29 @@ static __always_inline int may_enter(const struct packet *p, const struct servic
 	if (p->fragment == LATER_FRAGMENT || is_echo(p, ICMP6_ECHO))
 		return s->live != 0;
 	return admitted(p->dst.lo, p->proto, p->dport);
+}
+
+/*
+ * owner is the guest that a first packet is for: of several, also the host itself, any that serves the triple. Where
+ * a repeated one meets another guest than the first did, the client takes one of the two answers, as it does where
+ * two hosts answer. Packets without ports and all fragments go by the service alone.
+ */
+static __noinline __u32 owner(const struct packet *p)
+{
+	struct owner_key k __attribute__((aligned(8))) = { .nth = OWNERS };
+	__u32 *n, *guest;
+
+	__builtin_memcpy(k.suffix, &p->dst.lo, sizeof(k.suffix));
+	if (p->fragment == WHOLE && p->proto != PROTO_ICMPV6) {
+		PORT(k.port) = p->dport;
+		k.proto = p->proto;
+	}
+	n = bpf_map_lookup_elem(&owners, &k);
+	if (!n || !*n)
+		return 0;
+	k.nth = (__u32)((p->src.hi ^ p->src.lo) * 0x9e3779b97f4a7c15ULL >> 32) % *n;
+	guest = bpf_map_lookup_elem(&owners, &k);
+	return guest ? *guest : 0;
 }
 
 /* welcome: whoever asks may connect to the service, docs/protocol.md §5.7. */
@@ -228,7 +251,7 @@ static __always_inline int to_service_here(struct __sk_buff *skb, struct packet 
 		return refuse_port(skb, p);
 	}
 	dst.hi = *(__u64 *)s->upper;
-	return arrive(skb, p, &src, &dst);
+	return arrive(skb, p, &src, &dst, owner(p));
 }
 
 /* to_host: the host's own address. Only the message port is ours. */

@@ -18,7 +18,20 @@ const Mark = 0x5caf
 // injectSockets are the raw sockets for whole IPv6 packets: one towards local sockets, one towards the network.
 type injectSockets struct{ local, network int }
 
+// noSockets are those of the host before they are needed; a guest's are opened with it, in its namespace.
 var noSockets = injectSockets{-1, -1}
+
+// openSockets opens those of the calling thread's namespace.
+func openSockets() (s injectSockets, err error) {
+	s = noSockets
+	if s.local, err = rawSocket(Mark); err == nil {
+		s.network, err = rawSocket(0)
+	}
+	if err != nil {
+		s.close()
+	}
+	return s, err
+}
 
 func (s *injectSockets) close() {
 	for _, fd := range []int{s.local, s.network} {
@@ -50,7 +63,7 @@ func (e *Edge) InjectRefusal(ev Event) error {
 	if ev.Kind != Refused || len(ev.Packet) < ip6Len {
 		return errors.New("host edge: inject refusal: the event holds none")
 	}
-	return e.inject(&e.sockets.local, Mark, completed(ev.Packet), ev.Local.Addr())
+	return e.inject(ev.Tuple.Guest, Mark, completed(ev.Packet), ev.Local.Addr())
 }
 
 // completed is the packet with its checksum computed. Where sender and router offload it (veth pairs do), what
@@ -78,7 +91,7 @@ func (e *Edge) Retry(ev Event) error {
 	if ev.Proto != sid.UDP {
 		packet = originalSYN(ev)
 	}
-	return e.inject(&e.sockets.network, 0, packet, ev.Peer.Addr())
+	return e.inject(ev.Tuple.Guest, 0, packet, ev.Peer.Addr())
 }
 
 // repeatable says whether what was refused is known well enough to be sent again.
@@ -113,21 +126,38 @@ func seal(packet []byte, ev Event, at int) {
 	binary.BigEndian.PutUint16(packet[at:], checksum(packet))
 }
 
-// inject sends a whole IPv6 packet to where the routing table of this namespace says.
-func (e *Edge) inject(fd *int, mark int, packet []byte, to netip.Addr) error {
+// inject sends a whole IPv6 packet to where the routing table of the guest's namespace, or of this one, says.
+func (e *Edge) inject(guest uint16, mark int, packet []byte, to netip.Addr) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if *fd < 0 {
-		s, err := rawSocket(mark)
-		if err != nil {
-			return err
-		}
-		*fd = s
+	fd, err := e.injector(guest, mark)
+	if err != nil {
+		return err
 	}
-	if err := unix.Sendto(*fd, packet, unix.MSG_DONTWAIT, &unix.SockaddrInet6{Addr: to.As16()}); err != nil {
+	if err := unix.Sendto(fd, packet, unix.MSG_DONTWAIT, &unix.SockaddrInet6{Addr: to.As16()}); err != nil {
 		return fmt.Errorf("host edge: send %d bytes to %v: %w", len(packet), to, err)
 	}
 	return nil
+}
+
+// injector is the socket for packets with that mark. The caller holds e.mu.
+func (e *Edge) injector(guest uint16, mark int) (fd int, err error) {
+	all := &e.sockets
+	if guest != 0 {
+		g := e.guests[guest]
+		if g == nil {
+			return -1, fmt.Errorf("host edge: guest %d is not there", guest)
+		}
+		all = &g.sockets
+	}
+	at := &all.network
+	if mark != 0 {
+		at = &all.local
+	}
+	if *at < 0 {
+		*at, err = rawSocket(mark)
+	}
+	return *at, err
 }
 
 const (

@@ -37,12 +37,15 @@ func (e *Edge) load() error {
 	if err := e.size(spec); err != nil {
 		return err
 	}
-	var objects edgeObjects
+	var objects struct {
+		programs
+		edgeMaps
+	}
 	opts := ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: e.cfg.Pin}}
 	if err := spec.LoadAndAssign(&objects, &opts); err != nil {
 		return fmt.Errorf("host edge: load maps and programs: %w", err)
 	}
-	e.maps, e.programs[ethernetLen] = objects.edgeMaps, objects.edgePrograms
+	e.maps, e.programs[ethernetLen] = objects.edgeMaps, objects.programs
 	return e.begin()
 }
 
@@ -151,7 +154,7 @@ var sharedMaps = []string{
 	edgeMapEgressHalf, edgeMapIngressHalf, edgeMapServices, edgeMapInstances, edgeMapPolicies,
 	edgeMapFragments, edgeMapScratch, edgeMapNewborns, edgeMapEvents, edgeMapDrops,
 	edgeMapSteps, edgeMapAlias, edgeMapMeters, edgeMapTags, edgeMapRetired, edgeMapStrays, edgeMapSessions,
-	edgeMapAdoptions, edgeMapGuards,
+	edgeMapAdoptions, edgeMapGuards, edgeMapGuests, edgeMapGuestLinks, edgeMapOwners,
 }
 
 func (e *Edge) shared() map[string]*ebpf.Map {
@@ -164,6 +167,7 @@ func (e *Edge) shared() map[string]*ebpf.Map {
 		edgeMapFragments: m.Fragments, edgeMapScratch: m.Scratch, edgeMapNewborns: m.Newborns, edgeMapEvents: m.Events, edgeMapDrops: m.Drops,
 		edgeMapSteps: m.Steps, edgeMapAlias: m.Alias, edgeMapMeters: m.Meters, edgeMapTags: m.Tags, edgeMapRetired: m.Retired, edgeMapStrays: m.Strays, edgeMapSessions: m.Sessions,
 		edgeMapAdoptions: m.Adoptions, edgeMapGuards: m.Guards,
+		edgeMapGuests: m.Guests, edgeMapGuestLinks: m.GuestLinks, edgeMapOwners: m.Owners,
 	}
 }
 
@@ -174,6 +178,10 @@ func (e *Edge) unpin() {
 	}
 	for _, name := range sharedMaps {
 		os.Remove(filepath.Join(e.cfg.Pin, name))
+	}
+	guests, _ := filepath.Glob(filepath.Join(e.cfg.Pin, "guest-*"))
+	for _, pin := range guests {
+		os.Remove(pin)
 	}
 	os.Remove(e.cfg.Pin)
 }

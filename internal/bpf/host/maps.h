@@ -61,6 +61,10 @@ MAP(strays, BPF_MAP_TYPE_LRU_HASH, __u64, __u64, 1 << 12, 0);  /* unknown socket
 MAP(sessions, BPF_MAP_TYPE_HASH, struct session_key, struct session, 1 << 18, BPF_F_NO_PREALLOC);
 MAP(adoptions, BPF_MAP_TYPE_HASH, __u64, struct adoption, 1 << 18, BPF_F_NO_PREALLOC);
 
+MAP(guests, BPF_MAP_TYPE_HASH, __u32, struct guest, MAX_GUESTS, BPF_F_NO_PREALLOC);
+MAP(guest_links, BPF_MAP_TYPE_ARRAY, __u32, __u32, MAX_GUESTS, 0); /* by number; of 0: where guests' new flows leave */
+MAP(owners, BPF_MAP_TYPE_HASH, struct owner_key, __u32, 1 << 15, BPF_F_NO_PREALLOC);
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);

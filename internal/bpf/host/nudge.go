@@ -16,7 +16,7 @@ import (
 // is blocked and bound to the new instance before. Repeat it until Heard tells of an answer: it does no harm.
 func (e *Edge) Nudge(flow Tuple, t wire.Transport, window uint16) error {
 	for _, seq := range []uint32{t.SndUna, t.SndUna - 1} {
-		if err := e.inject(&e.sockets.network, 0, appendNudge(nil, flow, &t, seq, window), flow.Remote.Addr()); err != nil {
+		if err := e.inject(flow.Guest, 0, appendNudge(nil, flow, &t, seq, window), flow.Remote.Addr()); err != nil {
 			return fmt.Errorf("nudge %v: %w", flow.Remote, err)
 		}
 	}

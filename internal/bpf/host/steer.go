@@ -18,6 +18,7 @@ import (
 type Tuple struct {
 	Local, Remote netip.AddrPort
 	Proto         sid.Proto
+	Guest         uint16 // whose socket it is, 0: the host's own
 }
 
 // An Addr is where one end of a flow is.

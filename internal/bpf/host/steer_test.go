@@ -14,7 +14,7 @@ import (
 func addrOf(a netip.Addr) Addr { return Addr{sid.LocatorOf(a), sid.SocketID(sid.Low(a))} }
 
 func tuple(local netip.Addr, lport uint16, remote netip.Addr, rport uint16, proto sid.Proto) Tuple {
-	return Tuple{netip.AddrPortFrom(local, lport), netip.AddrPortFrom(remote, rport), proto}
+	return Tuple{Local: netip.AddrPortFrom(local, lport), Remote: netip.AddrPortFrom(remote, rport), Proto: proto}
 }
 
 var (

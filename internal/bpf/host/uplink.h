@@ -26,7 +26,8 @@ static __noinline int depart(struct __sk_buff *skb, const struct slot *s)
 		return drop(HOST_REWRITE);
 	if (bpf_skb_set_tunnel_key(skb, &none, sizeof(none), 0))
 		return drop(HOST_REWRITE);
-	count(HOST_ELSEWHERE);
+	if (!guest_of(skb))
+		count(HOST_ELSEWHERE);
 	return bpf_redirect_neigh(ifindex, &hop, sizeof(hop), 0);
 }
 

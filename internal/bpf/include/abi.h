@@ -47,9 +47,32 @@ struct flow_key {
 	__u8 lport[2];    /* zero: UDP server (its child socket may answer from another port), echo server */
 	__u8 rport[2];    /* zero: UDP client (so may its peer), echo client */
 	__u8 proto;
-	__u8 pad[3];
+	__u8 pad;
+	__u16 guest;      /* host order; the guest's number, 0: the host itself */
 };
 _Static_assert(sizeof(struct flow_key) == 40, "ABI");
+
+#define MAX_GUESTS 4096 /* numbers; 0 is the host itself */
+
+/* A network namespace of this machine behind the edge, keyed by the interface here that leads to it. */
+struct guest {
+	__u8  identity[16];
+	__u32 number;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct guest) == 24, "ABI");
+
+#define OWNERS 0xffffffff /* as nth: how many there are */
+
+/* Who serves a triple, where guests do: the nth of them. Without port and protocol: anything of the service. */
+struct owner_key {
+	__u8  suffix[8];
+	__u8  port[2];
+	__u8  proto;
+	__u8  pad;
+	__u32 nth;
+};
+_Static_assert(sizeof(struct owner_key) == 16, "ABI");
 
 enum flow_role { ROLE_CLIENT = 1, ROLE_SERVER = 2 };
 

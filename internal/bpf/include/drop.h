@@ -51,6 +51,8 @@ enum host_reason {
 	HOST_FORBIDDEN,       /* first packet of who may not connect, answered with ICMPv6 code 1 */
 	HOST_COOKIE,          /* a SYN-ACK left without an entry, cookie.h */
 	HOST_COOKIE_TAKEN,    /* the flow of one was made: its client has spoken */
+	HOST_GUEST,           /* a guest sent what it may not, or not by the edge */
+	HOST_NO_GUEST,        /* for a guest that is there no more */
 	HOST_REASONS
 };
 
