@@ -13,6 +13,7 @@ func commands(linked Linked) []*cobra.Command {
 		controldCommand(linked.Modules),
 		runCommand(),
 		gatewayCommand(),
+		guestCommand(),
 		demoCommand(),
 		labCommand(linked.Programs),
 		serviceCommand(),

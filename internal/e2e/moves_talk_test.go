@@ -72,6 +72,11 @@ func (k *talk) over(err error) {
 // talkTCP opens a stream from c1 to an instance on the host.
 func (m *mobile) talkTCP(host string, at int) *talk {
 	m.t.Helper()
+	return m.talkBetween("c1", host, at)
+}
+
+func (m *mobile) talkBetween(from, host string, at int) *talk {
+	m.t.Helper()
 	k := &talk{name: fmt.Sprintf("stream to %s port %d", host, at)}
 	l := m.at(host).Listen(m.t, "tcp6", port(m.addr, at))
 	m.serving(m.name, "tcp", at, 1)
@@ -79,7 +84,7 @@ func (m *mobile) talkTCP(host string, at int) *talk {
 		go k.speak(c, 1)
 		k.hear(c, 2, &k.up)
 	})
-	k.conn = m.dial("c1", "tcp6", port(m.addr, at))
+	k.conn = m.dial(from, "tcp6", port(m.addr, at))
 	go k.speak(k.conn, 2)
 	go k.hear(k.conn, 1, &k.down)
 	return k

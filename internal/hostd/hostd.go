@@ -40,6 +40,7 @@ type daemon struct {
 	netns       uint64
 	features    []*apiv1.Feature
 	inbox       chan func() // what other goroutines want done
+	held        []func()    // taken from inbox and not done yet
 	metrics     metrics     // for every goroutine
 
 	ctx     context.Context // of everything but the farewell
@@ -74,6 +75,7 @@ type daemon struct {
 	controllers *api.Controllers
 	names       *names
 	serving     *registry
+	guests      *guests
 	sessions    mobility
 	journal     func(session.Entry) // nil without one
 	refusals    *host.Refusals
@@ -135,6 +137,7 @@ func (d *daemon) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.serving = newRegistry(d)
+	d.guests = newGuests(d)
 	d.permits = newPermits(d)
 	d.names = newNames(d)
 	d.sessions = newSessions(d)
@@ -170,6 +173,7 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	d.names.serve()
 	d.lead.set(d.cabled())
 	d.keepTunnels()
+	go d.guests.watch()
 	return nil
 }
 
@@ -314,6 +318,11 @@ func (d *daemon) loop(ctx context.Context) {
 
 // more does what else is posted already, so that a burst of events makes one report.
 func (d *daemon) more() {
+	for len(d.held) > 0 {
+		f := d.held[0]
+		d.held = d.held[1:]
+		f()
+	}
 	for range cap(d.inbox) {
 		select {
 		case f := <-d.inbox:
@@ -337,12 +346,14 @@ func (d *daemon) undo() error {
 func (d *daemon) farewell() error {
 	if d.cfg.Keep {
 		d.log.Info("ending; the data path stays")
+		d.guests.letGo()
 		d.closeTunnels(true) //nolint:errcheck // nothing is removed
 		d.stop(true)
 		return nil
 	}
 	d.log.Info("leaving the network")
 	d.serving.withdrawAll()
+	d.guests.lowerAll()
 	d.control.leave(leaveWait, d.inbox)
 	d.kernel.remove()
 	if d.nonlocal != "" {
@@ -374,6 +385,18 @@ func (d *daemon) stop(keep bool) error {
 		d.names.close()
 	}
 	return errors.Join(errs...)
+}
+
+// waitFor waits in the loop for a goroutine that posts, and keeps what is posted meanwhile for later.
+func (d *daemon) waitFor(done <-chan struct{}) {
+	for {
+		select {
+		case f := <-d.inbox:
+			d.held = append(d.held, f)
+		case <-done:
+			return
+		}
+	}
 }
 
 // drainUntil lets goroutines that post get rid of it.

@@ -2,8 +2,10 @@ package hostd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
@@ -25,6 +27,8 @@ type keeper struct {
 	edge   *host.Edge
 	log    *slog.Logger
 	diag   *sockets.Diag
+	mu     sync.Mutex
+	guests map[uint16]*sockets.Diag           // beside the host's own
 	full   uint64                             // packets that found no room, at the last look
 	tell   func(context.Context, host.Census) // hands over a count, unless the context ends first
 	say    func(kind, text string)            // tells the network's history
@@ -39,7 +43,7 @@ func (d *daemon) keep(edge *host.Edge) (*keeper, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &keeper{edge: edge, diag: diag, log: d.log, cancel: cancel, done: make(chan struct{})}
+	k := &keeper{edge: edge, diag: diag, guests: map[uint16]*sockets.Diag{}, log: d.log, cancel: cancel, done: make(chan struct{})}
 	k.tell = func(ctx context.Context, c host.Census) {
 		select {
 		case d.inbox <- func() { d.reportLoad(c) }:
@@ -54,6 +58,25 @@ func (d *daemon) keep(edge *host.Edge) (*keeper, error) {
 	}
 	go k.run(ctx)
 	return k, nil
+}
+
+// watch looks at the datagram sockets of a guest too.
+func (k *keeper) watch(guest uint16, diag *sockets.Diag) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.guests[guest] = diag
+}
+
+func (k *keeper) unwatch(guest uint16) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if diag := k.guests[guest]; diag != nil {
+		diag.Close()
+	}
+	delete(k.guests, guest)
 }
 
 // stop returns when the keeper no longer uses the edge.
@@ -99,7 +122,13 @@ func (k *keeper) sweep() {
 // datagramSockets asks which there are; nil means that nobody knows.
 func (k *keeper) datagramSockets() (func(cookie uint64) bool, error) {
 	cookies := map[uint64]bool{}
-	err := k.diag.Each(sid.UDP, sockets.StateAny, 0, func(s sockets.DiagSocket) { cookies[s.Cookie] = true })
+	note := func(s sockets.DiagSocket) { cookies[s.Cookie] = true }
+	err := k.diag.Each(sid.UDP, sockets.StateAny, 0, note)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, diag := range k.guests {
+		err = errors.Join(err, diag.Each(sid.UDP, sockets.StateAny, 0, note))
+	}
 	if err != nil {
 		return nil, err
 	}

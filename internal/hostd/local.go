@@ -136,7 +136,7 @@ func (l *local) ListFlows(ctx context.Context, req *connect.Request[apiv1.ListFl
 	if err != nil {
 		return nil, err
 	}
-	findProcesses(resp.Flows)
+	findProcesses(resp.Flows, l.sockets(ctx))
 	return connect.NewResponse(resp), nil
 }
 
@@ -171,7 +171,7 @@ func (d *daemon) flow(f host.Flow, service string) *apiv1.Flow {
 	return &apiv1.Flow{
 		Id: f.ID.String(), Role: f.Role.String(), Proto: f.Proto.String(), State: f.State.String(), Service: service, Host: d.cfg.Name,
 		Local: f.Local.String(), Peer: f.Peer.String(), WireLocal: f.WireLocal.String(), WirePeer: f.WirePeer.String(),
-		IdleMs: idleMS(f.LastSeen), Stable: stableOf(f),
+		IdleMs: idleMS(f.LastSeen), Stable: stableOf(f), Guest: d.guests.name(f.Tuple.Guest),
 	}
 }
 
@@ -221,7 +221,7 @@ func (l *local) Who(ctx context.Context, req *connect.Request[apiv1.WhoRequest])
 	if found == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("%v is no live flow's end on host %s", want, l.d.cfg.Name))
 	}
-	findProcesses([]*apiv1.Flow{found})
+	findProcesses([]*apiv1.Flow{found}, l.sockets(ctx))
 	return connect.NewResponse(found), nil
 }
 

@@ -258,7 +258,7 @@ func (l *local) Biography(ctx context.Context, req *connect.Request[apiv1.Biogra
 	if err != nil {
 		return nil, err
 	}
-	findProcesses([]*apiv1.Flow{resp.Flow})
+	findProcesses([]*apiv1.Flow{resp.Flow}, l.sockets(ctx))
 	return connect.NewResponse(resp), nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/kick"
 	"scaffold.dev/scaffold/internal/core/session"
 	"scaffold.dev/scaffold/sid"
 )
@@ -22,6 +23,9 @@ type mobility interface {
 	learn(id sid.ServiceID, p *apiv1.Policy)
 	bar(id sid.ServiceID, barred func(sid.Locator) bool) // who is at such a locator may not connect any more
 	canResume(t sid.Triple) bool                         // a program of this host can go on with flows that began elsewhere
+	host(guest uint16, k *kick.Kicker)                   // a guest is up; k was opened in its namespace
+	unhost(guest uint16)                                 // it is not any more
+	evict(guest uint16)                                  // its flows end
 	counts() map[string]uint64                           // of what was refused, by reason
 	holds(l sid.Locator) bool                            // some flow is still known to its peer by an address there
 	settle(now time.Time)                                // after each batch of what was posted

@@ -63,7 +63,7 @@ func (r *registry) policy(p *apiv1.ServicePolicy) {
 		if t.Service == id {
 			i.refused = stillRefused(i.refused) // as long as there was no such service, or it might not
 			r.admit(t, i)
-			r.startCheck(t, i)
+			r.share(t)
 		}
 	}
 }

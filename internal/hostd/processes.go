@@ -14,13 +14,11 @@ import (
 	"scaffold.dev/scaffold/sid"
 )
 
+// A socketLister lists sockets.
+type socketLister func(sid.Proto, uint32, func(sockets.DiagSocket))
+
 // findProcesses fills in whose the flows are: the socket by sock_diag, its file by /proc.
-func findProcesses(flows []*apiv1.Flow) {
-	diag, err := sockets.OpenDiag()
-	if err != nil {
-		return
-	}
-	defer diag.Close()
+func findProcesses(flows []*apiv1.Flow, each socketLister) {
 	byInode := map[uint32][]*apiv1.Flow{}
 	for _, proto := range []sid.Proto{sid.TCP, sid.UDP} {
 		wanted := map[uint16][]*apiv1.Flow{} // by local port
@@ -30,7 +28,7 @@ func findProcesses(flows []*apiv1.Flow) {
 			}
 		}
 		if len(wanted) > 0 {
-			diag.Each(proto, sockets.StateAny&^sockets.StateListen, 0, func(s sockets.DiagSocket) { match(byInode, wanted, s) })
+			each(proto, sockets.StateAny&^sockets.StateListen, func(s sockets.DiagSocket) { match(byInode, wanted, s) })
 		}
 	}
 	findFiles(byInode)

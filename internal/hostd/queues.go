@@ -1,6 +1,7 @@
 package hostd
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -66,7 +67,7 @@ func (r *registry) listens() bool {
 // look samples the queues of each triple's listeners.
 func (r *registry) look() (map[sid.Triple]map[uint64]serving.Length, error) {
 	looks, seen := map[sid.Triple]map[uint64]serving.Length{}, map[uint64]bool{}
-	err := r.d.diag.Each(sid.TCP, sockets.StateListen, 0, func(s sockets.DiagSocket) {
+	err := r.d.eachSocket(sid.TCP, sockets.StateListen, 0, func(s sockets.DiagSocket) {
 		if t, ok := r.sockets.Triple(s.Cookie); ok {
 			if looks[t] == nil {
 				looks[t] = map[uint64]serving.Length{}
@@ -96,15 +97,24 @@ func (r *registry) forgetMissing(seen map[uint64]bool) {
 		})
 	}
 	for _, cookie := range ended {
-		r.event(sockets.Event{Kind: sockets.Unregister, Cookie: cookie, Why: sockets.Shutdown})
+		r.event(0, sockets.Event{Kind: sockets.Unregister, Cookie: cookie, Why: sockets.Shutdown})
 	}
+}
+
+// eachSocket asks for the sockets of this host and of its guests.
+func (d *daemon) eachSocket(proto sid.Proto, states uint32, port uint16, f func(sockets.DiagSocket)) error {
+	err := d.diag.Each(proto, states, port, f)
+	for _, g := range d.guests.up {
+		err = errors.Join(err, g.diag.Each(proto, states, port, f))
+	}
+	return err
 }
 
 // waiting names the connections that nobody has accepted: they belong to no file yet.
 func (d *daemon) waiting(t sid.Triple) map[uint64]bool {
 	local := netip.AddrPortFrom(d.home.Space.ServiceAddr(t.Service), t.Port)
 	waiting := map[uint64]bool{}
-	err := d.diag.Each(sid.TCP, sockets.StateEstablished|sockets.StateCloseWait, t.Port, func(s sockets.DiagSocket) {
+	err := d.eachSocket(sid.TCP, sockets.StateEstablished|sockets.StateCloseWait, t.Port, func(s sockets.DiagSocket) {
 		if s.Inode == 0 && s.Local == local {
 			waiting[s.Cookie] = true
 		}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,8 +28,15 @@ const (
 	checkAgain = time.Second
 )
 
-// startCheck runs the ready check that the service's policy wants, if it does not run already.
-func (r *registry) startCheck(t sid.Triple, i *instance) {
+// A check is the ready check of an instance in one namespace.
+type check struct {
+	cancel context.CancelFunc
+	reason string // why it fails
+}
+
+// startChecks runs the ready checks that the service's policy wants, where they do not run already: one in each
+// namespace that serves the triple.
+func (r *registry) startChecks(t sid.Triple, i *instance, guests []uint16) {
 	p := r.policies[t.Service]
 	if p == nil {
 		return
@@ -37,39 +45,74 @@ func (r *registry) startCheck(t sid.Triple, i *instance) {
 	if t.Proto != sid.TCP && !strings.HasPrefix(spec, "exec:") {
 		spec = "" // a datagram socket has nothing to connect to
 	}
-	if i.spec == spec {
-		return
+	if i.spec != spec {
+		i.cancelChecks()
 	}
-	if i.cancel != nil {
-		i.cancel()
-		i.cancel = nil
+	i.spec = spec
+	for guest, c := range i.checks {
+		if !slices.Contains(guests, guest) {
+			c.cancel()
+			delete(i.checks, guest)
+		}
 	}
-	i.spec, i.check = spec, ""
-	r.dirty = true
-	if spec == "" {
-		return
+	for _, guest := range guests {
+		if spec != "" && i.checks[guest] == nil {
+			r.startCheck(t, i, guest)
+		}
 	}
-	if !i.trusted {
-		i.check = "ready check has not passed yet"
-	}
+	r.judge(i)
+}
+
+func (r *registry) startCheck(t sid.Triple, i *instance, guest uint16) {
+	from, in := r.d.guests.at(guest)
 	ctx, cancel := context.WithCancel(r.d.ctx)
-	i.cancel = cancel
-	c := readyCheck{spec: spec, to: netip.AddrPortFrom(r.d.home.Space.ServiceAddr(t.Service), t.Port),
-		from: r.d.home.Space.Identity(r.d.identity)}
+	k := &check{cancel: cancel}
+	if !i.trusted {
+		k.reason = "ready check has not passed yet"
+	}
+	if i.checks == nil {
+		i.checks = map[uint16]*check{}
+	}
+	i.checks[guest] = k
+	c := readyCheck{spec: i.spec, to: netip.AddrPortFrom(r.d.home.Space.ServiceAddr(t.Service), t.Port), from: from, in: in}
 	go c.repeat(ctx, func(reason string) {
 		r.d.post(func() {
-			if r.instances[t] == i && ctx.Err() == nil && i.check != reason {
-				i.check, r.dirty = reason, true
+			if r.instances[t] == i && i.checks[guest] == k && ctx.Err() == nil && k.reason != reason {
+				k.reason = reason
+				r.share(t)
 			}
 		})
 	})
+}
+
+// judge makes one answer of the checks: it is enough that one namespace is ready.
+func (r *registry) judge(i *instance) {
+	why := ""
+	for _, c := range i.checks {
+		if c.reason == "" {
+			why = ""
+			break
+		}
+		why = max(why, c.reason) // any, but the same each time
+	}
+	if why != i.check {
+		i.check, r.dirty = why, true
+	}
+}
+
+func (i *instance) cancelChecks() {
+	for _, c := range i.checks {
+		c.cancel()
+	}
+	i.checks = nil
 }
 
 // A readyCheck asks one program of this host whether it serves. It holds no state of the loop.
 type readyCheck struct {
 	spec string
 	to   netip.AddrPort // service address and port
-	from netip.Addr     // the host's identity: the answer finds its way back inside the host
+	from netip.Addr     // the host's or guest's identity: the answer finds its way back inside
+	in   namespace      // where the program is
 }
 
 // repeat runs the check until ctx ends and tells each result: "" or why not.
@@ -131,7 +174,12 @@ func (c readyCheck) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 			return err
 		},
 	}
-	return d.DialContext(ctx, "tcp6", c.to.String())
+	var conn net.Conn
+	err := c.in.do(func() (err error) {
+		conn, err = d.DialContext(ctx, "tcp6", c.to.String())
+		return err
+	})
+	return conn, err
 }
 
 func (c readyCheck) http(ctx context.Context, path string) error {
@@ -163,7 +211,7 @@ func (c readyCheck) exec(ctx context.Context, command string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
+	if err := c.in.do(cmd.Run); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%s: no end in %v", command, checkLimit)
 		}

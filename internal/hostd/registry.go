@@ -1,7 +1,6 @@
 package hostd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,15 +14,15 @@ import (
 
 // An instance is one triple that this host's sockets serve.
 type instance struct {
-	trusted bool               // found in place by a new daemon: it serves until a check says otherwise
-	drained bool               // by word of somebody on this host
-	refused string             // why the edge or the controller does not take it
-	check   string             // why its ready check fails
-	queue   serving.Group      // of accepted connections
-	stuck   string             // why its program does not accept
-	cancel  context.CancelFunc // of the ready check
-	spec    string             // of the ready check that runs
-	waiting uint32             // connections in the accept queue
+	trusted bool              // found in place by a new daemon: it serves until a check says otherwise
+	drained bool              // by word of somebody on this host
+	refused string            // why the edge or the controller does not take it
+	check   string            // why its ready checks fail, where none passes
+	queue   serving.Group     // of accepted connections
+	stuck   string            // why its program does not accept
+	checks  map[uint16]*check // that run, for the host and its guests
+	spec    string            // of them
+	waiting uint32            // connections in the accept queue
 	backlog uint32
 	flows   uint32
 }
@@ -60,15 +59,19 @@ type registry struct {
 	missing   map[uint64]int         // looks at which a listener was not there
 	seq       uint64
 	dirty     bool
-	changes   int  // instances that came or went, ever
-	dumped    bool // the sockets from before are known
-	owed      bool // the session has not got its snapshot yet
+	changes   int                     // instances that came or went, ever
+	dumped    bool                    // the sockets from before are known
+	awaited   map[uint16]bool         // namespaces whose sockets from before are not known yet
+	shared    map[sid.Triple][]uint16 // who takes first packets, where guests do
+	swept     bool                    // what the edge has of others who served is gone
+	owed      bool                    // the session has not got its snapshot yet
 }
 
 func newRegistry(d *daemon) *registry {
 	return &registry{
 		d: d, sockets: serving.NewSockets(), instances: map[sid.Triple]*instance{},
 		policies: map[sid.ServiceID]*apiv1.ServicePolicy{}, told: map[sid.Triple]verdict{}, missing: map[uint64]int{},
+		awaited: map[uint16]bool{0: true}, shared: map[sid.Triple][]uint16{},
 	}
 }
 
@@ -82,14 +85,14 @@ func (d *daemon) watchSockets(space sid.Space) error {
 		return err
 	}
 	d.socks, d.readers = socks, make(chan struct{})
-	go d.readSockets(socks)
+	go d.readSockets(0, socks, d.readers)
 	return nil
 }
 
 // readSockets brings dumps and events to the loop, in order, until the hooks are closed.
-func (d *daemon) readSockets(socks *sockets.Host) {
-	defer close(d.readers)
-	d.dump(socks)
+func (d *daemon) readSockets(guest uint16, socks *sockets.Host, done chan struct{}) {
+	defer close(done)
+	d.dump(guest, socks)
 	for {
 		e, err := socks.Read()
 		switch {
@@ -100,23 +103,30 @@ func (d *daemon) readSockets(socks *sockets.Host) {
 			return
 		case e.Kind == sockets.Lost:
 			d.log.Warn("socket events came faster than they were read; looking at all sockets")
-			d.dump(socks)
+			d.dump(guest, socks)
 		default:
-			d.post(func() { d.serving.event(e) })
+			d.post(func() { d.serving.event(guest, e) })
 		}
 	}
 }
 
-func (d *daemon) dump(socks *sockets.Host) {
+func (d *daemon) dump(guest uint16, socks *sockets.Host) {
 	events, err := socks.Dump()
 	if err != nil {
 		d.log.Error("cannot list the sockets that serve", "error", err)
 	}
-	d.post(func() { d.serving.replace(events) })
+	d.post(func() {
+		if guest == 0 || d.guests.up[guest] != nil {
+			d.serving.replace(guest, events)
+		}
+	})
 }
 
 // event counts one socket in or out.
-func (r *registry) event(e sockets.Event) {
+func (r *registry) event(guest uint16, e sockets.Event) {
+	if guest != 0 && r.d.guests.up[guest] == nil {
+		return // it is gone
+	}
 	if e.Kind == sockets.Unregister {
 		delete(r.missing, e.Cookie)
 		if t, last := r.sockets.Unregister(e.Cookie); last {
@@ -124,15 +134,25 @@ func (r *registry) event(e sockets.Event) {
 			if t.Proto == sid.UDP && e.Why == sockets.Closed {
 				r.d.sessions.orphaned(t, e.Cookie)
 			}
+		} else if r.instances[t] != nil {
+			r.share(t)
 		}
 		return
 	}
-	if t, ok := r.triple(e); ok && r.sockets.Register(e.Cookie, t, owner(e)) {
-		r.up(t, "by "+process(e.PID, e.Comm))
+	t, ok := r.triple(e)
+	if !ok {
+		return
+	}
+	if r.sockets.Register(e.Cookie, t, owner(guest, e)) {
+		r.up(t, "by "+process(e.PID, e.Comm)+r.d.guests.where(guest))
+	} else {
+		r.share(t)
 	}
 }
 
-func owner(e sockets.Event) serving.Owner { return serving.Owner{PID: e.PID, Comm: e.Comm} }
+func owner(guest uint16, e sockets.Event) serving.Owner {
+	return serving.Owner{PID: e.PID, Comm: e.Comm, Guest: guest}
+}
 
 func process(pid uint32, comm string) string {
 	if pid == 0 {
@@ -151,15 +171,15 @@ func (r *registry) triple(e sockets.Event) (sid.Triple, bool) {
 	return sid.Triple{Service: id, Proto: e.Proto, Port: e.Port}, true
 }
 
-// replace makes a dump the truth.
-func (r *registry) replace(events []sockets.Event) {
+// replace makes a dump of a guest's sockets, or of the host's own, the truth.
+func (r *registry) replace(guest uint16, events []sockets.Event) {
 	dump, owners := map[uint64]sid.Triple{}, map[uint64]serving.Owner{}
 	for _, e := range events {
 		if t, ok := r.triple(e); ok {
-			dump[e.Cookie], owners[e.Cookie] = t, owner(e)
+			dump[e.Cookie], owners[e.Cookie] = t, owner(guest, e)
 		}
 	}
-	up, down := r.sockets.Replace(dump, owners)
+	up, down := r.sockets.Replace(guest, dump, owners)
 	for _, t := range down {
 		r.down(t, "no socket any more")
 	}
@@ -167,10 +187,18 @@ func (r *registry) replace(events []sockets.Event) {
 		r.up(t, "found")
 		r.instances[t].trusted = !r.dumped && r.d.edge.Adopted()
 	}
-	if !r.dumped {
-		r.withdrawStale()
+	r.heard(guest)
+	r.shareAll()
+}
+
+// heard notes that the sockets of a namespace from before are known, or that it is gone.
+func (r *registry) heard(guest uint16) {
+	delete(r.awaited, guest)
+	if r.dumped || len(r.awaited) > 0 {
+		return
 	}
-	r.dumped = true
+	r.withdrawStale()
+	r.dumped, r.dirty = true, true
 }
 
 // withdrawStale takes back what the edge still lets in for programs that ended while no daemon was
@@ -197,7 +225,7 @@ func (r *registry) up(t sid.Triple, why string) {
 		r.admit(t, i)
 	}
 	r.d.log.Info("serving", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "why", why)
-	r.startCheck(t, i)
+	r.share(t)
 }
 
 // admit lets first packets in. It waits until it is known who may connect.
@@ -222,10 +250,9 @@ func (r *registry) down(t sid.Triple, why string) {
 	if err := r.d.edge.Withdraw(t); err != nil {
 		r.d.log.Error("cannot withdraw", "triple", t, "error", err)
 	}
-	if i.cancel != nil {
-		i.cancel()
-	}
+	i.cancelChecks()
 	delete(r.instances, t)
+	r.unshare(t)
 	r.changes++
 	r.dirty = true
 	r.d.log.Info("no longer serving", "service", r.name(t.Service), "proto", t.Proto, "port", t.Port, "why", why)

@@ -25,7 +25,7 @@ type sessions struct {
 	held    map[session.Key]held
 	byTuple map[host.Tuple]session.Key
 
-	kernel   *transports
+	kernel   *kernels
 	dying    []*grave
 	quiet    map[host.Tuple]*grave // the last of dying
 	resumes  resumes
@@ -75,8 +75,8 @@ type dataPath interface {
 }
 
 func newSessions(d *daemon) *sessions {
-	s := &sessions{d: d, kernel: newTransports(d), policies: policies{}, counters: map[string]uint64{}}
-	s.kernel.seen, s.kernel.slow = s.kicked, s.silent
+	s := &sessions{d: d, kernel: newKernels(d), policies: policies{}, counters: map[string]uint64{}}
+	s.kernel.own.seen, s.kernel.own.slow = s.kicked, s.silent
 	return s
 }
 
@@ -101,7 +101,7 @@ func (s *sessions) open(now time.Time, e dataPath) {
 	s.dying, s.quiet, s.journeys, s.departures = nil, map[host.Tuple]*grave{}, nil, nil
 	s.load(now)
 	s.orphans = true
-	s.kernel.start()
+	s.kernel.own.start()
 }
 
 // trusts hands the engine what it signs and checks with.
@@ -141,7 +141,7 @@ func (s *sessions) settle(now time.Time) {
 	}
 	s.arrive(now)
 	s.reconcile(now)
-	s.kernel.busy.Store(s.d.load.flows > 0)
+	s.kernel.own.busy.Store(s.d.load.flows > 0)
 	s.kernel.moving(slices.ContainsFunc(s.journeys, func(j *journey) bool { return len(j.left) > atOnce }))
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
-	"scaffold.dev/scaffold/internal/bpf/kick"
 	"scaffold.dev/scaffold/internal/core/session"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
@@ -18,9 +17,9 @@ func (s *sessions) adopt(now time.Time, c session.Change) {
 		return // the flow's next datagram makes it
 	}
 	a := host.Adoption{Flow: t, Local: host.Addr(c.Local), Peer: host.Addr(c.Peer), Transport: c.Transport}
-	old, sure := s.kernel.look(kickTuple(t))
+	old, sure := s.kernel.look(t)
 	if s.quiet[t] != nil && !sure || old != nil { // a dying process's connection may outlive the RST that it was given
-		s.kernel.resetThen(kickTuple(t), func() { s.enterAdopted(c.Key, a) })
+		s.kernel.resetThen(t, func() { s.enterAdopted(c.Key, a) })
 		return
 	}
 	s.enterAdopted(c.Key, a)
@@ -69,7 +68,7 @@ func (s *sessions) nudge(k session.Key, r *resume, wait time.Duration, n int) {
 	}
 	if heard, err := s.edge.Heard(t); n > 0 && err == nil && heard != 0 {
 		delete(s.resumes, k)
-		s.kernel.kick([]kick.Tuple{kickTuple(t)})
+		s.kernel.kick([]host.Tuple{t})
 		return
 	}
 	if n == nudgeMost {

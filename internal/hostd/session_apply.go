@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
-	"scaffold.dev/scaffold/internal/bpf/kick"
 	"scaffold.dev/scaffold/internal/core/session"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
@@ -16,7 +15,7 @@ type steering struct {
 	cause  []cause // of each step
 	blocks []session.Key
 	adopts []session.Change
-	waited []kick.Tuple // for a way that is open again
+	waited []host.Tuple // for a way that is open again
 }
 
 // A cause is the change behind a step, and what the kernel does to its connection when the edge has done the step.
@@ -69,10 +68,10 @@ func (s *sessions) apply(now time.Time, changes []session.Change) (again bool) {
 }
 
 // connections are those of the steps that the kernel has a part in.
-func (b *steering) connections(then ending) (list []kick.Tuple) {
+func (b *steering) connections(then ending) (list []host.Tuple) {
 	for i := range b.steps {
 		if b.cause[i].then == then {
-			list = append(list, kickTuple(b.steps[i].Flow))
+			list = append(list, b.steps[i].Flow)
 		}
 	}
 	return list
@@ -111,7 +110,7 @@ func (s *sessions) collect(now time.Time, b *steering, c session.Change) {
 		s.tell(now, c.Key, "failover", "its server is given up: "+c.Reason.String())
 	case session.Kick:
 		if h.tuple.Proto == sid.TCP {
-			b.waited = append(b.waited, kickTuple(h.tuple))
+			b.waited = append(b.waited, h.tuple)
 		}
 	case session.Unanswered:
 		s.unanswered(c)

@@ -99,7 +99,7 @@ func (s *sessions) measure(l sid.Locator, x *suspect) {
 		if t.Proto != sid.TCP {
 			continue
 		}
-		s.kernel.read(kickTuple(t), func(c *kick.Socket) {
+		s.kernel.read(t, func(c *kick.Socket) {
 			if c != nil && c.SRTT > 0 && (least == 0 || c.SRTT < least) {
 				least = c.SRTT
 				s.doubts.Expect(l, least)

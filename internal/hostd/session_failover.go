@@ -27,7 +27,7 @@ const fewBlocked = 64
 // read, and the engine has something to say.
 func (s *sessions) block(keys []session.Key) (again bool) {
 	for _, k := range keys {
-		t := kickTuple(s.held[k].tuple)
+		t := s.held[k].tuple
 		if len(keys) <= fewBlocked {
 			if c, sure := s.kernel.look(t); sure {
 				s.resume(k, c)

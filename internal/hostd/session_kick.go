@@ -15,12 +15,14 @@ import (
 // machine, so it happens beside the loop, in one goroutine; what is asked for while it runs makes one more look.
 // Silent connections are looked for in another one: nobody waits for that.
 type transports struct {
-	d    *daemon
-	k    *kick.Kicker // nil where there is none
-	busy atomic.Bool  // there are flows: silent ones are looked for
-	move atomic.Bool  // many of them wait to be moved: choked ones are looked for more often
-	seen func(time.Time, []kick.Socket)
-	slow func([]kick.Socket)
+	d     *daemon
+	guest uint16       // whose they are; 0: the host's own
+	k     *kick.Kicker // nil where there is none
+	busy  *atomic.Bool // there are flows: silent ones are looked for
+	move  atomic.Bool  // many of them wait to be moved: choked ones are looked for more often
+	rest  time.Duration
+	seen  func(time.Time, uint16, []kick.Socket)
+	slow  func(uint16, []kick.Socket)
 
 	once sync.Once
 	wake chan struct{}
@@ -91,7 +93,7 @@ func sample(list []kick.Socket, s *kick.Socket, n int) []kick.Socket {
 }
 
 func newTransports(d *daemon) *transports {
-	return &transports{d: d, wake: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
+	return &transports{d: d, busy: new(atomic.Bool), rest: silenceEvery, wake: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
 }
 
 // start begins once, on a thread in the host's namespace.
@@ -106,9 +108,16 @@ func (t *transports) start() {
 			t.d.log.Warn("connections will wait for their own timers after a move", "error", k.Lost())
 		}
 		t.k = k
-		go t.run(t.d.ctx, k)
-		go t.listen(t.d.ctx, k)
+		t.begin(t.d.ctx)
 	})
+}
+
+// begin starts what works beside the loop, until ctx ends.
+func (t *transports) begin(ctx context.Context) {
+	var both sync.WaitGroup
+	both.Go(func() { t.run(ctx, t.k) })
+	both.Go(func() { t.listen(ctx, t.k) })
+	go func() { both.Wait(); t.k.Close() }()
 }
 
 // look reads one connection at once, nil where there is none; not sure where only read can tell.
@@ -154,7 +163,6 @@ func join(s kick.Set, list []kick.Tuple) kick.Set {
 }
 
 func (t *transports) run(ctx context.Context, k *kick.Kicker) {
-	defer k.Close()
 	for {
 		select {
 		case <-ctx.Done():
@@ -167,7 +175,7 @@ func (t *transports) run(ctx context.Context, k *kick.Kicker) {
 
 // listen looks for connections whose peer is silent.
 func (t *transports) listen(ctx context.Context, k *kick.Kicker) {
-	silence := time.NewTimer(silenceEvery)
+	silence := time.NewTimer(t.rest)
 	defer silence.Stop()
 	for {
 		select {
@@ -213,7 +221,7 @@ func (t *transports) kickAll(k *kick.Kicker, set kick.Set) {
 		t.d.log.Warn("cannot kick connections", "connections", len(set), "error", err)
 	}
 	if now := time.Now(); len(stalled) > 0 && t.seen != nil {
-		t.d.post(func() { t.seen(now, stalled) })
+		t.d.post(func() { t.seen(now, t.guest, stalled) })
 	}
 }
 
@@ -241,7 +249,7 @@ func (t *transports) readAll(k *kick.Kicker, reads []reading) {
 // when to look again.
 func (t *transports) silent(k *kick.Kicker) time.Duration {
 	if !t.busy.Load() || t.slow == nil {
-		return silenceEvery
+		return t.rest
 	}
 	began := time.Now()
 	var silent []kick.Socket
@@ -264,11 +272,11 @@ func (t *transports) silent(k *kick.Kicker) time.Duration {
 		t.kickAll(k, choked)
 	}
 	if len(silent) > 0 {
-		t.d.post(func() { t.slow(silent) })
+		t.d.post(func() { t.slow(t.guest, silent) })
 	}
 	most := silenceMost
 	if len(choked) > 0 || t.move.Load() {
 		most = silenceMove
 	}
-	return min(max(silenceEvery, silenceRest*time.Since(began)), most)
+	return max(min(max(silenceEvery, silenceRest*time.Since(began)), most), t.rest)
 }

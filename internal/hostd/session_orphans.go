@@ -15,7 +15,7 @@ func (s *sessions) orphaned(t sid.Triple, cookie uint64) {
 	if s.engine == nil {
 		return
 	}
-	own, err := connected(t.Port, cookie)
+	own, err := s.d.connected(t.Port, cookie)
 	if err != nil {
 		s.d.log.Warn("cannot tell which datagram flows have lost their socket", "triple", t, "error", err)
 		return
@@ -29,16 +29,11 @@ func (s *sessions) orphaned(t sid.Triple, cookie uint64) {
 	}
 }
 
-// connected lists the peers of this host's datagram sockets at a port; without that of the cookie, which may
+// connected lists the peers of the datagram sockets of this host and its guests at a port; without that of the cookie, which may
 // still be there.
-func connected(port uint16, cookie uint64) (map[netip.AddrPort]bool, error) {
-	diag, err := sockets.OpenDiag()
-	if err != nil {
-		return nil, err
-	}
-	defer diag.Close()
+func (d *daemon) connected(port uint16, cookie uint64) (map[netip.AddrPort]bool, error) {
 	peers := map[netip.AddrPort]bool{}
-	err = diag.Each(sid.UDP, sockets.StateAny, port, func(s sockets.DiagSocket) {
+	err := d.eachSocket(sid.UDP, sockets.StateAny, port, func(s sockets.DiagSocket) {
 		if s.Cookie != cookie {
 			peers[s.Peer] = true
 		}

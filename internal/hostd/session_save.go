@@ -52,8 +52,19 @@ func (h held) append(b []byte) []byte {
 		b = append(b, a[:]...)
 		b = binary.BigEndian.AppendUint16(b, ap.Port())
 	}
-	return binary.BigEndian.AppendUint64(append(b, byte(h.tuple.Proto)), uint64(h.birth))
+	proto := byte(h.tuple.Proto)
+	if h.tuple.Guest != 0 {
+		proto |= ofGuest
+	}
+	b = binary.BigEndian.AppendUint64(append(b, proto), uint64(h.birth))
+	if h.tuple.Guest != 0 {
+		b = binary.BigEndian.AppendUint16(b, h.tuple.Guest)
+	}
+	return b
 }
+
+// ofGuest stands beside the protocol where the guest's number follows.
+const ofGuest = 0x80
 
 var errSession = errors.New("not a flow that a daemon of this version saved")
 
@@ -66,7 +77,15 @@ func parseHeld(b []byte) (h held, rest []byte, err error) {
 	}
 	h.tuple = host.Tuple{Local: at(b), Remote: at(b[18:]), Proto: sid.Proto(b[36])}
 	h.birth = sid.SocketID(binary.BigEndian.Uint64(b[37:]))
-	return h, b[heldLen:], nil
+	rest = b[heldLen:]
+	if b[36]&ofGuest != 0 {
+		if len(rest) < 2 {
+			return h, nil, errSession
+		}
+		h.tuple.Proto = sid.Proto(b[36] &^ ofGuest)
+		h.tuple.Guest, rest = binary.BigEndian.Uint16(rest), rest[2:]
+	}
+	return h, rest, nil
 }
 
 // leastWindow is what a new instance may send before the client's socket has told it more.

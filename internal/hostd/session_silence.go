@@ -19,13 +19,13 @@ const (
 
 // silent hears which connections get no acknowledgement. While this host itself has no link, or its flows are on
 // their way to another one, that is no wonder.
-func (s *sessions) silent(list []kick.Socket) {
+func (s *sessions) silent(guest uint16, list []kick.Socket) {
 	if s.engine == nil || s.d.preferred() == nil || len(s.departures) > 0 {
 		return
 	}
 	now := time.Now()
 	for i := range list {
-		if k, ok := s.find(tupleOf(&list[i])); ok {
+		if k, ok := s.find(tupleOf(guest, &list[i])); ok {
 			s.stalled(now, k, &list[i])
 			if n := list[i].Backoff; n >= suspectAfter && (k.Role == session.Client || n < serverUntil) {
 				s.engine.Suspect(now, k)
@@ -35,9 +35,9 @@ func (s *sessions) silent(list []kick.Socket) {
 }
 
 // kicked hears which connections a kick found waiting.
-func (s *sessions) kicked(now time.Time, list []kick.Socket) {
+func (s *sessions) kicked(now time.Time, guest uint16, list []kick.Socket) {
 	for i := range list {
-		if k, ok := s.byTuple[tupleOf(&list[i])]; ok {
+		if k, ok := s.byTuple[tupleOf(guest, &list[i])]; ok {
 			s.stories.add(k, chapter{at: now, kind: "kick", stall: list[i].Stalled(),
 				text: fmt.Sprintf("%d bytes in flight and %d queued, timer doubled %d times: sent again at once", list[i].InFlight(), list[i].Queued(), list[i].Backoff)})
 		}
@@ -56,8 +56,8 @@ func (s *sessions) stalled(now time.Time, k session.Key, c *kick.Socket) {
 	}
 }
 
-func tupleOf(c *kick.Socket) host.Tuple {
-	return host.Tuple{Local: c.Local, Remote: c.Peer, Proto: sid.TCP}
+func tupleOf(guest uint16, c *kick.Socket) host.Tuple {
+	return host.Tuple{Local: c.Local, Remote: c.Peer, Proto: sid.TCP, Guest: guest}
 }
 
 func kickTuple(t host.Tuple) kick.Tuple { return kick.Tuple{Local: t.Local, Peer: t.Remote} }

@@ -108,11 +108,11 @@ func TestAWayThatIsOpenAgainIsNotWaitedFor(t *testing.T) {
 	for _, h := range []*fakeHost{a, b} {
 		h.d.places = []place{{Locator: h.at}}
 	}
-	a.silent([]kick.Socket{{Tuple: kickTuple(ct), Backoff: suspectAfter}})
-	b.silent([]kick.Socket{{Tuple: kickTuple(st), Backoff: suspectAfter}})
+	a.silent(0, []kick.Socket{{Tuple: kickTuple(ct), Backoff: suspectAfter}})
+	b.silent(0, []kick.Socket{{Tuple: kickTuple(st), Backoff: suspectAfter}})
 	n.run()
 	for h, tuple := range map[*fakeHost]host.Tuple{a: ct, b: st} {
-		if _, kicked := h.kernel.todo.kicks[kickTuple(tuple)]; !kicked {
+		if _, kicked := h.kernel.own.todo.kicks[kickTuple(tuple)]; !kicked {
 			t.Errorf("%v waits for its timer", tuple)
 		}
 	}

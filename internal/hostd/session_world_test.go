@@ -141,7 +141,7 @@ func (h *fakeHost) start() {
 	h.d.places = []place{{Locator: h.at}}
 	h.sessions = newSessions(h.d)
 	h.d.sessions = h.sessions
-	h.sessions.kernel.once.Do(func() {}) // no kernel
+	h.sessions.kernel.own.once.Do(func() {}) // no kernel
 	h.sessions.open(time.Now(), h.edge)
 }
 

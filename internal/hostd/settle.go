@@ -31,7 +31,11 @@ func (d *daemon) settle(h *home, places []place) error {
 	d.follow(before)
 	d.unsaved = true
 	d.names.setNetwork(h.Domain, h.Space)
-	return d.watchSockets(h.Space)
+	if err := d.watchSockets(h.Space); err != nil {
+		return err
+	}
+	d.guests.raise()
+	return nil
 }
 
 // openEdge loads or adopts the edge; one for another address plan is replaced.
@@ -40,6 +44,7 @@ func (d *daemon) openEdge(h *home) error {
 		return nil
 	}
 	if d.edge != nil {
+		d.guests.lowerAll()
 		d.flows.stop()
 		d.edge.Close(false)
 		d.edge, d.places, d.former = nil, nil, nil

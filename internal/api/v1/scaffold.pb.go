@@ -7002,6 +7002,7 @@ type Flow struct {
 	Stable        string                 `protobuf:"bytes,14,opt,name=stable,proto3" json:"stable,omitempty"` // stable identifier: the client's first address on the wire
 	Uplink        string                 `protobuf:"bytes,15,opt,name=uplink,proto3" json:"uplink,omitempty"` // interface that it leaves by
 	Moves         uint32                 `protobuf:"varint,16,opt,name=moves,proto3" json:"moves,omitempty"`  // of this end
+	Guest         string                 `protobuf:"bytes,110,opt,name=guest,proto3" json:"guest,omitempty"`  // whose program it is; empty: the host's own
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7148,6 +7149,333 @@ func (x *Flow) GetMoves() uint32 {
 	return 0
 }
 
+func (x *Flow) GetGuest() string {
+	if x != nil {
+		return x.Guest
+	}
+	return ""
+}
+
+type AddGuestRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Netns         string                 `protobuf:"bytes,2,opt,name=netns,proto3" json:"netns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddGuestRequest) Reset() {
+	*x = AddGuestRequest{}
+	mi := &file_scaffold_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddGuestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddGuestRequest) ProtoMessage() {}
+
+func (x *AddGuestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddGuestRequest.ProtoReflect.Descriptor instead.
+func (*AddGuestRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *AddGuestRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddGuestRequest) GetNetns() string {
+	if x != nil {
+		return x.Netns
+	}
+	return ""
+}
+
+type Guest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Netns         string                 `protobuf:"bytes,2,opt,name=netns,proto3" json:"netns,omitempty"`
+	Identity      string                 `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`   // the address of its programs as clients
+	Interface     string                 `protobuf:"bytes,4,opt,name=interface,proto3" json:"interface,omitempty"` // the host's end of its link
+	Mtu           uint32                 `protobuf:"varint,5,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	Serves        []string               `protobuf:"bytes,6,rep,name=serves,proto3" json:"serves,omitempty"` // "web tcp/80"
+	Flows         uint32                 `protobuf:"varint,7,opt,name=flows,proto3" json:"flows,omitempty"`
+	SinceUnixMs   int64                  `protobuf:"varint,8,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	Trouble       string                 `protobuf:"bytes,9,opt,name=trouble,proto3" json:"trouble,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Guest) Reset() {
+	*x = Guest{}
+	mi := &file_scaffold_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Guest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Guest) ProtoMessage() {}
+
+func (x *Guest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Guest.ProtoReflect.Descriptor instead.
+func (*Guest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{96}
+}
+
+func (x *Guest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Guest) GetNetns() string {
+	if x != nil {
+		return x.Netns
+	}
+	return ""
+}
+
+func (x *Guest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *Guest) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+func (x *Guest) GetMtu() uint32 {
+	if x != nil {
+		return x.Mtu
+	}
+	return 0
+}
+
+func (x *Guest) GetServes() []string {
+	if x != nil {
+		return x.Serves
+	}
+	return nil
+}
+
+func (x *Guest) GetFlows() uint32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *Guest) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *Guest) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+type RemoveGuestRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveGuestRequest) Reset() {
+	*x = RemoveGuestRequest{}
+	mi := &file_scaffold_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveGuestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveGuestRequest) ProtoMessage() {}
+
+func (x *RemoveGuestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveGuestRequest.ProtoReflect.Descriptor instead.
+func (*RemoveGuestRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{97}
+}
+
+func (x *RemoveGuestRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveGuestResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveGuestResponse) Reset() {
+	*x = RemoveGuestResponse{}
+	mi := &file_scaffold_proto_msgTypes[98]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveGuestResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveGuestResponse) ProtoMessage() {}
+
+func (x *RemoveGuestResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[98]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveGuestResponse.ProtoReflect.Descriptor instead.
+func (*RemoveGuestResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{98}
+}
+
+type ListGuestsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGuestsRequest) Reset() {
+	*x = ListGuestsRequest{}
+	mi := &file_scaffold_proto_msgTypes[99]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGuestsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGuestsRequest) ProtoMessage() {}
+
+func (x *ListGuestsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[99]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGuestsRequest.ProtoReflect.Descriptor instead.
+func (*ListGuestsRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{99}
+}
+
+type ListGuestsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Guests        []*Guest               `protobuf:"bytes,1,rep,name=guests,proto3" json:"guests,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGuestsResponse) Reset() {
+	*x = ListGuestsResponse{}
+	mi := &file_scaffold_proto_msgTypes[100]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGuestsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGuestsResponse) ProtoMessage() {}
+
+func (x *ListGuestsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[100]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGuestsResponse.ProtoReflect.Descriptor instead.
+func (*ListGuestsResponse) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{100}
+}
+
+func (x *ListGuestsResponse) GetGuests() []*Guest {
+	if x != nil {
+		return x.Guests
+	}
+	return nil
+}
+
 type WhoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Address       string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
@@ -7157,7 +7485,7 @@ type WhoRequest struct {
 
 func (x *WhoRequest) Reset() {
 	*x = WhoRequest{}
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7169,7 +7497,7 @@ func (x *WhoRequest) String() string {
 func (*WhoRequest) ProtoMessage() {}
 
 func (x *WhoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7182,7 +7510,7 @@ func (x *WhoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoRequest.ProtoReflect.Descriptor instead.
 func (*WhoRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{95}
+	return file_scaffold_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *WhoRequest) GetAddress() string {
@@ -7200,7 +7528,7 @@ type ListRegistrationsRequest struct {
 
 func (x *ListRegistrationsRequest) Reset() {
 	*x = ListRegistrationsRequest{}
-	mi := &file_scaffold_proto_msgTypes[96]
+	mi := &file_scaffold_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7212,7 +7540,7 @@ func (x *ListRegistrationsRequest) String() string {
 func (*ListRegistrationsRequest) ProtoMessage() {}
 
 func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[96]
+	mi := &file_scaffold_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7225,7 +7553,7 @@ func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsRequest.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{96}
+	return file_scaffold_proto_rawDescGZIP(), []int{102}
 }
 
 type ListRegistrationsResponse struct {
@@ -7237,7 +7565,7 @@ type ListRegistrationsResponse struct {
 
 func (x *ListRegistrationsResponse) Reset() {
 	*x = ListRegistrationsResponse{}
-	mi := &file_scaffold_proto_msgTypes[97]
+	mi := &file_scaffold_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7249,7 +7577,7 @@ func (x *ListRegistrationsResponse) String() string {
 func (*ListRegistrationsResponse) ProtoMessage() {}
 
 func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[97]
+	mi := &file_scaffold_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7262,7 +7590,7 @@ func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsResponse.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{97}
+	return file_scaffold_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ListRegistrationsResponse) GetRegistrations() []*LocalRegistration {
@@ -7289,7 +7617,7 @@ type LocalRegistration struct {
 
 func (x *LocalRegistration) Reset() {
 	*x = LocalRegistration{}
-	mi := &file_scaffold_proto_msgTypes[98]
+	mi := &file_scaffold_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7301,7 +7629,7 @@ func (x *LocalRegistration) String() string {
 func (*LocalRegistration) ProtoMessage() {}
 
 func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[98]
+	mi := &file_scaffold_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7314,7 +7642,7 @@ func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalRegistration.ProtoReflect.Descriptor instead.
 func (*LocalRegistration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{98}
+	return file_scaffold_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *LocalRegistration) GetService() string {
@@ -7394,7 +7722,7 @@ type MoveFlowsRequest struct {
 
 func (x *MoveFlowsRequest) Reset() {
 	*x = MoveFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[99]
+	mi := &file_scaffold_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7406,7 +7734,7 @@ func (x *MoveFlowsRequest) String() string {
 func (*MoveFlowsRequest) ProtoMessage() {}
 
 func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[99]
+	mi := &file_scaffold_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7419,7 +7747,7 @@ func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsRequest.ProtoReflect.Descriptor instead.
 func (*MoveFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{99}
+	return file_scaffold_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *MoveFlowsRequest) GetFlow() string {
@@ -7460,7 +7788,7 @@ type MoveFlowsResponse struct {
 
 func (x *MoveFlowsResponse) Reset() {
 	*x = MoveFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[100]
+	mi := &file_scaffold_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7472,7 +7800,7 @@ func (x *MoveFlowsResponse) String() string {
 func (*MoveFlowsResponse) ProtoMessage() {}
 
 func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[100]
+	mi := &file_scaffold_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7485,7 +7813,7 @@ func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsResponse.ProtoReflect.Descriptor instead.
 func (*MoveFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{100}
+	return file_scaffold_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *MoveFlowsResponse) GetMoved() uint32 {
@@ -7511,7 +7839,7 @@ type BiographyRequest struct {
 
 func (x *BiographyRequest) Reset() {
 	*x = BiographyRequest{}
-	mi := &file_scaffold_proto_msgTypes[101]
+	mi := &file_scaffold_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7523,7 +7851,7 @@ func (x *BiographyRequest) String() string {
 func (*BiographyRequest) ProtoMessage() {}
 
 func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[101]
+	mi := &file_scaffold_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7536,7 +7864,7 @@ func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BiographyRequest.ProtoReflect.Descriptor instead.
 func (*BiographyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{101}
+	return file_scaffold_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *BiographyRequest) GetFlow() string {
@@ -7557,7 +7885,7 @@ type FlowStory struct {
 
 func (x *FlowStory) Reset() {
 	*x = FlowStory{}
-	mi := &file_scaffold_proto_msgTypes[102]
+	mi := &file_scaffold_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7569,7 +7897,7 @@ func (x *FlowStory) String() string {
 func (*FlowStory) ProtoMessage() {}
 
 func (x *FlowStory) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[102]
+	mi := &file_scaffold_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7582,7 +7910,7 @@ func (x *FlowStory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowStory.ProtoReflect.Descriptor instead.
 func (*FlowStory) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{102}
+	return file_scaffold_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *FlowStory) GetFlow() *Flow {
@@ -7618,7 +7946,7 @@ type Chapter struct {
 
 func (x *Chapter) Reset() {
 	*x = Chapter{}
-	mi := &file_scaffold_proto_msgTypes[103]
+	mi := &file_scaffold_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7630,7 +7958,7 @@ func (x *Chapter) String() string {
 func (*Chapter) ProtoMessage() {}
 
 func (x *Chapter) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[103]
+	mi := &file_scaffold_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7643,7 +7971,7 @@ func (x *Chapter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chapter.ProtoReflect.Descriptor instead.
 func (*Chapter) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{103}
+	return file_scaffold_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *Chapter) GetUnixNs() int64 {
@@ -7686,7 +8014,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_scaffold_proto_msgTypes[104]
+	mi := &file_scaffold_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7698,7 +8026,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[104]
+	mi := &file_scaffold_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7711,7 +8039,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{104}
+	return file_scaffold_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ServeRequest) GetService() string {
@@ -7751,7 +8079,7 @@ type ServeNotice struct {
 
 func (x *ServeNotice) Reset() {
 	*x = ServeNotice{}
-	mi := &file_scaffold_proto_msgTypes[105]
+	mi := &file_scaffold_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7763,7 +8091,7 @@ func (x *ServeNotice) String() string {
 func (*ServeNotice) ProtoMessage() {}
 
 func (x *ServeNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[105]
+	mi := &file_scaffold_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7776,7 +8104,7 @@ func (x *ServeNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeNotice.ProtoReflect.Descriptor instead.
 func (*ServeNotice) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{105}
+	return file_scaffold_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ServeNotice) GetKind() string {
@@ -7797,7 +8125,7 @@ type IdentifyRequest struct {
 
 func (x *IdentifyRequest) Reset() {
 	*x = IdentifyRequest{}
-	mi := &file_scaffold_proto_msgTypes[106]
+	mi := &file_scaffold_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7809,7 +8137,7 @@ func (x *IdentifyRequest) String() string {
 func (*IdentifyRequest) ProtoMessage() {}
 
 func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[106]
+	mi := &file_scaffold_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7822,7 +8150,7 @@ func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentifyRequest.ProtoReflect.Descriptor instead.
 func (*IdentifyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{106}
+	return file_scaffold_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *IdentifyRequest) GetProto() string {
@@ -7859,7 +8187,7 @@ type FlowIdentity struct {
 
 func (x *FlowIdentity) Reset() {
 	*x = FlowIdentity{}
-	mi := &file_scaffold_proto_msgTypes[107]
+	mi := &file_scaffold_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7871,7 +8199,7 @@ func (x *FlowIdentity) String() string {
 func (*FlowIdentity) ProtoMessage() {}
 
 func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[107]
+	mi := &file_scaffold_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7884,7 +8212,7 @@ func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowIdentity.ProtoReflect.Descriptor instead.
 func (*FlowIdentity) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{107}
+	return file_scaffold_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *FlowIdentity) GetStable() string {
@@ -7936,7 +8264,7 @@ type FailFlowsRequest struct {
 
 func (x *FailFlowsRequest) Reset() {
 	*x = FailFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[108]
+	mi := &file_scaffold_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7948,7 +8276,7 @@ func (x *FailFlowsRequest) String() string {
 func (*FailFlowsRequest) ProtoMessage() {}
 
 func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[108]
+	mi := &file_scaffold_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7961,7 +8289,7 @@ func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsRequest.ProtoReflect.Descriptor instead.
 func (*FailFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{108}
+	return file_scaffold_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *FailFlowsRequest) GetService() string {
@@ -8015,7 +8343,7 @@ type FailFlowsResponse struct {
 
 func (x *FailFlowsResponse) Reset() {
 	*x = FailFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[109]
+	mi := &file_scaffold_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8027,7 +8355,7 @@ func (x *FailFlowsResponse) String() string {
 func (*FailFlowsResponse) ProtoMessage() {}
 
 func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[109]
+	mi := &file_scaffold_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8040,7 +8368,7 @@ func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsResponse.ProtoReflect.Descriptor instead.
 func (*FailFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{109}
+	return file_scaffold_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *FailFlowsResponse) GetFailed() uint32 {
@@ -8061,7 +8389,7 @@ type DrainLocalRequest struct {
 
 func (x *DrainLocalRequest) Reset() {
 	*x = DrainLocalRequest{}
-	mi := &file_scaffold_proto_msgTypes[110]
+	mi := &file_scaffold_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8073,7 +8401,7 @@ func (x *DrainLocalRequest) String() string {
 func (*DrainLocalRequest) ProtoMessage() {}
 
 func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[110]
+	mi := &file_scaffold_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8086,7 +8414,7 @@ func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainLocalRequest.ProtoReflect.Descriptor instead.
 func (*DrainLocalRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{110}
+	return file_scaffold_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *DrainLocalRequest) GetService() string {
@@ -8120,7 +8448,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_scaffold_proto_msgTypes[111]
+	mi := &file_scaffold_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8132,7 +8460,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[111]
+	mi := &file_scaffold_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8145,7 +8473,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{111}
+	return file_scaffold_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *DrainProgress) GetFlows() uint32 {
@@ -8170,7 +8498,7 @@ type ListSwitchesRequest struct {
 
 func (x *ListSwitchesRequest) Reset() {
 	*x = ListSwitchesRequest{}
-	mi := &file_scaffold_proto_msgTypes[112]
+	mi := &file_scaffold_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8182,7 +8510,7 @@ func (x *ListSwitchesRequest) String() string {
 func (*ListSwitchesRequest) ProtoMessage() {}
 
 func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[112]
+	mi := &file_scaffold_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8195,7 +8523,7 @@ func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchesRequest.ProtoReflect.Descriptor instead.
 func (*ListSwitchesRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{112}
+	return file_scaffold_proto_rawDescGZIP(), []int{118}
 }
 
 type ListSwitchesResponse struct {
@@ -8207,7 +8535,7 @@ type ListSwitchesResponse struct {
 
 func (x *ListSwitchesResponse) Reset() {
 	*x = ListSwitchesResponse{}
-	mi := &file_scaffold_proto_msgTypes[113]
+	mi := &file_scaffold_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8219,7 +8547,7 @@ func (x *ListSwitchesResponse) String() string {
 func (*ListSwitchesResponse) ProtoMessage() {}
 
 func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[113]
+	mi := &file_scaffold_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8232,7 +8560,7 @@ func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchesResponse.ProtoReflect.Descriptor instead.
 func (*ListSwitchesResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{113}
+	return file_scaffold_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *ListSwitchesResponse) GetSwitches() []*Switch {
@@ -8251,7 +8579,7 @@ type GetSwitchRequest struct {
 
 func (x *GetSwitchRequest) Reset() {
 	*x = GetSwitchRequest{}
-	mi := &file_scaffold_proto_msgTypes[114]
+	mi := &file_scaffold_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8263,7 +8591,7 @@ func (x *GetSwitchRequest) String() string {
 func (*GetSwitchRequest) ProtoMessage() {}
 
 func (x *GetSwitchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[114]
+	mi := &file_scaffold_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8276,7 +8604,7 @@ func (x *GetSwitchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSwitchRequest.ProtoReflect.Descriptor instead.
 func (*GetSwitchRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{114}
+	return file_scaffold_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *GetSwitchRequest) GetName() string {
@@ -8316,7 +8644,7 @@ type Switch struct {
 
 func (x *Switch) Reset() {
 	*x = Switch{}
-	mi := &file_scaffold_proto_msgTypes[115]
+	mi := &file_scaffold_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8328,7 +8656,7 @@ func (x *Switch) String() string {
 func (*Switch) ProtoMessage() {}
 
 func (x *Switch) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[115]
+	mi := &file_scaffold_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8341,7 +8669,7 @@ func (x *Switch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Switch.ProtoReflect.Descriptor instead.
 func (*Switch) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{115}
+	return file_scaffold_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *Switch) GetName() string {
@@ -8518,7 +8846,7 @@ type SwitchPort struct {
 
 func (x *SwitchPort) Reset() {
 	*x = SwitchPort{}
-	mi := &file_scaffold_proto_msgTypes[116]
+	mi := &file_scaffold_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8530,7 +8858,7 @@ func (x *SwitchPort) String() string {
 func (*SwitchPort) ProtoMessage() {}
 
 func (x *SwitchPort) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[116]
+	mi := &file_scaffold_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8543,7 +8871,7 @@ func (x *SwitchPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchPort.ProtoReflect.Descriptor instead.
 func (*SwitchPort) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{116}
+	return file_scaffold_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *SwitchPort) GetName() string {
@@ -8643,7 +8971,7 @@ type ServiceShare struct {
 
 func (x *ServiceShare) Reset() {
 	*x = ServiceShare{}
-	mi := &file_scaffold_proto_msgTypes[117]
+	mi := &file_scaffold_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8655,7 +8983,7 @@ func (x *ServiceShare) String() string {
 func (*ServiceShare) ProtoMessage() {}
 
 func (x *ServiceShare) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[117]
+	mi := &file_scaffold_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8668,7 +8996,7 @@ func (x *ServiceShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceShare.ProtoReflect.Descriptor instead.
 func (*ServiceShare) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{117}
+	return file_scaffold_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ServiceShare) GetService() string {
@@ -8711,7 +9039,7 @@ type InstanceShare struct {
 
 func (x *InstanceShare) Reset() {
 	*x = InstanceShare{}
-	mi := &file_scaffold_proto_msgTypes[118]
+	mi := &file_scaffold_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8723,7 +9051,7 @@ func (x *InstanceShare) String() string {
 func (*InstanceShare) ProtoMessage() {}
 
 func (x *InstanceShare) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[118]
+	mi := &file_scaffold_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8736,7 +9064,7 @@ func (x *InstanceShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceShare.ProtoReflect.Descriptor instead.
 func (*InstanceShare) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{118}
+	return file_scaffold_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *InstanceShare) GetHost() string {
@@ -8777,7 +9105,7 @@ type ListSwitchFlowsRequest struct {
 
 func (x *ListSwitchFlowsRequest) Reset() {
 	*x = ListSwitchFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[119]
+	mi := &file_scaffold_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8789,7 +9117,7 @@ func (x *ListSwitchFlowsRequest) String() string {
 func (*ListSwitchFlowsRequest) ProtoMessage() {}
 
 func (x *ListSwitchFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[119]
+	mi := &file_scaffold_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8802,7 +9130,7 @@ func (x *ListSwitchFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListSwitchFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{119}
+	return file_scaffold_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *ListSwitchFlowsRequest) GetName() string {
@@ -8828,7 +9156,7 @@ type ListSwitchFlowsResponse struct {
 
 func (x *ListSwitchFlowsResponse) Reset() {
 	*x = ListSwitchFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[120]
+	mi := &file_scaffold_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8840,7 +9168,7 @@ func (x *ListSwitchFlowsResponse) String() string {
 func (*ListSwitchFlowsResponse) ProtoMessage() {}
 
 func (x *ListSwitchFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[120]
+	mi := &file_scaffold_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8853,7 +9181,7 @@ func (x *ListSwitchFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListSwitchFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{120}
+	return file_scaffold_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *ListSwitchFlowsResponse) GetFlows() []*SwitchFlow {
@@ -8882,7 +9210,7 @@ type SwitchFlow struct {
 
 func (x *SwitchFlow) Reset() {
 	*x = SwitchFlow{}
-	mi := &file_scaffold_proto_msgTypes[121]
+	mi := &file_scaffold_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8894,7 +9222,7 @@ func (x *SwitchFlow) String() string {
 func (*SwitchFlow) ProtoMessage() {}
 
 func (x *SwitchFlow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[121]
+	mi := &file_scaffold_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8907,7 +9235,7 @@ func (x *SwitchFlow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchFlow.ProtoReflect.Descriptor instead.
 func (*SwitchFlow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{121}
+	return file_scaffold_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *SwitchFlow) GetTable() uint32 {
@@ -9000,7 +9328,7 @@ type AddSwitchFlowRequest struct {
 
 func (x *AddSwitchFlowRequest) Reset() {
 	*x = AddSwitchFlowRequest{}
-	mi := &file_scaffold_proto_msgTypes[122]
+	mi := &file_scaffold_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9012,7 +9340,7 @@ func (x *AddSwitchFlowRequest) String() string {
 func (*AddSwitchFlowRequest) ProtoMessage() {}
 
 func (x *AddSwitchFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[122]
+	mi := &file_scaffold_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9025,7 +9353,7 @@ func (x *AddSwitchFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddSwitchFlowRequest.ProtoReflect.Descriptor instead.
 func (*AddSwitchFlowRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{122}
+	return file_scaffold_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *AddSwitchFlowRequest) GetName() string {
@@ -9073,7 +9401,7 @@ type RemoveSwitchFlowRequest struct {
 
 func (x *RemoveSwitchFlowRequest) Reset() {
 	*x = RemoveSwitchFlowRequest{}
-	mi := &file_scaffold_proto_msgTypes[123]
+	mi := &file_scaffold_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9085,7 +9413,7 @@ func (x *RemoveSwitchFlowRequest) String() string {
 func (*RemoveSwitchFlowRequest) ProtoMessage() {}
 
 func (x *RemoveSwitchFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[123]
+	mi := &file_scaffold_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9098,7 +9426,7 @@ func (x *RemoveSwitchFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSwitchFlowRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSwitchFlowRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{123}
+	return file_scaffold_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *RemoveSwitchFlowRequest) GetName() string {
@@ -9123,7 +9451,7 @@ type RemoveSwitchFlowResponse struct {
 
 func (x *RemoveSwitchFlowResponse) Reset() {
 	*x = RemoveSwitchFlowResponse{}
-	mi := &file_scaffold_proto_msgTypes[124]
+	mi := &file_scaffold_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9135,7 +9463,7 @@ func (x *RemoveSwitchFlowResponse) String() string {
 func (*RemoveSwitchFlowResponse) ProtoMessage() {}
 
 func (x *RemoveSwitchFlowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[124]
+	mi := &file_scaffold_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9148,7 +9476,7 @@ func (x *RemoveSwitchFlowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSwitchFlowResponse.ProtoReflect.Descriptor instead.
 func (*RemoveSwitchFlowResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{124}
+	return file_scaffold_proto_rawDescGZIP(), []int{130}
 }
 
 type Access struct {
@@ -9162,7 +9490,7 @@ type Access struct {
 
 func (x *Access) Reset() {
 	*x = Access{}
-	mi := &file_scaffold_proto_msgTypes[125]
+	mi := &file_scaffold_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9174,7 +9502,7 @@ func (x *Access) String() string {
 func (*Access) ProtoMessage() {}
 
 func (x *Access) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[125]
+	mi := &file_scaffold_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9187,7 +9515,7 @@ func (x *Access) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Access.ProtoReflect.Descriptor instead.
 func (*Access) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{125}
+	return file_scaffold_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *Access) GetKey() string {
@@ -9221,7 +9549,7 @@ type UpdateAccessRequest struct {
 
 func (x *UpdateAccessRequest) Reset() {
 	*x = UpdateAccessRequest{}
-	mi := &file_scaffold_proto_msgTypes[126]
+	mi := &file_scaffold_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9233,7 +9561,7 @@ func (x *UpdateAccessRequest) String() string {
 func (*UpdateAccessRequest) ProtoMessage() {}
 
 func (x *UpdateAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[126]
+	mi := &file_scaffold_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9246,7 +9574,7 @@ func (x *UpdateAccessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateAccessRequest.ProtoReflect.Descriptor instead.
 func (*UpdateAccessRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{126}
+	return file_scaffold_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *UpdateAccessRequest) GetName() string {
@@ -9273,7 +9601,7 @@ type Guard struct {
 
 func (x *Guard) Reset() {
 	*x = Guard{}
-	mi := &file_scaffold_proto_msgTypes[127]
+	mi := &file_scaffold_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9285,7 +9613,7 @@ func (x *Guard) String() string {
 func (*Guard) ProtoMessage() {}
 
 func (x *Guard) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[127]
+	mi := &file_scaffold_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9298,7 +9626,7 @@ func (x *Guard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guard.ProtoReflect.Descriptor instead.
 func (*Guard) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{127}
+	return file_scaffold_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *Guard) GetAllow() []*LocatorPrefix {
@@ -9318,7 +9646,7 @@ type LocatorPrefix struct {
 
 func (x *LocatorPrefix) Reset() {
 	*x = LocatorPrefix{}
-	mi := &file_scaffold_proto_msgTypes[128]
+	mi := &file_scaffold_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9330,7 +9658,7 @@ func (x *LocatorPrefix) String() string {
 func (*LocatorPrefix) ProtoMessage() {}
 
 func (x *LocatorPrefix) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[128]
+	mi := &file_scaffold_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9343,7 +9671,7 @@ func (x *LocatorPrefix) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatorPrefix.ProtoReflect.Descriptor instead.
 func (*LocatorPrefix) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{128}
+	return file_scaffold_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *LocatorPrefix) GetLocator() uint64 {
@@ -9369,7 +9697,7 @@ type PresentPermitRequest struct {
 
 func (x *PresentPermitRequest) Reset() {
 	*x = PresentPermitRequest{}
-	mi := &file_scaffold_proto_msgTypes[129]
+	mi := &file_scaffold_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9381,7 +9709,7 @@ func (x *PresentPermitRequest) String() string {
 func (*PresentPermitRequest) ProtoMessage() {}
 
 func (x *PresentPermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[129]
+	mi := &file_scaffold_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9394,7 +9722,7 @@ func (x *PresentPermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PresentPermitRequest.ProtoReflect.Descriptor instead.
 func (*PresentPermitRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{129}
+	return file_scaffold_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *PresentPermitRequest) GetPermit() []byte {
@@ -9417,7 +9745,7 @@ type HeldPermit struct {
 
 func (x *HeldPermit) Reset() {
 	*x = HeldPermit{}
-	mi := &file_scaffold_proto_msgTypes[130]
+	mi := &file_scaffold_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9429,7 +9757,7 @@ func (x *HeldPermit) String() string {
 func (*HeldPermit) ProtoMessage() {}
 
 func (x *HeldPermit) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[130]
+	mi := &file_scaffold_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9442,7 +9770,7 @@ func (x *HeldPermit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPermit.ProtoReflect.Descriptor instead.
 func (*HeldPermit) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{130}
+	return file_scaffold_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *HeldPermit) GetService() string {
@@ -9495,7 +9823,7 @@ type ServiceSpec struct {
 
 func (x *ServiceSpec) Reset() {
 	*x = ServiceSpec{}
-	mi := &file_scaffold_proto_msgTypes[131]
+	mi := &file_scaffold_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9507,7 +9835,7 @@ func (x *ServiceSpec) String() string {
 func (*ServiceSpec) ProtoMessage() {}
 
 func (x *ServiceSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[131]
+	mi := &file_scaffold_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9520,7 +9848,7 @@ func (x *ServiceSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceSpec.ProtoReflect.Descriptor instead.
 func (*ServiceSpec) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{131}
+	return file_scaffold_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ServiceSpec) GetName() string {
@@ -9623,7 +9951,7 @@ type StringList struct {
 
 func (x *StringList) Reset() {
 	*x = StringList{}
-	mi := &file_scaffold_proto_msgTypes[132]
+	mi := &file_scaffold_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9635,7 +9963,7 @@ func (x *StringList) String() string {
 func (*StringList) ProtoMessage() {}
 
 func (x *StringList) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[132]
+	mi := &file_scaffold_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9648,7 +9976,7 @@ func (x *StringList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StringList.ProtoReflect.Descriptor instead.
 func (*StringList) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{132}
+	return file_scaffold_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *StringList) GetItems() []string {
@@ -9671,7 +9999,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_scaffold_proto_msgTypes[133]
+	mi := &file_scaffold_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9683,7 +10011,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[133]
+	mi := &file_scaffold_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9696,7 +10024,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{133}
+	return file_scaffold_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ApplyRequest) GetServices() []*ServiceSpec {
@@ -9748,7 +10076,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_scaffold_proto_msgTypes[134]
+	mi := &file_scaffold_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9760,7 +10088,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[134]
+	mi := &file_scaffold_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9773,7 +10101,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{134}
+	return file_scaffold_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *ApplyResponse) GetChanges() []*ServiceChange {
@@ -9830,7 +10158,7 @@ type ServiceChange struct {
 
 func (x *ServiceChange) Reset() {
 	*x = ServiceChange{}
-	mi := &file_scaffold_proto_msgTypes[135]
+	mi := &file_scaffold_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9842,7 +10170,7 @@ func (x *ServiceChange) String() string {
 func (*ServiceChange) ProtoMessage() {}
 
 func (x *ServiceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[135]
+	mi := &file_scaffold_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9855,7 +10183,7 @@ func (x *ServiceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceChange.ProtoReflect.Descriptor instead.
 func (*ServiceChange) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{135}
+	return file_scaffold_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *ServiceChange) GetName() string {
@@ -9898,7 +10226,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_scaffold_proto_msgTypes[136]
+	mi := &file_scaffold_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9910,7 +10238,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[136]
+	mi := &file_scaffold_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9923,7 +10251,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{136}
+	return file_scaffold_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *FieldChange) GetField() string {
@@ -9966,7 +10294,7 @@ type SpecProblem struct {
 
 func (x *SpecProblem) Reset() {
 	*x = SpecProblem{}
-	mi := &file_scaffold_proto_msgTypes[137]
+	mi := &file_scaffold_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9978,7 +10306,7 @@ func (x *SpecProblem) String() string {
 func (*SpecProblem) ProtoMessage() {}
 
 func (x *SpecProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[137]
+	mi := &file_scaffold_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9991,7 +10319,7 @@ func (x *SpecProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpecProblem.ProtoReflect.Descriptor instead.
 func (*SpecProblem) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{137}
+	return file_scaffold_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *SpecProblem) GetService() string {
@@ -10031,7 +10359,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_scaffold_proto_msgTypes[138]
+	mi := &file_scaffold_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10043,7 +10371,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[138]
+	mi := &file_scaffold_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10056,7 +10384,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{138}
+	return file_scaffold_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ExportRequest) GetNames() []string {
@@ -10075,7 +10403,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_scaffold_proto_msgTypes[139]
+	mi := &file_scaffold_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10087,7 +10415,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[139]
+	mi := &file_scaffold_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10100,7 +10428,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{139}
+	return file_scaffold_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *ExportResponse) GetServices() []*ServiceSpec {
@@ -10118,7 +10446,7 @@ type GetGatewayRequest struct {
 
 func (x *GetGatewayRequest) Reset() {
 	*x = GetGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[140]
+	mi := &file_scaffold_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10130,7 +10458,7 @@ func (x *GetGatewayRequest) String() string {
 func (*GetGatewayRequest) ProtoMessage() {}
 
 func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[140]
+	mi := &file_scaffold_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10143,7 +10471,7 @@ func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGatewayRequest.ProtoReflect.Descriptor instead.
 func (*GetGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{140}
+	return file_scaffold_proto_rawDescGZIP(), []int{146}
 }
 
 type DrainGatewayRequest struct {
@@ -10155,7 +10483,7 @@ type DrainGatewayRequest struct {
 
 func (x *DrainGatewayRequest) Reset() {
 	*x = DrainGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[141]
+	mi := &file_scaffold_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10167,7 +10495,7 @@ func (x *DrainGatewayRequest) String() string {
 func (*DrainGatewayRequest) ProtoMessage() {}
 
 func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[141]
+	mi := &file_scaffold_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10180,7 +10508,7 @@ func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainGatewayRequest.ProtoReflect.Descriptor instead.
 func (*DrainGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{141}
+	return file_scaffold_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *DrainGatewayRequest) GetUndrain() bool {
@@ -10198,7 +10526,7 @@ type ReloadGatewayRequest struct {
 
 func (x *ReloadGatewayRequest) Reset() {
 	*x = ReloadGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[142]
+	mi := &file_scaffold_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10210,7 +10538,7 @@ func (x *ReloadGatewayRequest) String() string {
 func (*ReloadGatewayRequest) ProtoMessage() {}
 
 func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[142]
+	mi := &file_scaffold_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10223,7 +10551,7 @@ func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadGatewayRequest.ProtoReflect.Descriptor instead.
 func (*ReloadGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{142}
+	return file_scaffold_proto_rawDescGZIP(), []int{148}
 }
 
 type GatewayStatus struct {
@@ -10241,7 +10569,7 @@ type GatewayStatus struct {
 
 func (x *GatewayStatus) Reset() {
 	*x = GatewayStatus{}
-	mi := &file_scaffold_proto_msgTypes[143]
+	mi := &file_scaffold_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10253,7 +10581,7 @@ func (x *GatewayStatus) String() string {
 func (*GatewayStatus) ProtoMessage() {}
 
 func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[143]
+	mi := &file_scaffold_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10266,7 +10594,7 @@ func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayStatus.ProtoReflect.Descriptor instead.
 func (*GatewayStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{143}
+	return file_scaffold_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *GatewayStatus) GetState() string {
@@ -10339,7 +10667,7 @@ type GatewayListener struct {
 
 func (x *GatewayListener) Reset() {
 	*x = GatewayListener{}
-	mi := &file_scaffold_proto_msgTypes[144]
+	mi := &file_scaffold_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10351,7 +10679,7 @@ func (x *GatewayListener) String() string {
 func (*GatewayListener) ProtoMessage() {}
 
 func (x *GatewayListener) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[144]
+	mi := &file_scaffold_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10364,7 +10692,7 @@ func (x *GatewayListener) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayListener.ProtoReflect.Descriptor instead.
 func (*GatewayListener) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{144}
+	return file_scaffold_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *GatewayListener) GetAt() string {
@@ -10467,7 +10795,7 @@ type LookUpRequest struct {
 
 func (x *LookUpRequest) Reset() {
 	*x = LookUpRequest{}
-	mi := &file_scaffold_proto_msgTypes[145]
+	mi := &file_scaffold_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10479,7 +10807,7 @@ func (x *LookUpRequest) String() string {
 func (*LookUpRequest) ProtoMessage() {}
 
 func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[145]
+	mi := &file_scaffold_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10492,7 +10820,7 @@ func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookUpRequest.ProtoReflect.Descriptor instead.
 func (*LookUpRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{145}
+	return file_scaffold_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *LookUpRequest) GetName() string {
@@ -10511,7 +10839,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_scaffold_proto_msgTypes[146]
+	mi := &file_scaffold_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10523,7 +10851,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[146]
+	mi := &file_scaffold_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10536,7 +10864,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{146}
+	return file_scaffold_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *ReportRequest) GetEvent() *Event {
@@ -10554,7 +10882,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_scaffold_proto_msgTypes[147]
+	mi := &file_scaffold_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10566,7 +10894,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[147]
+	mi := &file_scaffold_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10579,7 +10907,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{147}
+	return file_scaffold_proto_rawDescGZIP(), []int{153}
 }
 
 // Several controllers.
@@ -10597,7 +10925,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_scaffold_proto_msgTypes[148]
+	mi := &file_scaffold_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10609,7 +10937,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[148]
+	mi := &file_scaffold_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10622,7 +10950,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{148}
+	return file_scaffold_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *Controller) GetName() string {
@@ -10675,7 +11003,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_scaffold_proto_msgTypes[149]
+	mi := &file_scaffold_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10687,7 +11015,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[149]
+	mi := &file_scaffold_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10700,7 +11028,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{149}
+	return file_scaffold_proto_rawDescGZIP(), []int{155}
 }
 
 type ListControllersResponse struct {
@@ -10715,7 +11043,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_scaffold_proto_msgTypes[150]
+	mi := &file_scaffold_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10727,7 +11055,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[150]
+	mi := &file_scaffold_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10740,7 +11068,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{150}
+	return file_scaffold_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -10782,7 +11110,7 @@ type AddControllerRequest struct {
 
 func (x *AddControllerRequest) Reset() {
 	*x = AddControllerRequest{}
-	mi := &file_scaffold_proto_msgTypes[151]
+	mi := &file_scaffold_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10794,7 +11122,7 @@ func (x *AddControllerRequest) String() string {
 func (*AddControllerRequest) ProtoMessage() {}
 
 func (x *AddControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[151]
+	mi := &file_scaffold_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10807,7 +11135,7 @@ func (x *AddControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddControllerRequest.ProtoReflect.Descriptor instead.
 func (*AddControllerRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{151}
+	return file_scaffold_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *AddControllerRequest) GetName() string {
@@ -10840,7 +11168,7 @@ type AddControllerResponse struct {
 
 func (x *AddControllerResponse) Reset() {
 	*x = AddControllerResponse{}
-	mi := &file_scaffold_proto_msgTypes[152]
+	mi := &file_scaffold_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10852,7 +11180,7 @@ func (x *AddControllerResponse) String() string {
 func (*AddControllerResponse) ProtoMessage() {}
 
 func (x *AddControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[152]
+	mi := &file_scaffold_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10865,7 +11193,7 @@ func (x *AddControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddControllerResponse.ProtoReflect.Descriptor instead.
 func (*AddControllerResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{152}
+	return file_scaffold_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *AddControllerResponse) GetMembers() []*Controller {
@@ -10885,7 +11213,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_scaffold_proto_msgTypes[153]
+	mi := &file_scaffold_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10897,7 +11225,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[153]
+	mi := &file_scaffold_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10910,7 +11238,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{153}
+	return file_scaffold_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -10935,7 +11263,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_scaffold_proto_msgTypes[154]
+	mi := &file_scaffold_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10947,7 +11275,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[154]
+	mi := &file_scaffold_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10960,7 +11288,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{154}
+	return file_scaffold_proto_rawDescGZIP(), []int{160}
 }
 
 type BackupStateRequest struct {
@@ -10971,7 +11299,7 @@ type BackupStateRequest struct {
 
 func (x *BackupStateRequest) Reset() {
 	*x = BackupStateRequest{}
-	mi := &file_scaffold_proto_msgTypes[155]
+	mi := &file_scaffold_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10983,7 +11311,7 @@ func (x *BackupStateRequest) String() string {
 func (*BackupStateRequest) ProtoMessage() {}
 
 func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[155]
+	mi := &file_scaffold_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10996,7 +11324,7 @@ func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStateRequest.ProtoReflect.Descriptor instead.
 func (*BackupStateRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{155}
+	return file_scaffold_proto_rawDescGZIP(), []int{161}
 }
 
 type BackupPiece struct {
@@ -11008,7 +11336,7 @@ type BackupPiece struct {
 
 func (x *BackupPiece) Reset() {
 	*x = BackupPiece{}
-	mi := &file_scaffold_proto_msgTypes[156]
+	mi := &file_scaffold_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11020,7 +11348,7 @@ func (x *BackupPiece) String() string {
 func (*BackupPiece) ProtoMessage() {}
 
 func (x *BackupPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[156]
+	mi := &file_scaffold_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11033,7 +11361,7 @@ func (x *BackupPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPiece.ProtoReflect.Descriptor instead.
 func (*BackupPiece) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{156}
+	return file_scaffold_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *BackupPiece) GetData() []byte {
@@ -11057,7 +11385,7 @@ type TunnelOffer struct {
 
 func (x *TunnelOffer) Reset() {
 	*x = TunnelOffer{}
-	mi := &file_scaffold_proto_msgTypes[157]
+	mi := &file_scaffold_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11069,7 +11397,7 @@ func (x *TunnelOffer) String() string {
 func (*TunnelOffer) ProtoMessage() {}
 
 func (x *TunnelOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[157]
+	mi := &file_scaffold_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11082,7 +11410,7 @@ func (x *TunnelOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelOffer.ProtoReflect.Descriptor instead.
 func (*TunnelOffer) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{157}
+	return file_scaffold_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *TunnelOffer) GetRouter() string {
@@ -11136,7 +11464,7 @@ type Tunnel struct {
 
 func (x *Tunnel) Reset() {
 	*x = Tunnel{}
-	mi := &file_scaffold_proto_msgTypes[158]
+	mi := &file_scaffold_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11148,7 +11476,7 @@ func (x *Tunnel) String() string {
 func (*Tunnel) ProtoMessage() {}
 
 func (x *Tunnel) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[158]
+	mi := &file_scaffold_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11161,7 +11489,7 @@ func (x *Tunnel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tunnel.ProtoReflect.Descriptor instead.
 func (*Tunnel) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{158}
+	return file_scaffold_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *Tunnel) GetNumber() uint32 {
@@ -11224,7 +11552,7 @@ type Tunnels struct {
 
 func (x *Tunnels) Reset() {
 	*x = Tunnels{}
-	mi := &file_scaffold_proto_msgTypes[159]
+	mi := &file_scaffold_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11236,7 +11564,7 @@ func (x *Tunnels) String() string {
 func (*Tunnels) ProtoMessage() {}
 
 func (x *Tunnels) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[159]
+	mi := &file_scaffold_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11249,7 +11577,7 @@ func (x *Tunnels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tunnels.ProtoReflect.Descriptor instead.
 func (*Tunnels) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{159}
+	return file_scaffold_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *Tunnels) GetSerial() uint64 {
@@ -11276,7 +11604,7 @@ type TunnelsMade struct {
 
 func (x *TunnelsMade) Reset() {
 	*x = TunnelsMade{}
-	mi := &file_scaffold_proto_msgTypes[160]
+	mi := &file_scaffold_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11288,7 +11616,7 @@ func (x *TunnelsMade) String() string {
 func (*TunnelsMade) ProtoMessage() {}
 
 func (x *TunnelsMade) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[160]
+	mi := &file_scaffold_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11301,7 +11629,7 @@ func (x *TunnelsMade) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelsMade.ProtoReflect.Descriptor instead.
 func (*TunnelsMade) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{160}
+	return file_scaffold_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *TunnelsMade) GetSerial() uint64 {
@@ -11329,7 +11657,7 @@ type TunnelMade struct {
 
 func (x *TunnelMade) Reset() {
 	*x = TunnelMade{}
-	mi := &file_scaffold_proto_msgTypes[161]
+	mi := &file_scaffold_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11341,7 +11669,7 @@ func (x *TunnelMade) String() string {
 func (*TunnelMade) ProtoMessage() {}
 
 func (x *TunnelMade) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[161]
+	mi := &file_scaffold_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11354,7 +11682,7 @@ func (x *TunnelMade) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelMade.ProtoReflect.Descriptor instead.
 func (*TunnelMade) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{161}
+	return file_scaffold_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *TunnelMade) GetNumber() uint32 {
@@ -11398,7 +11726,7 @@ type TunnelRequest struct {
 
 func (x *TunnelRequest) Reset() {
 	*x = TunnelRequest{}
-	mi := &file_scaffold_proto_msgTypes[162]
+	mi := &file_scaffold_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11410,7 +11738,7 @@ func (x *TunnelRequest) String() string {
 func (*TunnelRequest) ProtoMessage() {}
 
 func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[162]
+	mi := &file_scaffold_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11423,7 +11751,7 @@ func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
 func (*TunnelRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{162}
+	return file_scaffold_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *TunnelRequest) GetHost() string {
@@ -11523,7 +11851,7 @@ type TunnelResponse struct {
 
 func (x *TunnelResponse) Reset() {
 	*x = TunnelResponse{}
-	mi := &file_scaffold_proto_msgTypes[163]
+	mi := &file_scaffold_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11535,7 +11863,7 @@ func (x *TunnelResponse) String() string {
 func (*TunnelResponse) ProtoMessage() {}
 
 func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[163]
+	mi := &file_scaffold_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11548,7 +11876,7 @@ func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
 func (*TunnelResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{163}
+	return file_scaffold_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *TunnelResponse) GetOffers() []*TunnelOffer {
@@ -11594,7 +11922,7 @@ type MeetRequest struct {
 
 func (x *MeetRequest) Reset() {
 	*x = MeetRequest{}
-	mi := &file_scaffold_proto_msgTypes[164]
+	mi := &file_scaffold_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11606,7 +11934,7 @@ func (x *MeetRequest) String() string {
 func (*MeetRequest) ProtoMessage() {}
 
 func (x *MeetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[164]
+	mi := &file_scaffold_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11619,7 +11947,7 @@ func (x *MeetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetRequest.ProtoReflect.Descriptor instead.
 func (*MeetRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{164}
+	return file_scaffold_proto_rawDescGZIP(), []int{170}
 }
 
 type MeetResponse struct {
@@ -11635,7 +11963,7 @@ type MeetResponse struct {
 
 func (x *MeetResponse) Reset() {
 	*x = MeetResponse{}
-	mi := &file_scaffold_proto_msgTypes[165]
+	mi := &file_scaffold_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11647,7 +11975,7 @@ func (x *MeetResponse) String() string {
 func (*MeetResponse) ProtoMessage() {}
 
 func (x *MeetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[165]
+	mi := &file_scaffold_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11660,7 +11988,7 @@ func (x *MeetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetResponse.ProtoReflect.Descriptor instead.
 func (*MeetResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{165}
+	return file_scaffold_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *MeetResponse) GetNetwork() string {
@@ -11709,7 +12037,7 @@ type RedeemRequest struct {
 
 func (x *RedeemRequest) Reset() {
 	*x = RedeemRequest{}
-	mi := &file_scaffold_proto_msgTypes[166]
+	mi := &file_scaffold_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11721,7 +12049,7 @@ func (x *RedeemRequest) String() string {
 func (*RedeemRequest) ProtoMessage() {}
 
 func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[166]
+	mi := &file_scaffold_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11734,7 +12062,7 @@ func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedeemRequest.ProtoReflect.Descriptor instead.
 func (*RedeemRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{166}
+	return file_scaffold_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *RedeemRequest) GetId() []byte {
@@ -11766,7 +12094,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_scaffold_proto_msgTypes[167]
+	mi := &file_scaffold_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11778,7 +12106,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[167]
+	mi := &file_scaffold_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11791,7 +12119,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{167}
+	return file_scaffold_proto_rawDescGZIP(), []int{173}
 }
 
 // signature: by key, over "scaffold rotate 1", a zero byte and the caller's key of before.
@@ -11805,7 +12133,7 @@ type RotateRequest struct {
 
 func (x *RotateRequest) Reset() {
 	*x = RotateRequest{}
-	mi := &file_scaffold_proto_msgTypes[168]
+	mi := &file_scaffold_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11817,7 +12145,7 @@ func (x *RotateRequest) String() string {
 func (*RotateRequest) ProtoMessage() {}
 
 func (x *RotateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[168]
+	mi := &file_scaffold_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11830,7 +12158,7 @@ func (x *RotateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
 func (*RotateRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{168}
+	return file_scaffold_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *RotateRequest) GetKey() []byte {
@@ -11855,7 +12183,7 @@ type GetAuthorityRequest struct {
 
 func (x *GetAuthorityRequest) Reset() {
 	*x = GetAuthorityRequest{}
-	mi := &file_scaffold_proto_msgTypes[169]
+	mi := &file_scaffold_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11867,7 +12195,7 @@ func (x *GetAuthorityRequest) String() string {
 func (*GetAuthorityRequest) ProtoMessage() {}
 
 func (x *GetAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[169]
+	mi := &file_scaffold_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11880,7 +12208,7 @@ func (x *GetAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*GetAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{169}
+	return file_scaffold_proto_rawDescGZIP(), []int{175}
 }
 
 type RotateAuthorityRequest struct {
@@ -11891,7 +12219,7 @@ type RotateAuthorityRequest struct {
 
 func (x *RotateAuthorityRequest) Reset() {
 	*x = RotateAuthorityRequest{}
-	mi := &file_scaffold_proto_msgTypes[170]
+	mi := &file_scaffold_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11903,7 +12231,7 @@ func (x *RotateAuthorityRequest) String() string {
 func (*RotateAuthorityRequest) ProtoMessage() {}
 
 func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[170]
+	mi := &file_scaffold_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11916,7 +12244,7 @@ func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*RotateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{170}
+	return file_scaffold_proto_rawDescGZIP(), []int{176}
 }
 
 type RetireAuthorityRequest struct {
@@ -11929,7 +12257,7 @@ type RetireAuthorityRequest struct {
 
 func (x *RetireAuthorityRequest) Reset() {
 	*x = RetireAuthorityRequest{}
-	mi := &file_scaffold_proto_msgTypes[171]
+	mi := &file_scaffold_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11941,7 +12269,7 @@ func (x *RetireAuthorityRequest) String() string {
 func (*RetireAuthorityRequest) ProtoMessage() {}
 
 func (x *RetireAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[171]
+	mi := &file_scaffold_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11954,7 +12282,7 @@ func (x *RetireAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetireAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*RetireAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{171}
+	return file_scaffold_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *RetireAuthorityRequest) GetId() string {
@@ -11982,7 +12310,7 @@ type AuthorityState struct {
 
 func (x *AuthorityState) Reset() {
 	*x = AuthorityState{}
-	mi := &file_scaffold_proto_msgTypes[172]
+	mi := &file_scaffold_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11994,7 +12322,7 @@ func (x *AuthorityState) String() string {
 func (*AuthorityState) ProtoMessage() {}
 
 func (x *AuthorityState) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[172]
+	mi := &file_scaffold_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12007,7 +12335,7 @@ func (x *AuthorityState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorityState.ProtoReflect.Descriptor instead.
 func (*AuthorityState) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{172}
+	return file_scaffold_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *AuthorityState) GetKeys() []*AuthorityKey {
@@ -12042,7 +12370,7 @@ type AuthorityKey struct {
 
 func (x *AuthorityKey) Reset() {
 	*x = AuthorityKey{}
-	mi := &file_scaffold_proto_msgTypes[173]
+	mi := &file_scaffold_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12054,7 +12382,7 @@ func (x *AuthorityKey) String() string {
 func (*AuthorityKey) ProtoMessage() {}
 
 func (x *AuthorityKey) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[173]
+	mi := &file_scaffold_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12067,7 +12395,7 @@ func (x *AuthorityKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorityKey.ProtoReflect.Descriptor instead.
 func (*AuthorityKey) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{173}
+	return file_scaffold_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *AuthorityKey) GetId() string {
@@ -12102,7 +12430,7 @@ type IssueRequest struct {
 
 func (x *IssueRequest) Reset() {
 	*x = IssueRequest{}
-	mi := &file_scaffold_proto_msgTypes[174]
+	mi := &file_scaffold_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12114,7 +12442,7 @@ func (x *IssueRequest) String() string {
 func (*IssueRequest) ProtoMessage() {}
 
 func (x *IssueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[174]
+	mi := &file_scaffold_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12127,7 +12455,7 @@ func (x *IssueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueRequest.ProtoReflect.Descriptor instead.
 func (*IssueRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{174}
+	return file_scaffold_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *IssueRequest) GetRole() string {
@@ -12166,7 +12494,7 @@ type Credential struct {
 
 func (x *Credential) Reset() {
 	*x = Credential{}
-	mi := &file_scaffold_proto_msgTypes[175]
+	mi := &file_scaffold_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12178,7 +12506,7 @@ func (x *Credential) String() string {
 func (*Credential) ProtoMessage() {}
 
 func (x *Credential) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[175]
+	mi := &file_scaffold_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12191,7 +12519,7 @@ func (x *Credential) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credential.ProtoReflect.Descriptor instead.
 func (*Credential) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{175}
+	return file_scaffold_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *Credential) GetCertificate() []byte {
@@ -12256,7 +12584,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_scaffold_proto_msgTypes[176]
+	mi := &file_scaffold_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12268,7 +12596,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[176]
+	mi := &file_scaffold_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12281,7 +12609,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{176}
+	return file_scaffold_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -12329,7 +12657,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_scaffold_proto_msgTypes[177]
+	mi := &file_scaffold_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12341,7 +12669,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[177]
+	mi := &file_scaffold_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12354,7 +12682,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{177}
+	return file_scaffold_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *CreateTokenResponse) GetToken() string {
@@ -12379,7 +12707,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_scaffold_proto_msgTypes[178]
+	mi := &file_scaffold_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12391,7 +12719,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[178]
+	mi := &file_scaffold_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12404,7 +12732,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{178}
+	return file_scaffold_proto_rawDescGZIP(), []int{184}
 }
 
 type ListTokensResponse struct {
@@ -12416,7 +12744,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_scaffold_proto_msgTypes[179]
+	mi := &file_scaffold_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12428,7 +12756,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[179]
+	mi := &file_scaffold_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12441,7 +12769,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{179}
+	return file_scaffold_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -12467,7 +12795,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_scaffold_proto_msgTypes[180]
+	mi := &file_scaffold_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12479,7 +12807,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[180]
+	mi := &file_scaffold_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12492,7 +12820,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{180}
+	return file_scaffold_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *Token) GetId() string {
@@ -12560,7 +12888,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_scaffold_proto_msgTypes[181]
+	mi := &file_scaffold_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12572,7 +12900,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[181]
+	mi := &file_scaffold_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12585,7 +12913,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{181}
+	return file_scaffold_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -12603,7 +12931,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_scaffold_proto_msgTypes[182]
+	mi := &file_scaffold_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12615,7 +12943,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[182]
+	mi := &file_scaffold_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12628,7 +12956,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{182}
+	return file_scaffold_proto_rawDescGZIP(), []int{188}
 }
 
 type ListMembersRequest struct {
@@ -12639,7 +12967,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_scaffold_proto_msgTypes[183]
+	mi := &file_scaffold_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12651,7 +12979,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[183]
+	mi := &file_scaffold_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12664,7 +12992,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{183}
+	return file_scaffold_proto_rawDescGZIP(), []int{189}
 }
 
 type ListMembersResponse struct {
@@ -12677,7 +13005,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_scaffold_proto_msgTypes[184]
+	mi := &file_scaffold_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12689,7 +13017,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[184]
+	mi := &file_scaffold_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12702,7 +13030,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{184}
+	return file_scaffold_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -12734,7 +13062,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_scaffold_proto_msgTypes[185]
+	mi := &file_scaffold_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12746,7 +13074,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[185]
+	mi := &file_scaffold_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12759,7 +13087,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{185}
+	return file_scaffold_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *Member) GetRole() string {
@@ -12820,7 +13148,7 @@ type Revocations struct {
 
 func (x *Revocations) Reset() {
 	*x = Revocations{}
-	mi := &file_scaffold_proto_msgTypes[186]
+	mi := &file_scaffold_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12832,7 +13160,7 @@ func (x *Revocations) String() string {
 func (*Revocations) ProtoMessage() {}
 
 func (x *Revocations) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[186]
+	mi := &file_scaffold_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12845,7 +13173,7 @@ func (x *Revocations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revocations.ProtoReflect.Descriptor instead.
 func (*Revocations) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{186}
+	return file_scaffold_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *Revocations) GetList() []*Revocation {
@@ -12867,7 +13195,7 @@ type Revocation struct {
 
 func (x *Revocation) Reset() {
 	*x = Revocation{}
-	mi := &file_scaffold_proto_msgTypes[187]
+	mi := &file_scaffold_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12879,7 +13207,7 @@ func (x *Revocation) String() string {
 func (*Revocation) ProtoMessage() {}
 
 func (x *Revocation) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[187]
+	mi := &file_scaffold_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12892,7 +13220,7 @@ func (x *Revocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revocation.ProtoReflect.Descriptor instead.
 func (*Revocation) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{187}
+	return file_scaffold_proto_rawDescGZIP(), []int{193}
 }
 
 func (x *Revocation) GetKey() []byte {
@@ -12933,7 +13261,7 @@ type ForgetRequest struct {
 
 func (x *ForgetRequest) Reset() {
 	*x = ForgetRequest{}
-	mi := &file_scaffold_proto_msgTypes[188]
+	mi := &file_scaffold_proto_msgTypes[194]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12945,7 +13273,7 @@ func (x *ForgetRequest) String() string {
 func (*ForgetRequest) ProtoMessage() {}
 
 func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[188]
+	mi := &file_scaffold_proto_msgTypes[194]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12958,7 +13286,7 @@ func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
 func (*ForgetRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{188}
+	return file_scaffold_proto_rawDescGZIP(), []int{194}
 }
 
 func (x *ForgetRequest) GetRole() string {
@@ -12985,7 +13313,7 @@ type ForgetResponse struct {
 
 func (x *ForgetResponse) Reset() {
 	*x = ForgetResponse{}
-	mi := &file_scaffold_proto_msgTypes[189]
+	mi := &file_scaffold_proto_msgTypes[195]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12997,7 +13325,7 @@ func (x *ForgetResponse) String() string {
 func (*ForgetResponse) ProtoMessage() {}
 
 func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[189]
+	mi := &file_scaffold_proto_msgTypes[195]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13010,7 +13338,7 @@ func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
 func (*ForgetResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{189}
+	return file_scaffold_proto_rawDescGZIP(), []int{195}
 }
 
 func (x *ForgetResponse) GetKey() string {
@@ -13039,7 +13367,7 @@ type Versions struct {
 
 func (x *Versions) Reset() {
 	*x = Versions{}
-	mi := &file_scaffold_proto_msgTypes[190]
+	mi := &file_scaffold_proto_msgTypes[196]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13051,7 +13379,7 @@ func (x *Versions) String() string {
 func (*Versions) ProtoMessage() {}
 
 func (x *Versions) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[190]
+	mi := &file_scaffold_proto_msgTypes[196]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13064,7 +13392,7 @@ func (x *Versions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Versions.ProtoReflect.Descriptor instead.
 func (*Versions) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{190}
+	return file_scaffold_proto_rawDescGZIP(), []int{196}
 }
 
 func (x *Versions) GetFrom() uint32 {
@@ -13659,7 +13987,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"R\n" +
 	"\x11ListFlowsResponse\x12'\n" +
 	"\x05flows\x18\x01 \x03(\v2\x11.scaffold.v1.FlowR\x05flows\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xf5\x02\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\x8b\x03\n" +
 	"\x04Flow\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x14\n" +
@@ -13678,7 +14006,27 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aidle_ms\x18\r \x01(\x03R\x06idleMs\x12\x16\n" +
 	"\x06stable\x18\x0e \x01(\tR\x06stable\x12\x16\n" +
 	"\x06uplink\x18\x0f \x01(\tR\x06uplink\x12\x14\n" +
-	"\x05moves\x18\x10 \x01(\rR\x05moves\"&\n" +
+	"\x05moves\x18\x10 \x01(\rR\x05moves\x12\x14\n" +
+	"\x05guest\x18n \x01(\tR\x05guest\";\n" +
+	"\x0fAddGuestRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05netns\x18\x02 \x01(\tR\x05netns\"\xe9\x01\n" +
+	"\x05Guest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05netns\x18\x02 \x01(\tR\x05netns\x12\x1a\n" +
+	"\bidentity\x18\x03 \x01(\tR\bidentity\x12\x1c\n" +
+	"\tinterface\x18\x04 \x01(\tR\tinterface\x12\x10\n" +
+	"\x03mtu\x18\x05 \x01(\rR\x03mtu\x12\x16\n" +
+	"\x06serves\x18\x06 \x03(\tR\x06serves\x12\x14\n" +
+	"\x05flows\x18\a \x01(\rR\x05flows\x12\"\n" +
+	"\rsince_unix_ms\x18\b \x01(\x03R\vsinceUnixMs\x12\x18\n" +
+	"\atrouble\x18\t \x01(\tR\atrouble\"(\n" +
+	"\x12RemoveGuestRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
+	"\x13RemoveGuestResponse\"\x13\n" +
+	"\x11ListGuestsRequest\"@\n" +
+	"\x12ListGuestsResponse\x12*\n" +
+	"\x06guests\x18\x01 \x03(\v2\x12.scaffold.v1.GuestR\x06guests\"&\n" +
 	"\n" +
 	"WhoRequest\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\"\x1a\n" +
@@ -14166,7 +14514,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04Note\x12\x12.scaffold.v1.Event\x1a\x19.scaffold.v1.NoteResponse\x12@\n" +
 	"\bKeepFlow\x12\x15.scaffold.v1.KeptFlow\x1a\x1d.scaffold.v1.KeepFlowResponse\x12J\n" +
 	"\tKeptFlows\x12\x1d.scaffold.v1.KeptFlowsRequest\x1a\x1e.scaffold.v1.KeptFlowsResponse\x12A\n" +
-	"\x06Tunnel\x12\x1a.scaffold.v1.TunnelRequest\x1a\x1b.scaffold.v1.TunnelResponse2\x84\b\n" +
+	"\x06Tunnel\x12\x1a.scaffold.v1.TunnelRequest\x1a\x1b.scaffold.v1.TunnelResponse2\xe3\t\n" +
 	"\x05Local\x12K\n" +
 	"\rGetHostStatus\x12!.scaffold.v1.GetHostStatusRequest\x1a\x17.scaffold.v1.HostStatus\x12J\n" +
 	"\tListFlows\x12\x1d.scaffold.v1.ListFlowsRequest\x1a\x1e.scaffold.v1.ListFlowsResponse\x121\n" +
@@ -14180,7 +14528,11 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"DrainLocal\x12\x1e.scaffold.v1.DrainLocalRequest\x1a\x1a.scaffold.v1.DrainProgress0\x01\x12K\n" +
 	"\rPresentPermit\x12!.scaffold.v1.PresentPermitRequest\x1a\x17.scaffold.v1.HeldPermit\x12B\n" +
-	"\x06LookUp\x12\x1a.scaffold.v1.LookUpRequest\x1a\x1c.scaffold.v1.ResolveResponse\x12A\n" +
+	"\x06LookUp\x12\x1a.scaffold.v1.LookUpRequest\x1a\x1c.scaffold.v1.ResolveResponse\x12<\n" +
+	"\bAddGuest\x12\x1c.scaffold.v1.AddGuestRequest\x1a\x12.scaffold.v1.Guest\x12P\n" +
+	"\vRemoveGuest\x12\x1f.scaffold.v1.RemoveGuestRequest\x1a .scaffold.v1.RemoveGuestResponse\x12M\n" +
+	"\n" +
+	"ListGuests\x12\x1e.scaffold.v1.ListGuestsRequest\x1a\x1f.scaffold.v1.ListGuestsResponse\x12A\n" +
 	"\x06Report\x12\x1a.scaffold.v1.ReportRequest\x1a\x1b.scaffold.v1.ReportResponse\x12J\n" +
 	"\tRotateKey\x12\x1d.scaffold.v1.RotateKeyRequest\x1a\x1e.scaffold.v1.RotateKeyResponse2\xac\x03\n" +
 	"\bSwitches\x12S\n" +
@@ -14222,7 +14574,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 196)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 202)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -14319,114 +14671,120 @@ var file_scaffold_proto_goTypes = []any{
 	(*ListFlowsRequest)(nil),          // 92: scaffold.v1.ListFlowsRequest
 	(*ListFlowsResponse)(nil),         // 93: scaffold.v1.ListFlowsResponse
 	(*Flow)(nil),                      // 94: scaffold.v1.Flow
-	(*WhoRequest)(nil),                // 95: scaffold.v1.WhoRequest
-	(*ListRegistrationsRequest)(nil),  // 96: scaffold.v1.ListRegistrationsRequest
-	(*ListRegistrationsResponse)(nil), // 97: scaffold.v1.ListRegistrationsResponse
-	(*LocalRegistration)(nil),         // 98: scaffold.v1.LocalRegistration
-	(*MoveFlowsRequest)(nil),          // 99: scaffold.v1.MoveFlowsRequest
-	(*MoveFlowsResponse)(nil),         // 100: scaffold.v1.MoveFlowsResponse
-	(*BiographyRequest)(nil),          // 101: scaffold.v1.BiographyRequest
-	(*FlowStory)(nil),                 // 102: scaffold.v1.FlowStory
-	(*Chapter)(nil),                   // 103: scaffold.v1.Chapter
-	(*ServeRequest)(nil),              // 104: scaffold.v1.ServeRequest
-	(*ServeNotice)(nil),               // 105: scaffold.v1.ServeNotice
-	(*IdentifyRequest)(nil),           // 106: scaffold.v1.IdentifyRequest
-	(*FlowIdentity)(nil),              // 107: scaffold.v1.FlowIdentity
-	(*FailFlowsRequest)(nil),          // 108: scaffold.v1.FailFlowsRequest
-	(*FailFlowsResponse)(nil),         // 109: scaffold.v1.FailFlowsResponse
-	(*DrainLocalRequest)(nil),         // 110: scaffold.v1.DrainLocalRequest
-	(*DrainProgress)(nil),             // 111: scaffold.v1.DrainProgress
-	(*ListSwitchesRequest)(nil),       // 112: scaffold.v1.ListSwitchesRequest
-	(*ListSwitchesResponse)(nil),      // 113: scaffold.v1.ListSwitchesResponse
-	(*GetSwitchRequest)(nil),          // 114: scaffold.v1.GetSwitchRequest
-	(*Switch)(nil),                    // 115: scaffold.v1.Switch
-	(*SwitchPort)(nil),                // 116: scaffold.v1.SwitchPort
-	(*ServiceShare)(nil),              // 117: scaffold.v1.ServiceShare
-	(*InstanceShare)(nil),             // 118: scaffold.v1.InstanceShare
-	(*ListSwitchFlowsRequest)(nil),    // 119: scaffold.v1.ListSwitchFlowsRequest
-	(*ListSwitchFlowsResponse)(nil),   // 120: scaffold.v1.ListSwitchFlowsResponse
-	(*SwitchFlow)(nil),                // 121: scaffold.v1.SwitchFlow
-	(*AddSwitchFlowRequest)(nil),      // 122: scaffold.v1.AddSwitchFlowRequest
-	(*RemoveSwitchFlowRequest)(nil),   // 123: scaffold.v1.RemoveSwitchFlowRequest
-	(*RemoveSwitchFlowResponse)(nil),  // 124: scaffold.v1.RemoveSwitchFlowResponse
-	(*Access)(nil),                    // 125: scaffold.v1.Access
-	(*UpdateAccessRequest)(nil),       // 126: scaffold.v1.UpdateAccessRequest
-	(*Guard)(nil),                     // 127: scaffold.v1.Guard
-	(*LocatorPrefix)(nil),             // 128: scaffold.v1.LocatorPrefix
-	(*PresentPermitRequest)(nil),      // 129: scaffold.v1.PresentPermitRequest
-	(*HeldPermit)(nil),                // 130: scaffold.v1.HeldPermit
-	(*ServiceSpec)(nil),               // 131: scaffold.v1.ServiceSpec
-	(*StringList)(nil),                // 132: scaffold.v1.StringList
-	(*ApplyRequest)(nil),              // 133: scaffold.v1.ApplyRequest
-	(*ApplyResponse)(nil),             // 134: scaffold.v1.ApplyResponse
-	(*ServiceChange)(nil),             // 135: scaffold.v1.ServiceChange
-	(*FieldChange)(nil),               // 136: scaffold.v1.FieldChange
-	(*SpecProblem)(nil),               // 137: scaffold.v1.SpecProblem
-	(*ExportRequest)(nil),             // 138: scaffold.v1.ExportRequest
-	(*ExportResponse)(nil),            // 139: scaffold.v1.ExportResponse
-	(*GetGatewayRequest)(nil),         // 140: scaffold.v1.GetGatewayRequest
-	(*DrainGatewayRequest)(nil),       // 141: scaffold.v1.DrainGatewayRequest
-	(*ReloadGatewayRequest)(nil),      // 142: scaffold.v1.ReloadGatewayRequest
-	(*GatewayStatus)(nil),             // 143: scaffold.v1.GatewayStatus
-	(*GatewayListener)(nil),           // 144: scaffold.v1.GatewayListener
-	(*LookUpRequest)(nil),             // 145: scaffold.v1.LookUpRequest
-	(*ReportRequest)(nil),             // 146: scaffold.v1.ReportRequest
-	(*ReportResponse)(nil),            // 147: scaffold.v1.ReportResponse
-	(*Controller)(nil),                // 148: scaffold.v1.Controller
-	(*ListControllersRequest)(nil),    // 149: scaffold.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),   // 150: scaffold.v1.ListControllersResponse
-	(*AddControllerRequest)(nil),      // 151: scaffold.v1.AddControllerRequest
-	(*AddControllerResponse)(nil),     // 152: scaffold.v1.AddControllerResponse
-	(*RemoveControllerRequest)(nil),   // 153: scaffold.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),  // 154: scaffold.v1.RemoveControllerResponse
-	(*BackupStateRequest)(nil),        // 155: scaffold.v1.BackupStateRequest
-	(*BackupPiece)(nil),               // 156: scaffold.v1.BackupPiece
-	(*TunnelOffer)(nil),               // 157: scaffold.v1.TunnelOffer
-	(*Tunnel)(nil),                    // 158: scaffold.v1.Tunnel
-	(*Tunnels)(nil),                   // 159: scaffold.v1.Tunnels
-	(*TunnelsMade)(nil),               // 160: scaffold.v1.TunnelsMade
-	(*TunnelMade)(nil),                // 161: scaffold.v1.TunnelMade
-	(*TunnelRequest)(nil),             // 162: scaffold.v1.TunnelRequest
-	(*TunnelResponse)(nil),            // 163: scaffold.v1.TunnelResponse
-	(*MeetRequest)(nil),               // 164: scaffold.v1.MeetRequest
-	(*MeetResponse)(nil),              // 165: scaffold.v1.MeetResponse
-	(*RedeemRequest)(nil),             // 166: scaffold.v1.RedeemRequest
-	(*RenewRequest)(nil),              // 167: scaffold.v1.RenewRequest
-	(*RotateRequest)(nil),             // 168: scaffold.v1.RotateRequest
-	(*GetAuthorityRequest)(nil),       // 169: scaffold.v1.GetAuthorityRequest
-	(*RotateAuthorityRequest)(nil),    // 170: scaffold.v1.RotateAuthorityRequest
-	(*RetireAuthorityRequest)(nil),    // 171: scaffold.v1.RetireAuthorityRequest
-	(*AuthorityState)(nil),            // 172: scaffold.v1.AuthorityState
-	(*AuthorityKey)(nil),              // 173: scaffold.v1.AuthorityKey
-	(*IssueRequest)(nil),              // 174: scaffold.v1.IssueRequest
-	(*Credential)(nil),                // 175: scaffold.v1.Credential
-	(*CreateTokenRequest)(nil),        // 176: scaffold.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),       // 177: scaffold.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),         // 178: scaffold.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 179: scaffold.v1.ListTokensResponse
-	(*Token)(nil),                     // 180: scaffold.v1.Token
-	(*RevokeTokenRequest)(nil),        // 181: scaffold.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),       // 182: scaffold.v1.RevokeTokenResponse
-	(*ListMembersRequest)(nil),        // 183: scaffold.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 184: scaffold.v1.ListMembersResponse
-	(*Member)(nil),                    // 185: scaffold.v1.Member
-	(*Revocations)(nil),               // 186: scaffold.v1.Revocations
-	(*Revocation)(nil),                // 187: scaffold.v1.Revocation
-	(*ForgetRequest)(nil),             // 188: scaffold.v1.ForgetRequest
-	(*ForgetResponse)(nil),            // 189: scaffold.v1.ForgetResponse
-	(*Versions)(nil),                  // 190: scaffold.v1.Versions
-	nil,                               // 191: scaffold.v1.Event.AttrsEntry
-	nil,                               // 192: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 193: scaffold.v1.HostStatus.CountersEntry
-	nil,                               // 194: scaffold.v1.Switch.PacketInsEntry
-	nil,                               // 195: scaffold.v1.ServiceSpec.WeightsEntry
+	(*AddGuestRequest)(nil),           // 95: scaffold.v1.AddGuestRequest
+	(*Guest)(nil),                     // 96: scaffold.v1.Guest
+	(*RemoveGuestRequest)(nil),        // 97: scaffold.v1.RemoveGuestRequest
+	(*RemoveGuestResponse)(nil),       // 98: scaffold.v1.RemoveGuestResponse
+	(*ListGuestsRequest)(nil),         // 99: scaffold.v1.ListGuestsRequest
+	(*ListGuestsResponse)(nil),        // 100: scaffold.v1.ListGuestsResponse
+	(*WhoRequest)(nil),                // 101: scaffold.v1.WhoRequest
+	(*ListRegistrationsRequest)(nil),  // 102: scaffold.v1.ListRegistrationsRequest
+	(*ListRegistrationsResponse)(nil), // 103: scaffold.v1.ListRegistrationsResponse
+	(*LocalRegistration)(nil),         // 104: scaffold.v1.LocalRegistration
+	(*MoveFlowsRequest)(nil),          // 105: scaffold.v1.MoveFlowsRequest
+	(*MoveFlowsResponse)(nil),         // 106: scaffold.v1.MoveFlowsResponse
+	(*BiographyRequest)(nil),          // 107: scaffold.v1.BiographyRequest
+	(*FlowStory)(nil),                 // 108: scaffold.v1.FlowStory
+	(*Chapter)(nil),                   // 109: scaffold.v1.Chapter
+	(*ServeRequest)(nil),              // 110: scaffold.v1.ServeRequest
+	(*ServeNotice)(nil),               // 111: scaffold.v1.ServeNotice
+	(*IdentifyRequest)(nil),           // 112: scaffold.v1.IdentifyRequest
+	(*FlowIdentity)(nil),              // 113: scaffold.v1.FlowIdentity
+	(*FailFlowsRequest)(nil),          // 114: scaffold.v1.FailFlowsRequest
+	(*FailFlowsResponse)(nil),         // 115: scaffold.v1.FailFlowsResponse
+	(*DrainLocalRequest)(nil),         // 116: scaffold.v1.DrainLocalRequest
+	(*DrainProgress)(nil),             // 117: scaffold.v1.DrainProgress
+	(*ListSwitchesRequest)(nil),       // 118: scaffold.v1.ListSwitchesRequest
+	(*ListSwitchesResponse)(nil),      // 119: scaffold.v1.ListSwitchesResponse
+	(*GetSwitchRequest)(nil),          // 120: scaffold.v1.GetSwitchRequest
+	(*Switch)(nil),                    // 121: scaffold.v1.Switch
+	(*SwitchPort)(nil),                // 122: scaffold.v1.SwitchPort
+	(*ServiceShare)(nil),              // 123: scaffold.v1.ServiceShare
+	(*InstanceShare)(nil),             // 124: scaffold.v1.InstanceShare
+	(*ListSwitchFlowsRequest)(nil),    // 125: scaffold.v1.ListSwitchFlowsRequest
+	(*ListSwitchFlowsResponse)(nil),   // 126: scaffold.v1.ListSwitchFlowsResponse
+	(*SwitchFlow)(nil),                // 127: scaffold.v1.SwitchFlow
+	(*AddSwitchFlowRequest)(nil),      // 128: scaffold.v1.AddSwitchFlowRequest
+	(*RemoveSwitchFlowRequest)(nil),   // 129: scaffold.v1.RemoveSwitchFlowRequest
+	(*RemoveSwitchFlowResponse)(nil),  // 130: scaffold.v1.RemoveSwitchFlowResponse
+	(*Access)(nil),                    // 131: scaffold.v1.Access
+	(*UpdateAccessRequest)(nil),       // 132: scaffold.v1.UpdateAccessRequest
+	(*Guard)(nil),                     // 133: scaffold.v1.Guard
+	(*LocatorPrefix)(nil),             // 134: scaffold.v1.LocatorPrefix
+	(*PresentPermitRequest)(nil),      // 135: scaffold.v1.PresentPermitRequest
+	(*HeldPermit)(nil),                // 136: scaffold.v1.HeldPermit
+	(*ServiceSpec)(nil),               // 137: scaffold.v1.ServiceSpec
+	(*StringList)(nil),                // 138: scaffold.v1.StringList
+	(*ApplyRequest)(nil),              // 139: scaffold.v1.ApplyRequest
+	(*ApplyResponse)(nil),             // 140: scaffold.v1.ApplyResponse
+	(*ServiceChange)(nil),             // 141: scaffold.v1.ServiceChange
+	(*FieldChange)(nil),               // 142: scaffold.v1.FieldChange
+	(*SpecProblem)(nil),               // 143: scaffold.v1.SpecProblem
+	(*ExportRequest)(nil),             // 144: scaffold.v1.ExportRequest
+	(*ExportResponse)(nil),            // 145: scaffold.v1.ExportResponse
+	(*GetGatewayRequest)(nil),         // 146: scaffold.v1.GetGatewayRequest
+	(*DrainGatewayRequest)(nil),       // 147: scaffold.v1.DrainGatewayRequest
+	(*ReloadGatewayRequest)(nil),      // 148: scaffold.v1.ReloadGatewayRequest
+	(*GatewayStatus)(nil),             // 149: scaffold.v1.GatewayStatus
+	(*GatewayListener)(nil),           // 150: scaffold.v1.GatewayListener
+	(*LookUpRequest)(nil),             // 151: scaffold.v1.LookUpRequest
+	(*ReportRequest)(nil),             // 152: scaffold.v1.ReportRequest
+	(*ReportResponse)(nil),            // 153: scaffold.v1.ReportResponse
+	(*Controller)(nil),                // 154: scaffold.v1.Controller
+	(*ListControllersRequest)(nil),    // 155: scaffold.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),   // 156: scaffold.v1.ListControllersResponse
+	(*AddControllerRequest)(nil),      // 157: scaffold.v1.AddControllerRequest
+	(*AddControllerResponse)(nil),     // 158: scaffold.v1.AddControllerResponse
+	(*RemoveControllerRequest)(nil),   // 159: scaffold.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),  // 160: scaffold.v1.RemoveControllerResponse
+	(*BackupStateRequest)(nil),        // 161: scaffold.v1.BackupStateRequest
+	(*BackupPiece)(nil),               // 162: scaffold.v1.BackupPiece
+	(*TunnelOffer)(nil),               // 163: scaffold.v1.TunnelOffer
+	(*Tunnel)(nil),                    // 164: scaffold.v1.Tunnel
+	(*Tunnels)(nil),                   // 165: scaffold.v1.Tunnels
+	(*TunnelsMade)(nil),               // 166: scaffold.v1.TunnelsMade
+	(*TunnelMade)(nil),                // 167: scaffold.v1.TunnelMade
+	(*TunnelRequest)(nil),             // 168: scaffold.v1.TunnelRequest
+	(*TunnelResponse)(nil),            // 169: scaffold.v1.TunnelResponse
+	(*MeetRequest)(nil),               // 170: scaffold.v1.MeetRequest
+	(*MeetResponse)(nil),              // 171: scaffold.v1.MeetResponse
+	(*RedeemRequest)(nil),             // 172: scaffold.v1.RedeemRequest
+	(*RenewRequest)(nil),              // 173: scaffold.v1.RenewRequest
+	(*RotateRequest)(nil),             // 174: scaffold.v1.RotateRequest
+	(*GetAuthorityRequest)(nil),       // 175: scaffold.v1.GetAuthorityRequest
+	(*RotateAuthorityRequest)(nil),    // 176: scaffold.v1.RotateAuthorityRequest
+	(*RetireAuthorityRequest)(nil),    // 177: scaffold.v1.RetireAuthorityRequest
+	(*AuthorityState)(nil),            // 178: scaffold.v1.AuthorityState
+	(*AuthorityKey)(nil),              // 179: scaffold.v1.AuthorityKey
+	(*IssueRequest)(nil),              // 180: scaffold.v1.IssueRequest
+	(*Credential)(nil),                // 181: scaffold.v1.Credential
+	(*CreateTokenRequest)(nil),        // 182: scaffold.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 183: scaffold.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),         // 184: scaffold.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 185: scaffold.v1.ListTokensResponse
+	(*Token)(nil),                     // 186: scaffold.v1.Token
+	(*RevokeTokenRequest)(nil),        // 187: scaffold.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),       // 188: scaffold.v1.RevokeTokenResponse
+	(*ListMembersRequest)(nil),        // 189: scaffold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 190: scaffold.v1.ListMembersResponse
+	(*Member)(nil),                    // 191: scaffold.v1.Member
+	(*Revocations)(nil),               // 192: scaffold.v1.Revocations
+	(*Revocation)(nil),                // 193: scaffold.v1.Revocation
+	(*ForgetRequest)(nil),             // 194: scaffold.v1.ForgetRequest
+	(*ForgetResponse)(nil),            // 195: scaffold.v1.ForgetResponse
+	(*Versions)(nil),                  // 196: scaffold.v1.Versions
+	nil,                               // 197: scaffold.v1.Event.AttrsEntry
+	nil,                               // 198: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 199: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 200: scaffold.v1.Switch.PacketInsEntry
+	nil,                               // 201: scaffold.v1.ServiceSpec.WeightsEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
 	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
-	148, // 1: scaffold.v1.Status.controllers:type_name -> scaffold.v1.Controller
-	190, // 2: scaffold.v1.Status.speaks:type_name -> scaffold.v1.Versions
+	154, // 1: scaffold.v1.Status.controllers:type_name -> scaffold.v1.Controller
+	196, // 2: scaffold.v1.Status.speaks:type_name -> scaffold.v1.Versions
 	17,  // 3: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
-	125, // 4: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
+	131, // 4: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
 	18,  // 5: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
 	17,  // 6: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
 	14,  // 7: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
@@ -14434,14 +14792,14 @@ var file_scaffold_proto_depIdxs = []int32{
 	33,  // 9: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
 	17,  // 10: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
 	19,  // 11: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
-	125, // 12: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
+	131, // 12: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
 	23,  // 13: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
 	19,  // 14: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
 	24,  // 15: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
 	27,  // 16: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
 	28,  // 17: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
 	31,  // 18: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
-	191, // 19: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	197, // 19: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
 	35,  // 20: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
 	17,  // 21: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
 	44,  // 22: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
@@ -14455,7 +14813,7 @@ var file_scaffold_proto_depIdxs = []int32{
 	33,  // 30: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
 	45,  // 31: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
 	46,  // 32: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
-	190, // 33: scaffold.v1.Join.speaks:type_name -> scaffold.v1.Versions
+	196, // 33: scaffold.v1.Join.speaks:type_name -> scaffold.v1.Versions
 	45,  // 34: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
 	50,  // 35: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
 	52,  // 36: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
@@ -14467,18 +14825,18 @@ var file_scaffold_proto_depIdxs = []int32{
 	57,  // 42: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
 	58,  // 43: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
 	60,  // 44: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
-	175, // 45: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
-	186, // 46: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
+	181, // 45: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
+	192, // 46: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
 	56,  // 47: scaffold.v1.HostOrder.network_keys:type_name -> scaffold.v1.NetworkKeys
 	2,   // 48: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
 	57,  // 49: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
 	60,  // 50: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
-	175, // 51: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
-	187, // 52: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
+	181, // 51: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
+	193, // 52: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
 	60,  // 53: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
 	62,  // 54: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
 	17,  // 55: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
-	127, // 56: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
+	133, // 56: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
 	64,  // 57: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
 	50,  // 58: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
 	67,  // 59: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
@@ -14486,24 +14844,24 @@ var file_scaffold_proto_depIdxs = []int32{
 	70,  // 61: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
 	72,  // 62: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
 	73,  // 63: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	160, // 64: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
-	157, // 65: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
-	158, // 66: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
-	190, // 67: scaffold.v1.RouterJoin.speaks:type_name -> scaffold.v1.Versions
+	166, // 64: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
+	163, // 65: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
+	164, // 66: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
+	196, // 67: scaffold.v1.RouterJoin.speaks:type_name -> scaffold.v1.Versions
 	69,  // 68: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
 	71,  // 69: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	192, // 70: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	198, // 70: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
 	75,  // 71: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
 	59,  // 72: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
 	76,  // 73: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
 	78,  // 74: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
 	77,  // 75: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
 	60,  // 76: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
-	159, // 77: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
-	175, // 78: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
+	165, // 77: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
+	181, // 78: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
 	2,   // 79: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
 	60,  // 80: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
-	175, // 81: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
+	181, // 81: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
 	79,  // 82: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
 	80,  // 83: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
 	81,  // 84: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
@@ -14512,180 +14870,187 @@ var file_scaffold_proto_depIdxs = []int32{
 	84,  // 87: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
 	82,  // 88: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
 	91,  // 89: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	193, // 90: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	199, // 90: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
 	90,  // 91: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	130, // 92: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
-	98,  // 93: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
+	136, // 92: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
+	104, // 93: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
 	94,  // 94: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	98,  // 95: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	94,  // 96: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
-	103, // 97: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
-	115, // 98: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
-	194, // 99: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
-	116, // 100: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
-	117, // 101: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
-	118, // 102: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
-	121, // 103: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
-	125, // 104: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
-	128, // 105: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
-	195, // 106: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
-	132, // 107: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
-	132, // 108: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
-	131, // 109: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
-	135, // 110: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
-	137, // 111: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
-	136, // 112: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
-	131, // 113: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
-	144, // 114: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
-	33,  // 115: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
-	148, // 116: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
-	148, // 117: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
-	158, // 118: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
-	161, // 119: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
-	157, // 120: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
-	173, // 121: scaffold.v1.AuthorityState.keys:type_name -> scaffold.v1.AuthorityKey
-	185, // 122: scaffold.v1.AuthorityState.behind:type_name -> scaffold.v1.Member
-	180, // 123: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
-	180, // 124: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
-	185, // 125: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
-	185, // 126: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
-	187, // 127: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
-	187, // 128: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
-	0,   // 129: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 130: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,   // 131: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,   // 132: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,   // 133: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,   // 134: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10,  // 135: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11,  // 136: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12,  // 137: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15,  // 138: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20,  // 139: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22,  // 140: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	25,  // 141: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	32,  // 142: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	29,  // 143: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
-	126, // 144: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
-	133, // 145: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
-	138, // 146: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
-	149, // 147: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
-	151, // 148: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
-	153, // 149: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
-	155, // 150: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
-	43,  // 151: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	66,  // 152: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	41,  // 153: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	39,  // 154: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	33,  // 155: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
-	35,  // 156: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
-	37,  // 157: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
-	162, // 158: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
-	88,  // 159: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	92,  // 160: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	95,  // 161: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	96,  // 162: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	99,  // 163: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	101, // 164: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	104, // 165: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	106, // 166: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	108, // 167: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	110, // 168: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	129, // 169: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
-	145, // 170: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
-	146, // 171: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
-	86,  // 172: scaffold.v1.Local.RotateKey:input_type -> scaffold.v1.RotateKeyRequest
-	112, // 173: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
-	114, // 174: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
-	119, // 175: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
-	122, // 176: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
-	123, // 177: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
-	140, // 178: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
-	141, // 179: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
-	142, // 180: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
-	164, // 181: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
-	166, // 182: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
-	167, // 183: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
-	168, // 184: scaffold.v1.Trust.Rotate:input_type -> scaffold.v1.RotateRequest
-	174, // 185: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
-	176, // 186: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
-	178, // 187: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
-	181, // 188: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
-	183, // 189: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
-	188, // 190: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
-	169, // 191: scaffold.v1.Trust.GetAuthority:input_type -> scaffold.v1.GetAuthorityRequest
-	170, // 192: scaffold.v1.Trust.RotateAuthority:input_type -> scaffold.v1.RotateAuthorityRequest
-	171, // 193: scaffold.v1.Trust.RetireAuthority:input_type -> scaffold.v1.RetireAuthorityRequest
-	1,   // 194: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18,  // 195: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,   // 196: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18,  // 197: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18,  // 198: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,   // 199: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18,  // 200: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18,  // 201: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13,  // 202: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16,  // 203: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21,  // 204: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23,  // 205: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	26,  // 206: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	33,  // 207: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	30,  // 208: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
-	18,  // 209: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
-	134, // 210: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
-	139, // 211: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
-	150, // 212: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
-	152, // 213: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
-	154, // 214: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
-	156, // 215: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
-	54,  // 216: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	74,  // 217: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	42,  // 218: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	40,  // 219: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	34,  // 220: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
-	36,  // 221: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
-	38,  // 222: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
-	163, // 223: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
-	89,  // 224: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	93,  // 225: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	94,  // 226: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	97,  // 227: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	100, // 228: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	102, // 229: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	105, // 230: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	107, // 231: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	109, // 232: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	111, // 233: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	130, // 234: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
-	42,  // 235: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
-	147, // 236: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
-	87,  // 237: scaffold.v1.Local.RotateKey:output_type -> scaffold.v1.RotateKeyResponse
-	113, // 238: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
-	115, // 239: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
-	120, // 240: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
-	121, // 241: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
-	124, // 242: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
-	143, // 243: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
-	143, // 244: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
-	143, // 245: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
-	165, // 246: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
-	175, // 247: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
-	175, // 248: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
-	175, // 249: scaffold.v1.Trust.Rotate:output_type -> scaffold.v1.Credential
-	175, // 250: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
-	177, // 251: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
-	179, // 252: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
-	182, // 253: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
-	184, // 254: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
-	189, // 255: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
-	172, // 256: scaffold.v1.Trust.GetAuthority:output_type -> scaffold.v1.AuthorityState
-	172, // 257: scaffold.v1.Trust.RotateAuthority:output_type -> scaffold.v1.AuthorityState
-	172, // 258: scaffold.v1.Trust.RetireAuthority:output_type -> scaffold.v1.AuthorityState
-	194, // [194:259] is the sub-list for method output_type
-	129, // [129:194] is the sub-list for method input_type
-	129, // [129:129] is the sub-list for extension type_name
-	129, // [129:129] is the sub-list for extension extendee
-	0,   // [0:129] is the sub-list for field type_name
+	96,  // 95: scaffold.v1.ListGuestsResponse.guests:type_name -> scaffold.v1.Guest
+	104, // 96: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	94,  // 97: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
+	109, // 98: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
+	121, // 99: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
+	200, // 100: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	122, // 101: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
+	123, // 102: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
+	124, // 103: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
+	127, // 104: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
+	131, // 105: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
+	134, // 106: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
+	201, // 107: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
+	138, // 108: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
+	138, // 109: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
+	137, // 110: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
+	141, // 111: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
+	143, // 112: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
+	142, // 113: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
+	137, // 114: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
+	150, // 115: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
+	33,  // 116: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
+	154, // 117: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
+	154, // 118: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
+	164, // 119: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
+	167, // 120: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
+	163, // 121: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
+	179, // 122: scaffold.v1.AuthorityState.keys:type_name -> scaffold.v1.AuthorityKey
+	191, // 123: scaffold.v1.AuthorityState.behind:type_name -> scaffold.v1.Member
+	186, // 124: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
+	186, // 125: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
+	191, // 126: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
+	191, // 127: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
+	193, // 128: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
+	193, // 129: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
+	0,   // 130: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 131: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	4,   // 132: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	6,   // 133: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	7,   // 134: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	8,   // 135: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	10,  // 136: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	11,  // 137: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	12,  // 138: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	15,  // 139: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	20,  // 140: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	22,  // 141: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	25,  // 142: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	32,  // 143: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	29,  // 144: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	132, // 145: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
+	139, // 146: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
+	144, // 147: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
+	155, // 148: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
+	157, // 149: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
+	159, // 150: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
+	161, // 151: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
+	43,  // 152: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	66,  // 153: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	41,  // 154: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	39,  // 155: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	33,  // 156: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	35,  // 157: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	37,  // 158: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	168, // 159: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
+	88,  // 160: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	92,  // 161: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	101, // 162: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	102, // 163: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	105, // 164: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	107, // 165: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
+	110, // 166: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	112, // 167: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	114, // 168: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	116, // 169: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	135, // 170: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
+	151, // 171: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
+	95,  // 172: scaffold.v1.Local.AddGuest:input_type -> scaffold.v1.AddGuestRequest
+	97,  // 173: scaffold.v1.Local.RemoveGuest:input_type -> scaffold.v1.RemoveGuestRequest
+	99,  // 174: scaffold.v1.Local.ListGuests:input_type -> scaffold.v1.ListGuestsRequest
+	152, // 175: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
+	86,  // 176: scaffold.v1.Local.RotateKey:input_type -> scaffold.v1.RotateKeyRequest
+	118, // 177: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	120, // 178: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	125, // 179: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	128, // 180: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	129, // 181: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	146, // 182: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
+	147, // 183: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
+	148, // 184: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
+	170, // 185: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
+	172, // 186: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
+	173, // 187: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
+	174, // 188: scaffold.v1.Trust.Rotate:input_type -> scaffold.v1.RotateRequest
+	180, // 189: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
+	182, // 190: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
+	184, // 191: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
+	187, // 192: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
+	189, // 193: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
+	194, // 194: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
+	175, // 195: scaffold.v1.Trust.GetAuthority:input_type -> scaffold.v1.GetAuthorityRequest
+	176, // 196: scaffold.v1.Trust.RotateAuthority:input_type -> scaffold.v1.RotateAuthorityRequest
+	177, // 197: scaffold.v1.Trust.RetireAuthority:input_type -> scaffold.v1.RetireAuthorityRequest
+	1,   // 198: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	18,  // 199: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	5,   // 200: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	18,  // 201: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	18,  // 202: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	9,   // 203: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	18,  // 204: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	18,  // 205: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	13,  // 206: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	16,  // 207: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
+	21,  // 208: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	23,  // 209: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	26,  // 210: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	33,  // 211: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	30,  // 212: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	18,  // 213: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
+	140, // 214: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
+	145, // 215: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
+	156, // 216: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
+	158, // 217: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
+	160, // 218: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
+	162, // 219: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
+	54,  // 220: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	74,  // 221: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	42,  // 222: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	40,  // 223: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	34,  // 224: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	36,  // 225: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	38,  // 226: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	169, // 227: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
+	89,  // 228: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	93,  // 229: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	94,  // 230: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	103, // 231: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	106, // 232: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	108, // 233: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
+	111, // 234: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	113, // 235: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	115, // 236: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	117, // 237: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	136, // 238: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
+	42,  // 239: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
+	96,  // 240: scaffold.v1.Local.AddGuest:output_type -> scaffold.v1.Guest
+	98,  // 241: scaffold.v1.Local.RemoveGuest:output_type -> scaffold.v1.RemoveGuestResponse
+	100, // 242: scaffold.v1.Local.ListGuests:output_type -> scaffold.v1.ListGuestsResponse
+	153, // 243: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
+	87,  // 244: scaffold.v1.Local.RotateKey:output_type -> scaffold.v1.RotateKeyResponse
+	119, // 245: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	121, // 246: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	126, // 247: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	127, // 248: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	130, // 249: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	149, // 250: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
+	149, // 251: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
+	149, // 252: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
+	171, // 253: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
+	181, // 254: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
+	181, // 255: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
+	181, // 256: scaffold.v1.Trust.Rotate:output_type -> scaffold.v1.Credential
+	181, // 257: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
+	183, // 258: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
+	185, // 259: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
+	188, // 260: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
+	190, // 261: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
+	195, // 262: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
+	178, // 263: scaffold.v1.Trust.GetAuthority:output_type -> scaffold.v1.AuthorityState
+	178, // 264: scaffold.v1.Trust.RotateAuthority:output_type -> scaffold.v1.AuthorityState
+	178, // 265: scaffold.v1.Trust.RetireAuthority:output_type -> scaffold.v1.AuthorityState
+	198, // [198:266] is the sub-list for method output_type
+	130, // [130:198] is the sub-list for method input_type
+	130, // [130:130] is the sub-list for extension type_name
+	130, // [130:130] is the sub-list for extension extendee
+	0,   // [0:130] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -14735,14 +15100,14 @@ func file_scaffold_proto_init() {
 		(*RouterOrder_Tunnels)(nil),
 		(*RouterOrder_Credential)(nil),
 	}
-	file_scaffold_proto_msgTypes[131].OneofWrappers = []any{}
+	file_scaffold_proto_msgTypes[137].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   196,
+			NumMessages:   202,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

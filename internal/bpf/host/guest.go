@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -235,4 +236,26 @@ func (e *Edge) countOwners(k *edgeOwnerKey, n int) error {
 		return err
 	}
 	return nil
+}
+
+// SweepOwners forgets who serves the triples that are not to be kept. Of their services only the suffix is known.
+func (e *Edge) SweepOwners(keep func(sid.Triple) bool) error {
+	var k edgeOwnerKey
+	var n uint32
+	var stale []sid.Triple
+	it := e.maps.Owners.Iterate()
+	for it.Next(&k, &n) {
+		t := sid.Triple{
+			Service: sid.ServiceID{Suffix: sid.Suffix(binary.BigEndian.Uint64(k.Suffix[:]))},
+			Proto:   sid.Proto(k.Proto), Port: binary.BigEndian.Uint16(k.Port[:]),
+		}
+		if k.Nth == ownersCount && !keep(t) {
+			stale = append(stale, t)
+		}
+	}
+	err := it.Err()
+	for _, t := range stale {
+		err = errors.Join(err, e.SetOwners(t, nil))
+	}
+	return err
 }

@@ -31,15 +31,17 @@ type Edge struct {
 	maps edgeMaps
 	ring *ringbuf.Reader
 
-	mu        sync.Mutex          // guards what follows
-	programs  map[uint32]programs // by length of the link's header
-	uplinks   map[int]*attachment
-	sockets   injectSockets
-	adopted   bool
-	sweeps    uint
-	guards    map[sid.Suffix]resolve.Guard // what the map of that name has
-	guests    map[uint16]*guestEnd
-	forGuests *ebpf.Program // nil before the first
+	guestLoad sync.Mutex    // guards forGuests; may be taken after mu
+	forGuests *ebpf.Program // nil before the first guest
+
+	mu       sync.Mutex          // guards what follows
+	programs map[uint32]programs // by length of the link's header
+	uplinks  map[int]*attachment
+	sockets  injectSockets
+	adopted  bool
+	sweeps   uint
+	guards   map[sid.Suffix]resolve.Guard // what the map of that name has
+	guests   map[uint16]*guestEnd
 }
 
 // Open loads the edge, or adopts what is pinned under cfg.Pin: flows go on, links run the new programs.

@@ -31,8 +31,16 @@ func (e *Edge) programsFor(l2 uint32) (p programs, err error) {
 	return p, nil
 }
 
-// guestProgram is loaded with the first guest. Guests' links have Ethernet headers.
+// ReadyForGuests loads what the first guest needs, which takes long: AddGuest does it where nobody did it before.
+func (e *Edge) ReadyForGuests() error {
+	_, err := e.guestProgram()
+	return err
+}
+
+// guestProgram is loaded once. Guests' links have Ethernet headers.
 func (e *Edge) guestProgram() (*ebpf.Program, error) {
+	e.guestLoad.Lock()
+	defer e.guestLoad.Unlock()
 	if e.forGuests != nil {
 		return e.forGuests, nil
 	}

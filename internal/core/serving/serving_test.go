@@ -52,7 +52,7 @@ func TestCountAgreesWithTheOpenSockets(t *testing.T) {
 				}
 			case 4:
 				dump := rapid.MapOf(rapid.Uint64Range(1, 8), rapid.Map(rapid.Uint16Range(80, 82), triple)).Draw(t, "dump")
-				came, went := s.Replace(dump, nil)
+				came, went := s.Replace(0, dump, nil)
 				for _, tr := range came {
 					if up[tr] {
 						t.Fatalf("%v came, but was up", tr)

@@ -2,14 +2,16 @@ package serving
 
 import (
 	"maps"
+	"slices"
 
 	"scaffold.dev/scaffold/sid"
 )
 
 // An Owner is the process that made a socket serve, as far as it is known.
 type Owner struct {
-	PID  uint32
-	Comm string
+	PID   uint32
+	Comm  string
+	Guest uint16 // whose namespace the socket is in; 0: the host's own
 }
 
 type entry struct {
@@ -59,11 +61,12 @@ func (s *Sockets) Unregister(cookie uint64) (t sid.Triple, last bool) {
 	return e.triple, true
 }
 
-// Replace makes the count that of a dump and returns which triples came and which went.
-func (s *Sockets) Replace(dump map[uint64]sid.Triple, owners map[uint64]Owner) (up, down []sid.Triple) {
+// Replace makes the count of a guest's sockets, or the host's own, that of a dump and returns which triples came
+// and which went.
+func (s *Sockets) Replace(guest uint16, dump map[uint64]sid.Triple, owners map[uint64]Owner) (up, down []sid.Triple) {
 	before := maps.Clone(s.triples)
 	for cookie, e := range maps.Clone(s.cookies) {
-		if t, ok := dump[cookie]; !ok || t != e.triple {
+		if t, ok := dump[cookie]; e.owner.Guest == guest && (!ok || t != e.triple) {
 			s.Unregister(cookie)
 		}
 	}
@@ -97,6 +100,17 @@ func (s *Sockets) Cookies(t sid.Triple, f func(cookie uint64, o Owner)) {
 	for cookie := range s.triples[t] {
 		f(cookie, s.cookies[cookie].owner)
 	}
+}
+
+// Guests are those that serve the triple, in order; 0 is the host itself.
+func (s *Sockets) Guests(t sid.Triple) (all []uint16) {
+	for cookie := range s.triples[t] {
+		if g := s.cookies[cookie].owner.Guest; !slices.Contains(all, g) {
+			all = append(all, g)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // Triples visits all that is served.

@@ -130,6 +130,12 @@ const (
 	LocalPresentPermitProcedure = "/scaffold.v1.Local/PresentPermit"
 	// LocalLookUpProcedure is the fully-qualified name of the Local's LookUp RPC.
 	LocalLookUpProcedure = "/scaffold.v1.Local/LookUp"
+	// LocalAddGuestProcedure is the fully-qualified name of the Local's AddGuest RPC.
+	LocalAddGuestProcedure = "/scaffold.v1.Local/AddGuest"
+	// LocalRemoveGuestProcedure is the fully-qualified name of the Local's RemoveGuest RPC.
+	LocalRemoveGuestProcedure = "/scaffold.v1.Local/RemoveGuest"
+	// LocalListGuestsProcedure is the fully-qualified name of the Local's ListGuests RPC.
+	LocalListGuestsProcedure = "/scaffold.v1.Local/ListGuests"
 	// LocalReportProcedure is the fully-qualified name of the Local's Report RPC.
 	LocalReportProcedure = "/scaffold.v1.Local/Report"
 	// LocalRotateKeyProcedure is the fully-qualified name of the Local's RotateKey RPC.
@@ -1102,6 +1108,10 @@ type LocalClient interface {
 	// LookUp finds a service for a program of this host: from memory while the controller is away. The host's edge learns
 	// the service's policy, as when the program asks by DNS.
 	LookUp(context.Context, *connect.Request[v1.LookUpRequest]) (*connect.Response[v1.ResolveResponse], error)
+	// AddGuest makes the host the edge of a network namespace of its machine that has no daemon of its own.
+	AddGuest(context.Context, *connect.Request[v1.AddGuestRequest]) (*connect.Response[v1.Guest], error)
+	RemoveGuest(context.Context, *connect.Request[v1.RemoveGuestRequest]) (*connect.Response[v1.RemoveGuestResponse], error)
+	ListGuests(context.Context, *connect.Request[v1.ListGuestsRequest]) (*connect.Response[v1.ListGuestsResponse], error)
 	// Report puts what a program of this host has to tell ("gateway.*") into the network's history.
 	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
 	// RotateKey gets the daemon another key from the network; routers' daemons offer it too.
@@ -1191,6 +1201,24 @@ func NewLocalClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(localMethods.ByName("LookUp")),
 			connect.WithClientOptions(opts...),
 		),
+		addGuest: connect.NewClient[v1.AddGuestRequest, v1.Guest](
+			httpClient,
+			baseURL+LocalAddGuestProcedure,
+			connect.WithSchema(localMethods.ByName("AddGuest")),
+			connect.WithClientOptions(opts...),
+		),
+		removeGuest: connect.NewClient[v1.RemoveGuestRequest, v1.RemoveGuestResponse](
+			httpClient,
+			baseURL+LocalRemoveGuestProcedure,
+			connect.WithSchema(localMethods.ByName("RemoveGuest")),
+			connect.WithClientOptions(opts...),
+		),
+		listGuests: connect.NewClient[v1.ListGuestsRequest, v1.ListGuestsResponse](
+			httpClient,
+			baseURL+LocalListGuestsProcedure,
+			connect.WithSchema(localMethods.ByName("ListGuests")),
+			connect.WithClientOptions(opts...),
+		),
 		report: connect.NewClient[v1.ReportRequest, v1.ReportResponse](
 			httpClient,
 			baseURL+LocalReportProcedure,
@@ -1220,6 +1248,9 @@ type localClient struct {
 	drainLocal        *connect.Client[v1.DrainLocalRequest, v1.DrainProgress]
 	presentPermit     *connect.Client[v1.PresentPermitRequest, v1.HeldPermit]
 	lookUp            *connect.Client[v1.LookUpRequest, v1.ResolveResponse]
+	addGuest          *connect.Client[v1.AddGuestRequest, v1.Guest]
+	removeGuest       *connect.Client[v1.RemoveGuestRequest, v1.RemoveGuestResponse]
+	listGuests        *connect.Client[v1.ListGuestsRequest, v1.ListGuestsResponse]
 	report            *connect.Client[v1.ReportRequest, v1.ReportResponse]
 	rotateKey         *connect.Client[v1.RotateKeyRequest, v1.RotateKeyResponse]
 }
@@ -1284,6 +1315,21 @@ func (c *localClient) LookUp(ctx context.Context, req *connect.Request[v1.LookUp
 	return c.lookUp.CallUnary(ctx, req)
 }
 
+// AddGuest calls scaffold.v1.Local.AddGuest.
+func (c *localClient) AddGuest(ctx context.Context, req *connect.Request[v1.AddGuestRequest]) (*connect.Response[v1.Guest], error) {
+	return c.addGuest.CallUnary(ctx, req)
+}
+
+// RemoveGuest calls scaffold.v1.Local.RemoveGuest.
+func (c *localClient) RemoveGuest(ctx context.Context, req *connect.Request[v1.RemoveGuestRequest]) (*connect.Response[v1.RemoveGuestResponse], error) {
+	return c.removeGuest.CallUnary(ctx, req)
+}
+
+// ListGuests calls scaffold.v1.Local.ListGuests.
+func (c *localClient) ListGuests(ctx context.Context, req *connect.Request[v1.ListGuestsRequest]) (*connect.Response[v1.ListGuestsResponse], error) {
+	return c.listGuests.CallUnary(ctx, req)
+}
+
 // Report calls scaffold.v1.Local.Report.
 func (c *localClient) Report(ctx context.Context, req *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {
 	return c.report.CallUnary(ctx, req)
@@ -1318,6 +1364,10 @@ type LocalHandler interface {
 	// LookUp finds a service for a program of this host: from memory while the controller is away. The host's edge learns
 	// the service's policy, as when the program asks by DNS.
 	LookUp(context.Context, *connect.Request[v1.LookUpRequest]) (*connect.Response[v1.ResolveResponse], error)
+	// AddGuest makes the host the edge of a network namespace of its machine that has no daemon of its own.
+	AddGuest(context.Context, *connect.Request[v1.AddGuestRequest]) (*connect.Response[v1.Guest], error)
+	RemoveGuest(context.Context, *connect.Request[v1.RemoveGuestRequest]) (*connect.Response[v1.RemoveGuestResponse], error)
+	ListGuests(context.Context, *connect.Request[v1.ListGuestsRequest]) (*connect.Response[v1.ListGuestsResponse], error)
 	// Report puts what a program of this host has to tell ("gateway.*") into the network's history.
 	Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error)
 	// RotateKey gets the daemon another key from the network; routers' daemons offer it too.
@@ -1403,6 +1453,24 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(localMethods.ByName("LookUp")),
 		connect.WithHandlerOptions(opts...),
 	)
+	localAddGuestHandler := connect.NewUnaryHandler(
+		LocalAddGuestProcedure,
+		svc.AddGuest,
+		connect.WithSchema(localMethods.ByName("AddGuest")),
+		connect.WithHandlerOptions(opts...),
+	)
+	localRemoveGuestHandler := connect.NewUnaryHandler(
+		LocalRemoveGuestProcedure,
+		svc.RemoveGuest,
+		connect.WithSchema(localMethods.ByName("RemoveGuest")),
+		connect.WithHandlerOptions(opts...),
+	)
+	localListGuestsHandler := connect.NewUnaryHandler(
+		LocalListGuestsProcedure,
+		svc.ListGuests,
+		connect.WithSchema(localMethods.ByName("ListGuests")),
+		connect.WithHandlerOptions(opts...),
+	)
 	localReportHandler := connect.NewUnaryHandler(
 		LocalReportProcedure,
 		svc.Report,
@@ -1441,6 +1509,12 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 			localPresentPermitHandler.ServeHTTP(w, r)
 		case LocalLookUpProcedure:
 			localLookUpHandler.ServeHTTP(w, r)
+		case LocalAddGuestProcedure:
+			localAddGuestHandler.ServeHTTP(w, r)
+		case LocalRemoveGuestProcedure:
+			localRemoveGuestHandler.ServeHTTP(w, r)
+		case LocalListGuestsProcedure:
+			localListGuestsHandler.ServeHTTP(w, r)
 		case LocalReportProcedure:
 			localReportHandler.ServeHTTP(w, r)
 		case LocalRotateKeyProcedure:
@@ -1500,6 +1574,18 @@ func (UnimplementedLocalHandler) PresentPermit(context.Context, *connect.Request
 
 func (UnimplementedLocalHandler) LookUp(context.Context, *connect.Request[v1.LookUpRequest]) (*connect.Response[v1.ResolveResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.LookUp is not implemented"))
+}
+
+func (UnimplementedLocalHandler) AddGuest(context.Context, *connect.Request[v1.AddGuestRequest]) (*connect.Response[v1.Guest], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.AddGuest is not implemented"))
+}
+
+func (UnimplementedLocalHandler) RemoveGuest(context.Context, *connect.Request[v1.RemoveGuestRequest]) (*connect.Response[v1.RemoveGuestResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.RemoveGuest is not implemented"))
+}
+
+func (UnimplementedLocalHandler) ListGuests(context.Context, *connect.Request[v1.ListGuestsRequest]) (*connect.Response[v1.ListGuestsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.ListGuests is not implemented"))
 }
 
 func (UnimplementedLocalHandler) Report(context.Context, *connect.Request[v1.ReportRequest]) (*connect.Response[v1.ReportResponse], error) {

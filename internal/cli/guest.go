@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/api"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+)
+
+const listGuests = "scaffold guest ls"
+
+const aboutGuests = `A guest is a network namespace of this machine that has no daemon of its own: a container, or what
+"ip netns add" made. This host's hostd is its edge. Programs in it, unmodified, connect to names and serve under
+names as the host's own do: their flows run straight, fail over and move with the host.
+
+The guest gets an interface scaffold0 for this, an address on it, routes to the network's services, and names on its
+own loopback. What else it has, of a container runtime for instance, stays as it is.`
+
+func guestCommand() *cobra.Command {
+	cmd := group("guest", "Let containers and other network namespaces of this host connect and serve by name")
+	cmd.Long = aboutGuests
+	f := &flows{admin: addAdmin(cmd)}
+	cmd.PersistentFlags().StringVar(&f.host, "host", "", "this host of the lab")
+	cmd.AddCommand(guestAdd(f), guestRemove(f), guestList(f))
+	return cmd
+}
+
+// local is the API of the one host that is meant.
+func (f *flows) local() (apiv1connect.LocalClient, nodeSocket, error) {
+	nodes, err := f.hosts(f.host)
+	if err != nil {
+		return nil, nodeSocket{}, err
+	}
+	if len(nodes) > 1 {
+		return nil, nodeSocket{}, failf(ExitUsage, "say which one with --host NAME", "the lab has %d hosts", len(nodes))
+	}
+	http, base, err := api.Dial(nodes[0].path)
+	if err != nil {
+		return nil, nodeSocket{}, fail(ExitUsage, "", err)
+	}
+	return apiv1connect.NewLocalClient(http, base), nodes[0], nil
+}
+
+// A guestPlace is how a namespace is named on the command line.
+type guestPlace struct {
+	pid  int
+	path string
+}
+
+// request makes one of the arguments.
+func (p guestPlace) request(args []string) (*apiv1.AddGuestRequest, error) {
+	name := ""
+	if len(args) == 1 {
+		name = args[0]
+	}
+	switch {
+	case p.pid != 0 && p.path != "":
+		return nil, failf(ExitUsage, "", "--pid and --netns: one of them")
+	case p.pid < 0:
+		return nil, failf(ExitUsage, "", "--pid %d: want the number of a process", p.pid)
+	case p.pid != 0:
+		return &apiv1.AddGuestRequest{Name: orElse(name, fmt.Sprintf("pid-%d", p.pid)), Netns: fmt.Sprintf("/proc/%d/ns/net", p.pid)}, nil
+	case p.path != "":
+		path, err := filepath.Abs(p.path)
+		return &apiv1.AddGuestRequest{Name: orElse(name, filepath.Base(path)), Netns: path}, err
+	case name == "" || strings.Contains(name, "/"):
+		return nil, failf(ExitUsage, "as in: scaffold guest add web1 --pid 4711", "which namespace? Give the NAME that `ip netns ls` shows, --pid or --netns")
+	}
+	return &apiv1.AddGuestRequest{Name: name, Netns: "/run/netns/" + name}, nil
+}
+
+// guestTime bounds the setting up: a busy machine loads programs into the kernel for seconds.
+const guestTime = time.Minute
+
+func guestAdd(f *flows) *cobra.Command {
+	var place guestPlace
+	cmd := &cobra.Command{
+		Use:   "add [NAME] [--pid PID | --netns PATH]",
+		Short: "Make this host the edge of a network namespace",
+		Long: `Make this host the edge of a network namespace: of the one that "ip netns" calls NAME, of a process, or at a path.
+It lasts until it is removed, or the namespace's name or process is gone.`,
+		Example: `  ip netns add web1 && scaffold guest add web1
+  scaffold guest add db --pid $(podman inspect -f '{{.State.Pid}}' db)
+  scaffold guest add --netns /run/user/1000/netns/cni-4711
+  ip netns exec web1 scaffold run --service web -- nginx -g 'daemon off;'`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	cmd.Flags().IntVar(&place.pid, "pid", 0, "the namespace of this process; the guest ends with it")
+	cmd.Flags().StringVar(&place.path, "netns", "", "the namespace at this path")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		req, err := place.request(args)
+		if err != nil {
+			return err
+		}
+		client, node, err := f.local()
+		if err != nil {
+			return err
+		}
+		g, err := askFor(cmd.Context(), guestTime, client.AddGuest, req, node.path, "ip netns ls")
+		if err != nil {
+			return err
+		}
+		return f.print(cmd.OutOrStdout(), g, func(t *table) { drawGuests(t, []*apiv1.Guest{g}) })
+	}
+	return cmd
+}
+
+func guestRemove(f *flows) *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm NAME",
+		Aliases: []string{"remove"},
+		Short:   "Let a guest be by itself again",
+		Long: `Let a guest be by itself again: what it serves is withdrawn, its flows are ended, and its interface scaffold0, routes
+and resolver are taken away. Its clients meet other instances at once, where there are any.`,
+		Example: "  scaffold guest rm web1",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, node, err := f.local()
+			if err != nil {
+				return err
+			}
+			_, err = askFor(cmd.Context(), guestTime, client.RemoveGuest, &apiv1.RemoveGuestRequest{Name: args[0]}, node.path, listGuests)
+			return err
+		},
+	}
+}
+
+func guestList(f *flows) *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List this host's guests, what they serve and how many flows they have",
+		Example: "  scaffold guest ls\n  scaffold guest ls --lab web --host c1 -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, node, err := f.local()
+			if err != nil {
+				return err
+			}
+			all, err := ask(cmd.Context(), client.ListGuests, &apiv1.ListGuestsRequest{}, node.path, "")
+			if err != nil {
+				return err
+			}
+			return f.print(cmd.OutOrStdout(), all, func(t *table) { drawGuests(t, all.Guests) })
+		},
+	}
+}
+
+func drawGuests(t *table, all []*apiv1.Guest) {
+	t.row("NAME", "NAMESPACE", "IDENTITY", "SERVES", "FLOWS", "TROUBLE")
+	for _, g := range all {
+		t.row(g.Name, g.Netns, g.Identity, orElse(strings.Join(g.Serves, ", "), "-"), g.Flows, orElse(g.Trouble, "-"))
+	}
+}

@@ -1,0 +1,293 @@
+package e2e
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/nstest"
+)
+
+// guest makes a namespace behind a host's daemon; at finds it by its name. It is known by a file of this process.
+func (n *network) guest(host, name string) *nstest.NS {
+	n.t.Helper()
+	ns := nstest.New(n.t, name)
+	n.command(host, "guest", "add", name, "--netns", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns.Fd()))
+	n.t.Cleanup(func() { n.run(host, self, "guest", "rm", name) })
+	n.nodes[name] = ns
+	return ns
+}
+
+// command runs scaffold on a host and wants it to succeed.
+func (n *network) command(host string, argv ...string) string {
+	n.t.Helper()
+	out, err := n.run(host, append([]string{self}, argv...)...)
+	if err != nil {
+		n.t.Fatalf("scaffold %s on %s: %v\n%s\nlook at: %s", strings.Join(argv, " "), host, err, out, n.look())
+	}
+	return out
+}
+
+// guests are those of a host, by name.
+func (n *network) guests(host string) map[string]*apiv1.Guest {
+	n.t.Helper()
+	r, err := n.local(host).ListGuests(n.t.Context(), connect.NewRequest(&apiv1.ListGuestsRequest{}))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	all := map[string]*apiv1.Guest{}
+	for _, g := range r.Msg.Guests {
+		all[g.Name] = g
+	}
+	return all
+}
+
+// An unmodified server in one container, an unmodified client in another: each with the resolv.conf that its
+// runtime mounts. The same between two of one host, and from and to the hosts themselves.
+func TestContainersServeAndConnectByName(t *testing.T) {
+	n := theNetwork(t)
+	addr := n.create("boxed", &apiv1.Policy{Ready: "http:/"})
+	dir := t.TempDir()
+	for file, text := range map[string]string{"index.html": "hello from a box\n", "resolv.conf": "nameserver ::1\n"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	box, near, away := n.guest("s1", "box"), n.guest("s1", "near"), n.guest("c1", "away")
+	box.Start(t, "python3", "-m", "http.server", "--bind", addr.String(), "--directory", dir, "80")
+	n.serving("boxed", "tcp", 80, 1)
+	for _, from := range []*nstest.NS{away, near, box} {
+		out := from.Run(t, "unshare", "-m", "sh", "-c", "mount --bind "+dir+"/resolv.conf /etc/resolv.conf && exec curl -sS -m 30 http://boxed.svc/")
+		if out != "hello from a box\n" {
+			t.Errorf("from %s: %q\nlook at: %s", from.Name, out, n.look())
+		}
+	}
+	for _, host := range []string{"c1", "s1"} {
+		if out, err := n.run(host, "curl", "-sS", "-m", "30", "http://boxed.svc/"); out != "hello from a box\n" {
+			t.Errorf("from %s: %q %v", host, out, err)
+		}
+	}
+	if g := n.guests("s1")["box"]; fmt.Sprint(g.GetServes()) != "[boxed tcp/80]" {
+		t.Errorf("`guest ls` says that box serves %v", g.GetServes())
+	}
+}
+
+// says sends a line and wants the answer of that guest.
+func says(c net.Conn, text, name string) error {
+	c.SetDeadline(time.Now().Add(answerTime))
+	if _, err := fmt.Fprintln(c, text); err != nil {
+		return err
+	}
+	got, err := bufio.NewReader(c).ReadString('\n')
+	if want := name + " " + text + "\n"; err == nil && got != want {
+		return fmt.Errorf("%q, want %q", got, want)
+	}
+	return err
+}
+
+// The daemon of a container host is killed and started again: flows of its guests go on meanwhile and afterwards,
+// what they serve stays served, what began meanwhile is found.
+func TestGuestsOutliveTheirHostsDaemon(t *testing.T) {
+	n := theNetwork(t)
+	addr := n.create("outlive")
+	n.guest("s1", "server")
+	n.guest("c1", "client")
+	n.serveTCP("server", port(addr, 80))
+	n.serving("outlive", "tcp", 80, 1)
+	c := n.dial("client", "tcp6", port(addr, 80))
+	want := func(when string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v\nthe edges count %v and %v\nlook at: %s", when, err, n.drops("c1"), n.drops("s1"), n.look())
+		}
+	}
+	want("at first", says(c, "one", "server"))
+	for _, host := range []string{"s1", "c1"} {
+		n.kill(host + "/hostd")
+	}
+	want("without daemons", says(c, "two", "server"))
+	more := n.dial("client", "tcp6", port(addr, 80))
+	want("a flow that began without daemons", says(more, "three", "server"))
+	n.serveTCP("server", port(addr, 81))
+	for _, host := range []string{"s1", "c1"} {
+		n.do("start " + host + "/hostd")
+	}
+	n.serving("outlive", "tcp", 81, 1)
+	want("with new daemons", says(c, "four", "server"))
+	want("a listener that began without a daemon", says(n.dial("client", "tcp6", port(addr, 81)), "five", "server"))
+	for host, name := range map[string]string{"s1": "server", "c1": "client"} {
+		if g := n.guests(host)[name]; g == nil || g.Flows == 0 {
+			t.Errorf("`guest ls` on %s says of %s: %v", host, name, g)
+		}
+	}
+}
+
+// Two guests and the host itself serve the same: one instance to the network. Whose process dies, whose namespace
+// goes: its clients hear it at once, the others serve on, and nothing of it is left.
+func TestAGuestThatDiesLeavesItsShareToOthers(t *testing.T) {
+	n := theNetwork(t)
+	addr := n.create("shared")
+	one, two := n.guest("s1", "one"), n.guest("s1", "two")
+	serves := func(name string, count int) {
+		t.Helper()
+		nstest.Wait(t, n.look(), func() error {
+			if g := n.guests("s1")[name]; len(g.GetServes()) != count {
+				return fmt.Errorf("%s serves %v, want %d", name, g.GetServes(), count)
+			}
+			return nil
+		})
+	}
+	p := one.Start(t, "python3", "-c", half, addr.String())
+	p.WaitFor(t, "listening")
+	n.serving("shared", "tcp", 80, 1)
+	c := n.dial("c1", "tcp6", port(addr, 80))
+	c.SetDeadline(time.Now().Add(answerTime))
+	io.WriteString(c, "GET / HTTP/1.0\r\n\r\n")
+	p.WaitFor(t, "half")
+	n.serveTCP("two", port(addr, 80))
+	serves("two", 1)
+	p.Signal(syscall.SIGKILL)
+	if b, err := io.ReadAll(c); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("a server in a guest was killed in the middle of its answer; the client read %d bytes, then %v: want ECONNRESET", len(b), err)
+	}
+	<-p.Done()
+	serves("one", 0)
+	for range 8 {
+		if err := says(n.dial("c1", "tcp6", port(addr, 80)), "hello", "two"); err != nil {
+			t.Fatalf("after the death of the other: %v\nlook at: %s", err, n.look())
+		}
+	}
+	c = n.dial("c1", "tcp6", port(addr, 80))
+	if err := says(c, "still here", "two"); err != nil {
+		t.Fatal(err)
+	}
+	link := n.guests("s1")["two"].Interface
+	n.command("s1", "guest", "rm", "two")
+	if b, err := io.ReadAll(c); err == nil {
+		t.Errorf("the guest was removed; its client read %q and an ordinary end, want an error", b)
+	}
+	if out, err := n.run("s1", "ip", "link", "show", link); err == nil {
+		t.Errorf("left on the host: %s", out)
+	}
+	if out := two.Run(t, "sh", "-c", "ip -o link; ip -6 rule; ip -6 route show table all; cat /proc/sys/net/ipv6/ip_nonlocal_bind"); strings.Contains(out, "scaffold0") || strings.Contains(out, "23727") || !strings.HasSuffix(out, "\n0\n") {
+		t.Errorf("left in the guest:\n%s", out)
+	}
+	n.serving("shared", "tcp", 80, 0)
+}
+
+// A namespace whose name or process is gone is a guest no more, and its name is free.
+func TestAGuestGoesWithItsProcess(t *testing.T) {
+	n := theNetwork(t)
+	n.create("brief")
+	addr := netip.MustParseAddr(n.address("brief"))
+	for range 2 {
+		p := n.start("s1", "unshare", "-n", "sh", "-c", "ip link set lo up; echo ready; exec sleep 1000")
+		p.WaitFor(t, "ready")
+		n.command("s1", "guest", "add", "brief", "--pid", fmt.Sprint(p.PID()))
+		ns := nstest.Enter(t, "brief", fmt.Sprintf("/proc/%d/ns/net", p.PID()))
+		l := ns.Listen(t, "tcp6", port(addr, 80))
+		n.serving("brief", "tcp", 80, 1)
+		p.Kill()
+		nstest.Wait(t, n.look(), func() error {
+			if g := n.guests("s1")["brief"]; g != nil {
+				return fmt.Errorf("guest of a process that is gone: %v", g)
+			}
+			return nil
+		})
+		n.serving("brief", "tcp", 80, 0)
+		l.Close()
+	}
+}
+
+func (n *network) address(service string) string {
+	n.t.Helper()
+	s, err := n.service(service)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return s.Address
+}
+
+// What cannot be is said in one line, with the exit code that fits, and leaves nothing.
+func TestGuestsThatCannotBe(t *testing.T) {
+	n := theNetwork(t)
+	taken := n.guest("s1", "taken")
+	clash := nstest.New(t, "clash")
+	clash.Run(t, "ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth1")
+	clash.Run(t, "ip", "-6", "addr", "add", "fd5c::7/128", "dev", "eth0", "nodad")
+	ours := nstest.New(t, "ours")
+	ours.Run(t, "ip", "link", "add", "scaffold0", "type", "veth", "peer", "name", "eth1")
+	path := func(ns *nstest.NS) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns.Fd()) }
+	for _, c := range []struct {
+		argv []string
+		code int
+		says string
+	}{
+		{[]string{"add", "nobody"}, 3, "no network namespace at /run/netns/nobody"},
+		{[]string{"add", "--pid", "4194305"}, 3, "no network namespace at /proc/4194305/ns/net"},
+		{[]string{"add", "--pid", "-1"}, 2, "want the number of a process"},
+		{[]string{"add", "file", "--netns", "/etc/passwd"}, 2, "/etc/passwd is no network namespace"},
+		{[]string{"add", "user", "--netns", "/proc/self/ns/user"}, 2, "is no network namespace"},
+		{[]string{"add", "-x"}, 2, "unknown"},
+		{[]string{"add", "a b", "--netns", path(taken)}, 2, "guest name"},
+		{[]string{"add"}, 2, "which namespace?"},
+		{[]string{"add", "x", "--pid", "1", "--netns", "/x"}, 2, "one of them"},
+		{[]string{"add", "taken", "--netns", path(taken)}, 4, "guest taken is there already"},
+		{[]string{"add", "again", "--netns", path(taken)}, 4, "that namespace is guest taken already"},
+		{[]string{"add", "self", "--netns", "/proc/self/ns/net"}, 4, "the host's own namespace"},
+		{[]string{"add", "clash", "--netns", path(clash)}, 4, "it has the address fd5c::7 on eth0"},
+		{[]string{"add", "ours", "--netns", path(ours)}, 4, "it has an interface scaffold0 already"},
+		{[]string{"rm", "nobody"}, 3, `there is no guest "nobody" on host s1`},
+	} {
+		out, err := n.run("s1", append([]string{self, "guest"}, c.argv...)...)
+		code := 0
+		if exit, ok := errors.AsType[exitCoder](err); ok {
+			code = exit.ExitCode()
+		}
+		if code != c.code || !strings.Contains(out, c.says) || strings.Count(out, "\n") > 2 {
+			t.Errorf("guest %s: exit code %d, want %d with %q: %s", strings.Join(c.argv, " "), code, c.code, c.says, out)
+		}
+	}
+	out, err := n.run("c1", self, "guest", "add", "other", "--netns", path(taken))
+	if err == nil || !strings.Contains(out, "a hostd is its edge already") {
+		t.Errorf("a guest of two hosts: %v %s", err, out)
+	}
+	if all := n.guests("s1"); len(all) != 1 {
+		t.Errorf("left: %v", all)
+	}
+	if out := clash.Run(t, "ip", "-o", "link"); strings.Contains(out, "scaffold0") {
+		t.Errorf("left in a namespace that was refused: %s", out)
+	}
+}
+
+type exitCoder interface {
+	error
+	ExitCode() int
+}
+
+// Flows of guests move with their hosts, as a client's and as a server's.
+func TestGuestsFlowsMoveWithTheirHosts(t *testing.T) {
+	m := theMobile(t)
+	m.guest("c1", "rider")
+	m.guest("s2", "boxed")
+	talks := []*talk{m.talkBetween("rider", "boxed", 300), m.talkBetween("rider", "s1", 301), m.talkBetween("c1", "boxed", 302)}
+	m.goOn("the beginning", talks...)
+	for _, how := range []string{"gap 100ms first", "gap 300ms"} {
+		m.hop("c1", how)
+		m.goOn("a move of the client's host, "+how, talks...)
+		m.hop("s2", how)
+		m.goOn("a move of the server's host, "+how, talks...)
+	}
+}

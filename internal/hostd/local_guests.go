@@ -1,0 +1,126 @@
+package hostd
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/bpf/sockets"
+	"scaffold.dev/scaffold/sid"
+)
+
+func refusedf(format string, args ...any) error {
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf(format, args...))
+}
+
+func exists(format string, args ...any) error {
+	return connect.NewError(connect.CodeAlreadyExists, fmt.Errorf(format, args...))
+}
+
+// guestName is what stands in paths and lists. Runtimes call containers by up to 64 characters.
+var guestName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
+
+// AddGuest makes this host the edge of a network namespace.
+func (l *local) AddGuest(ctx context.Context, req *connect.Request[apiv1.AddGuestRequest]) (*connect.Response[apiv1.Guest], error) {
+	name, path := req.Msg.Name, req.Msg.Netns
+	if !guestName.MatchString(name) {
+		return nil, invalid("guest name %.120q: want a letter or digit, then up to 99 of them, dots, dashes or underscores", name)
+	}
+	if !filepath.IsAbs(path) {
+		return nil, invalid("namespace %.120q: want its absolute path", path)
+	}
+	var edge *host.Edge
+	if !l.d.call(ctx, func() { edge = l.d.edge }) {
+		return nil, errLeaving
+	}
+	if edge != nil {
+		if err := edge.ReadyForGuests(); err != nil { // beside the loop: it takes a while the first time
+			return nil, err
+		}
+	}
+	var resp *apiv1.Guest
+	var err error
+	ok := l.d.call(ctx, func() {
+		var x *guest
+		if x, err = l.d.guests.add(name, filepath.Clean(path)); err == nil {
+			resp = x.show()
+		}
+	})
+	if !ok {
+		return nil, errLeaving
+	}
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(resp), nil
+}
+
+// RemoveGuest ends it.
+func (l *local) RemoveGuest(ctx context.Context, req *connect.Request[apiv1.RemoveGuestRequest]) (*connect.Response[apiv1.RemoveGuestResponse], error) {
+	var err error
+	if !l.d.call(ctx, func() { err = l.d.guests.remove(req.Msg.Name) }) {
+		return nil, errLeaving
+	}
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&apiv1.RemoveGuestResponse{}), nil
+}
+
+// ListGuests tells them in the order in which they came.
+func (l *local) ListGuests(ctx context.Context, _ *connect.Request[apiv1.ListGuestsRequest]) (*connect.Response[apiv1.ListGuestsResponse], error) {
+	resp := &apiv1.ListGuestsResponse{}
+	var edge *host.Edge
+	at := map[uint16]*apiv1.Guest{}
+	ok := l.d.call(ctx, func() {
+		edge = l.d.edge
+		for _, r := range l.d.guests.wanted {
+			g := &apiv1.Guest{Name: r.Name, Netns: r.Path, Trouble: "waits until the host is in a network"}
+			if x := l.d.guests.up[r.Number]; x != nil {
+				g = x.show()
+			}
+			at[r.Number] = g
+			resp.Guests = append(resp.Guests, g)
+		}
+	})
+	if !ok {
+		return nil, errLeaving
+	}
+	if edge != nil && len(at) > 0 {
+		err := edge.Walk(func(f host.Flow) bool { // beside the loop: there may be many
+			if g := at[f.Tuple.Guest]; g != nil && f.State != host.Closing {
+				g.Flows++
+			}
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return connect.NewResponse(resp), nil
+}
+
+func (x *guest) show() *apiv1.Guest {
+	g := &apiv1.Guest{Name: x.Name, Netns: x.Path, Identity: x.identity.String(), Interface: x.dev(), Mtu: uint32(x.mtu), SinceUnixMs: x.Since.UnixMilli()}
+	if x.mute != "" {
+		g.Trouble = "finds no names: " + x.mute
+	}
+	for _, t := range x.serves() {
+		g.Serves = append(g.Serves, fmt.Sprintf("%s %v/%d", x.d.serving.name(t.Service), t.Proto, t.Port))
+	}
+	slices.Sort(g.Serves)
+	return g
+}
+
+// sockets lists those of this host and its guests, in the loop.
+func (l *local) sockets(ctx context.Context) socketLister {
+	return func(p sid.Proto, states uint32, f func(sockets.DiagSocket)) {
+		l.d.call(ctx, func() { l.d.eachSocket(p, states, 0, f) }) //nolint:errcheck // whose it is stays open
+	}
+}

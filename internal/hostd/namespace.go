@@ -1,0 +1,75 @@
+package hostd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A namespace is another network namespace than the daemon's; the zero one is the daemon's own.
+type namespace struct{ file *os.File }
+
+// nsfsMagic is the file system of namespaces, linux/magic.h.
+const nsfsMagic = 0x6e736673
+
+// errNoNamespace says that there is nothing, or something else.
+var errNoNamespace = errors.New("no network namespace")
+
+// openNamespace opens one by the path that the kernel or `ip netns` gives it.
+func openNamespace(path string) (namespace, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return namespace{}, fmt.Errorf("%w at %s", errNoNamespace, path)
+	}
+	if err != nil {
+		return namespace{}, err
+	}
+	var fs unix.Statfs_t
+	err = unix.Fstatfs(int(file.Fd()), &fs)
+	if err == nil && fs.Type == nsfsMagic {
+		if kind, e := unix.IoctlRetInt(int(file.Fd()), unix.NS_GET_NSTYPE); e == nil && kind == unix.CLONE_NEWNET {
+			return namespace{file}, nil
+		}
+	}
+	file.Close()
+	return namespace{}, fmt.Errorf("%s is no network namespace", path)
+}
+
+// inode tells it from others.
+func (n namespace) inode() (uint64, error) { return inodeOf(n.file.Name()) }
+
+func inodeOf(path string) (uint64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Sys().(*syscall.Stat_t).Ino, nil
+}
+
+// do runs f in the namespace, on a thread that ends with it: sockets, children and what f reads below
+// /proc/sys/net are the namespace's. Goroutines that f starts are not in it.
+func (n namespace) do(f func() error) error {
+	if n.file == nil {
+		return f()
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread is not fit for other goroutines
+		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- fmt.Errorf("enter the namespace: %w", err)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+func (n namespace) close() {
+	if n.file != nil {
+		n.file.Close()
+	}
+}
