@@ -86,7 +86,7 @@ func guestAdd(f *flows) *cobra.Command {
 		Long: `Make this host the edge of a network namespace: of the one that "ip netns" calls NAME, of a process, or at a path.
 It lasts until it is removed, or the namespace's name or process is gone.`,
 		Example: `  ip netns add web1 && scaffold guest add web1
-  scaffold guest add db --pid $(podman inspect -f '{{.State.Pid}}' db)
+  scaffold guest add db --pid 4711      # of podman inspect -f '{{.State.Pid}}' db
   scaffold guest add --netns /run/user/1000/netns/cni-4711
   ip netns exec web1 scaffold run --service web -- nginx -g 'daemon off;'`,
 		Args: cobra.MaximumNArgs(1),

@@ -1,6 +1,10 @@
 package resume
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -35,6 +39,29 @@ func TestADownloadSurvivesItsServersTwice(t *testing.T) {
 	p, got := s.download()
 	s.arrived(p, got, size/16)
 	s.lose(p, s.end)
+	s.lose(p, s.end)
+	s.whole(p, got)
+}
+
+// A client in a container, behind its host's daemon, notices as little.
+func TestADownloadInAGuestSurvivesItsServer(t *testing.T) {
+	s := serve(t, "boxed", "httpd", "80", size, &apiv1.Policy{Failover: "continue"}, []string{"s1", "s2"})
+	box := nstest.New(t, "box")
+	scaffold := func(argv ...string) {
+		t.Helper()
+		if out, err := nstest.TryBy(at("c1"), exec.Command("/proc/self/exe", append([]string{"guest"}, argv...)...)); err != nil {
+			t.Fatalf("scaffold guest %v: %v %s", argv, err, out)
+		}
+	}
+	scaffold("add", "box", "--netns", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), box.Fd()))
+	t.Cleanup(func() { scaffold("rm", "box") })
+	got, conf := filepath.Join(s.dir, "got-box"), filepath.Join(s.dir, "resolv.conf")
+	if err := os.WriteFile(conf, []byte("nameserver ::1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := box.Start(t, "unshare", "-m", "sh", "-c",
+		"mount --bind "+conf+" /etc/resolv.conf && exec curl -sS --fail --limit-rate 10M -o "+got+" http://boxed.svc/blob")
+	s.arrived(p, got, size/16)
 	s.lose(p, s.end)
 	s.whole(p, got)
 }
