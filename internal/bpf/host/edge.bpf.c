@@ -16,7 +16,6 @@ const enum host_reason *unused_reason __attribute__((unused));
 SEC("tcx/egress")
 int edge_egress(struct __sk_buff *skb)
 {
-	guest_of(skb) = 0;
 	return egress(skb);
 }
 

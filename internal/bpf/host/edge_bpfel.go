@@ -277,6 +277,7 @@ const (
 	edgeProgEdgeIngress   = "edge_ingress"
 	edgeProgEdgeSteer     = "edge_steer"
 	edgeVarAsPrefix       = "as_prefix"
+	edgeVarForGuests      = "for_guests"
 	edgeVarIdentities     = "identities"
 	edgeVarL2Len          = "l2_len"
 	edgeVarServicesPrefix = "services_prefix"
@@ -370,6 +371,7 @@ type edgeMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type edgeVariableSpecs struct {
 	AsPrefix       *ebpf.VariableSpec `ebpf:"as_prefix"`
+	ForGuests      *ebpf.VariableSpec `ebpf:"for_guests"`
 	Identities     *ebpf.VariableSpec `ebpf:"identities"`
 	L2Len          *ebpf.VariableSpec `ebpf:"l2_len"`
 	ServicesPrefix *ebpf.VariableSpec `ebpf:"services_prefix"`
@@ -463,6 +465,7 @@ func (m *edgeMaps) Close() error {
 // It can be passed to loadEdgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type edgeVariables struct {
 	AsPrefix       *ebpf.Variable `ebpf:"as_prefix"`
+	ForGuests      *ebpf.Variable `ebpf:"for_guests"`
 	Identities     *ebpf.Variable `ebpf:"identities"`
 	L2Len          *ebpf.Variable `ebpf:"l2_len"`
 	ServicesPrefix *ebpf.Variable `ebpf:"services_prefix"`

@@ -71,10 +71,13 @@ static __always_inline int is_echo(const struct packet *p, __u8 type)
 }
 
 /*
- * guest_of is the number of the guest that sends the packet, on its way out. Whatever program looks at it first
- * writes it there.
+ * guest_of is the number of the guest that sends the packet, on its way out: from_guest writes it there. The verifier
+ * passes over all that is for guests where there are none.
  */
-#define guest_of(skb) ((skb)->cb[0])
+static __always_inline __u32 guest_of(const struct __sk_buff *skb)
+{
+	return for_guests ? skb->cb[0] : 0;
+}
 
 /* slot_out is the slot by which a new flow leaves: the interface at hand, for a guest the one that is preferred. */
 static __always_inline __u32 slot_out(struct __sk_buff *skb, const struct place *place)

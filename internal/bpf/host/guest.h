@@ -26,7 +26,7 @@ static __always_inline int from_guest(struct __sk_buff *skb)
 
 	if (!g || !g->number || parse_network(skb, l2_len, &p) || !permitted(g, &p))
 		return drop(HOST_GUEST);
-	guest_of(skb) = g->number;
+	skb->cb[0] = g->number;
 	verdict = egress(skb);
 	return verdict == TC_ACT_UNSPEC ? drop(HOST_GUEST) : verdict;
 }

@@ -30,7 +30,7 @@ func (e *Edge) load() error {
 	if err := e.makePins(); err != nil {
 		return err
 	}
-	spec, err := e.spec(ethernetLen)
+	spec, err := e.spec(ethernetLen, false)
 	if err != nil {
 		return err
 	}
@@ -82,15 +82,20 @@ func CheckPins(pin string) error {
 	return nil
 }
 
-// spec is the collection for links with a header of l2 bytes, with the address plan filled in.
-func (e *Edge) spec(l2 uint32) (*ebpf.CollectionSpec, error) {
+// spec is the collection for links with a header of l2 bytes, of uplinks or of guests, with the address plan filled in.
+func (e *Edge) spec(l2 uint32, guests bool) (*ebpf.CollectionSpec, error) {
 	spec, err := loadEdge()
 	if err != nil {
 		return nil, fmt.Errorf("host edge: read the embedded programs: %w", err)
 	}
 	plan := e.cfg.Space
 	services := plan.Services.Addr().As16()
+	forGuests := uint32(0)
+	if guests {
+		forGuests = 1
+	}
 	values := map[string]any{
+		"for_guests":      forGuests,
 		"l2_len":          l2,
 		"services_prefix": binary.NativeEndian.Uint32(services[:]),
 		"as_prefix":       network(uint64(sid.LocatorOf(plan.AS.Addr()))),

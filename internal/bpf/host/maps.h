@@ -12,6 +12,8 @@ const volatile __u32 services_prefix; /* upper 32 bits of service addresses */
 const volatile __u64 as_prefix;       /* upper 48 bits of this AS's locators */
 const volatile __u64 identities;      /* upper 64 bits of the hosts' stable addresses */
 
+const volatile __u32 for_guests;      /* what guests send, and nothing of the host's own */
+
 #define MAP(name_, type_, key_, value_, max_, flags_)                  \
 	struct {                                                       \
 		__uint(type, type_);                                   \

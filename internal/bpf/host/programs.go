@@ -24,7 +24,7 @@ func (e *Edge) programsFor(l2 uint32) (p programs, err error) {
 	if p, ok := e.programs[l2]; ok {
 		return p, nil
 	}
-	if err := e.loadFor(l2, &p); err != nil {
+	if err := e.loadFor(l2, false, &p); err != nil {
 		return p, fmt.Errorf("host edge: load programs for links with a header of %d bytes: %w", l2, err)
 	}
 	e.programs[l2] = p
@@ -47,7 +47,7 @@ func (e *Edge) guestProgram() (*ebpf.Program, error) {
 	var p struct {
 		EdgeGuest *ebpf.Program `ebpf:"edge_guest"`
 	}
-	if err := e.loadFor(ethernetLen, &p); err != nil {
+	if err := e.loadFor(ethernetLen, true, &p); err != nil {
 		return nil, fmt.Errorf("load the program for guests: %w", err)
 	}
 	e.forGuests = p.EdgeGuest
@@ -55,8 +55,8 @@ func (e *Edge) guestProgram() (*ebpf.Program, error) {
 }
 
 // loadFor loads what the struct names, with the edge's maps.
-func (e *Edge) loadFor(l2 uint32, to any) error {
-	spec, err := e.spec(l2)
+func (e *Edge) loadFor(l2 uint32, guests bool, to any) error {
+	spec, err := e.spec(l2, guests)
 	if err != nil {
 		return err
 	}
