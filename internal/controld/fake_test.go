@@ -233,6 +233,13 @@ func (r *fakeRouter) has(t sid.Triple, want map[sid.Locator]uint32) {
 	await(r.t, fmt.Sprintf("%v resolves to %v", t, want), func() bool { return fmt.Sprint(r.targets(t)) == fmt.Sprint(want) })
 }
 
+// route reports whether the router has one to the locator.
+func (r *fakeRouter) route(l sid.Locator) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held.routes[l.Prefix().String()] != nil
+}
+
 // redirected is where the router sends on what comes for the locator, 0 where it does not.
 func (r *fakeRouter) redirected(from sid.Locator) sid.Locator {
 	r.mu.Lock()

@@ -55,9 +55,16 @@ func (g *grace) over(n *network) bool {
 	return true
 }
 
-// forgetMissing treats hosts that did not come back like those whose daemon was away for long.
+// forgetMissing treats hosts that did not come back like those whose daemon was away for long. Where a router is back
+// and has not said a word about them, it may have come this moment, and they report by it: a switch that this
+// controller itself probes for knows nothing yet. They are waited for from now on.
 func (n *network) forgetMissing(g *grace) {
 	for name := range g.hosts {
-		n.leaseOver(n.hosts[name])
+		h := n.hosts[name]
+		if probed, away := n.witnesses(h); !probed && away == nil {
+			n.lease(h)
+			continue
+		}
+		n.leaseOver(h)
 	}
 }

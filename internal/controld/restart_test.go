@@ -94,13 +94,27 @@ func TestAfterTheGraceRulesGoOutWithoutWhoIsMissing(t *testing.T) {
 	a = c.host("s1", "r1")
 	a.serves(web(id))
 	r.has(web(id), weights{a.locator(): 100})
-	r.mu.Lock()
-	route := r.held.routes[b.locator().Prefix().String()]
-	r.mu.Unlock()
-	if route == nil {
+	if !r.route(b.locator()) {
 		t.Error("the route to a host whose daemon is slow to come back is gone, and its bound flows with it")
 	}
 	c.event("controller.settle")
+}
+
+// A router that comes when the grace ends has had no time to hear of its hosts, nor they to report by it.
+func TestAfterTheGraceAHostIsWaitedForThatItsRouterDoesNotKnowYet(t *testing.T) {
+	c := start(t, Config{})
+	r := c.router("r1")
+	b := c.host("s2", "r1")
+	c.await("r1 has a route to s2", func() bool { return r.route(b.locator()) })
+	c.kill()
+	c.run(Config{Grace: 300 * time.Millisecond, Lease: long})
+	r = c.joinRouter(&apiv1.RouterJoin{Name: "r1", Service: true, BootId: "boot-r1"})
+	c.host("s1", "r1")
+	c.event("controller.settle")
+	c.await("r1 has a route to s2 again, of which it has not heard", func() bool { return r.route(b.locator()) })
+	if h := c.hosts()["s2"]; h == nil || h.State == "gone" {
+		t.Errorf("s2 is %v", h)
+	}
 }
 
 func TestALocatorThatWasLeftIsGivenToNobodyElse(t *testing.T) {
