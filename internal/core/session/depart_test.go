@@ -3,6 +3,8 @@ package session
 import (
 	"testing"
 	"time"
+
+	"scaffold.dev/scaffold/wire"
 )
 
 // While the last flows of a host are yet to move, the first have their answer; one that went elsewhere meanwhile
@@ -84,5 +86,37 @@ func TestAPeerAtWorkIsNotAskedAgain(t *testing.T) {
 		if again := w.sent > 0; again != c.again {
 			t.Errorf("%s: %d messages after %v", c.what, w.sent, c.silent)
 		}
+	}
+}
+
+// A great move that takes its peer longer than any flow may ask loses none of them; once nothing is heard any more,
+// what has not been answered is given up.
+func TestASlowPeerIsNotGivenUp(t *testing.T) {
+	w := newWorld(t, 2)
+	a, b := w.hosts[0], w.hosts[1]
+	var last Key
+	for range 4 * patientOver {
+		last = w.connect(a, b, Flow{})
+	}
+	a.cfg.Times = DefaultTimes
+	one := w.connect(a, b, Flow{})
+	w.move(a)
+	for start := w.now; w.now.Sub(start) < 3*time.Minute; { // it answers, others
+		w.pool = nil
+		w.tick()
+		if v, _ := a.View(last); v.State != Moving {
+			t.Fatalf("after %v: a flow that was not answered is %v, resets %v", w.now.Sub(start), v.State, a.resets)
+		}
+		a.lastHeard = w.now
+	}
+	if len(a.resets) > 0 {
+		t.Errorf("resets while the peer answered others: %v", a.resets)
+	}
+	for range 200 {
+		w.pool = nil
+		w.tick()
+	}
+	if a.resets[one] != wire.Unreachable || a.resets[last] != wire.Unreachable {
+		t.Errorf("resets once it answered nothing: %d", len(a.resets))
 	}
 }

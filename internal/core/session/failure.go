@@ -11,6 +11,9 @@ import (
 func (e *Engine) fire(now time.Time, f *flow) {
 	defer e.finish(f, e.begin(f, "timer", nil))
 	t := &e.cfg.Times
+	if f.tries == t.Tries && e.atWork(now, f) {
+		f.tries-- // once more
+	}
 	switch {
 	case f.state == Blocked:
 		e.reset(now, f, wire.Unreachable) // the data path was not read in time

@@ -65,6 +65,15 @@ func (e *Engine) patient(now time.Time, f *flow) bool {
 	return true
 }
 
+// workFor is how long a great move may hear of no peer until those that have not answered count as unreachable: on a
+// busy host seconds pass between two messages.
+const workFor = 5 * time.Second
+
+// atWork: the flow has asked as often as it may, but among so many that the peers may not have come to it yet.
+func (e *Engine) atWork(now time.Time, f *flow) bool {
+	return (f.state == Moving || f.state == Answering) && e.open > patientOver && now.Sub(e.lastHeard) < workFor
+}
+
 // again arms the next retransmission.
 func (e *Engine) again(now time.Time, f *flow) {
 	f.tries++
