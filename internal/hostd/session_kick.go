@@ -4,9 +4,12 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/bpf/kick"
 )
@@ -76,6 +79,9 @@ func (t *transports) moving(yes bool) {
 		}
 	}
 }
+
+// probesAtEase is after how many of fifteen tries a choked connection is kicked before others.
+const probesAtEase = 5
 
 // mostSilent is how many silent connections the loop hears of from one look: of more, as many by chance, for each
 // costs it microseconds, and where thousands are silent something happens to all of them.
@@ -173,8 +179,16 @@ func (t *transports) run(ctx context.Context, k *kick.Kicker) {
 	}
 }
 
+// listenNice is the priority of the thread that looks: what it is for, the kernel does not wait for, and a host on
+// which thousands of timers fire at once has no time for anybody.
+const listenNice = -15
+
 // listen looks for connections whose peer is silent.
 func (t *transports) listen(ctx context.Context, k *kick.Kicker) {
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its priority with it
+	if err := unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), listenNice); err != nil {
+		t.d.log.Debug("look for silent connections at the priority of all", "error", err)
+	}
 	silence := time.NewTimer(t.rest)
 	defer silence.Stop()
 	for {
@@ -253,13 +267,17 @@ func (t *transports) silent(k *kick.Kicker) time.Duration {
 	}
 	began := time.Now()
 	var silent []kick.Socket
-	choked, all := kick.Set{}, 0
+	urgent, choked, all := kick.Set{}, kick.Set{}, 0
 	err := k.Each(func(s *kick.Socket) {
 		if s.Backoff > 0 && s.Stalled() > 0 {
 			all++
 			silent = sample(silent, s, all)
 		}
-		if s.Choked() && k.Lost() == nil {
+		switch {
+		case !s.Choked() || k.Lost() != nil:
+		case s.Probes > probesAtEase:
+			urgent[s.Tuple] = struct{}{}
+		default:
 			choked[s.Tuple] = struct{}{}
 		}
 	})
@@ -267,15 +285,17 @@ func (t *transports) silent(k *kick.Kicker) time.Duration {
 		t.d.log.Debug("look for silent connections", "error", err)
 		return time.Second
 	}
-	if len(choked) > 0 {
-		t.d.log.Debug("this host's queues are full: connections wait for them", "connections", len(choked))
-		t.kickAll(k, choked)
+	for _, set := range []kick.Set{urgent, choked} { // a kick takes 20 µs
+		if len(set) > 0 {
+			t.d.log.Debug("this host's queues are full: connections wait for them", "connections", len(set))
+			t.kickAll(k, set)
+		}
 	}
 	if len(silent) > 0 {
 		t.d.post(func() { t.slow(t.guest, silent) })
 	}
 	most := silenceMost
-	if len(choked) > 0 || t.move.Load() {
+	if len(urgent)+len(choked) > 0 || t.move.Load() {
 		most = silenceMove
 	}
 	return max(min(max(silenceEvery, silenceRest*time.Since(began)), most), t.rest)
