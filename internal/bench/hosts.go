@@ -110,7 +110,7 @@ func newCrowdRun(ctx context.Context, r *Rig, size CrowdSize) (*crowdRun, error)
 	err = json.NewEncoder(c.in).Encode(hosts.Config{
 		Endpoint: "http://" + netip.AddrPortFrom(r.Plan().Node("ctl").Management, lab.ControllerPort).String(),
 		Hosts:    size.Hosts, Routers: size.Routers, Service: true, Services: services, Each: size.Each,
-		Keys: r.File.Network.Trust == "keys", AtOnce: size.AtOnce,
+		Keys: r.File.Network.Trust == "keys", AtOnce: size.AtOnce, Issuer: r.Controller(),
 	})
 	if err == nil {
 		_, err = c.answer()

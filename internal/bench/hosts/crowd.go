@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -30,6 +29,7 @@ type Config struct {
 	Each     int             `json:"each"`     // of them, one host serves so many
 	Keys     bool            `json:"keys"`
 	AtOnce   int             `json:"at_once"` // hosts that are about to join, at most
+	Issuer   string          `json:"issuer"`  // with keys: the controller's own socket, which gives credentials
 }
 
 // A Report is what happened since the order, times in ms.
@@ -43,7 +43,8 @@ type Report struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-type dialer func(name string) (client *http.Client, base string, err error)
+// A dialer says where a member calls, and as whom.
+type dialer func(name string) (api.Endpoint, error)
 
 // A Crowd obeys orders.
 type Crowd struct {
@@ -51,6 +52,7 @@ type Crowd struct {
 	dial    dialer
 	hosts   []*host
 	routers []*router
+	keys    map[string]ed25519.PrivateKey // in a network with keys
 	knows   *gauge
 	leaving atomic.Bool
 	lost    atomic.Int64 // streams that ended by themselves
@@ -78,6 +80,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := enc.Encode(Report{}); err != nil {
 		return err
 	}
+	go c.ask(ctx) // ends with ctx
 	for lines.Scan() {
 		r, err := c.order(ctx, lines.Text())
 		r.Lost = c.lost.Load()
@@ -115,10 +118,12 @@ func (c *Crowd) begin(ctx context.Context) error {
 	if err := agent.RoomFor(c.cfg.Hosts + c.cfg.Routers + 256); err != nil {
 		return err
 	}
-	c.dial = func(string) (*http.Client, string, error) { return api.Dial(c.cfg.Endpoint) }
 	var names []string
 	for i := range c.cfg.Routers {
 		names = append(names, fmt.Sprintf("far-%d", i))
+	}
+	if err := c.enrol(ctx, names); err != nil {
+		return err
 	}
 	for i, name := range names {
 		r := &router{name: name, knows: c.knows}
@@ -132,17 +137,17 @@ func (c *Crowd) begin(ctx context.Context) error {
 		go c.keep(r.obey) // ends with the stream
 	}
 	for i := range c.cfg.Hosts {
-		h := &host{number: i, name: fmt.Sprintf("crowd-%d", i), router: names[i%len(names)]}
+		h := &host{number: i, name: hostName(i), router: names[i%len(names)]}
 		for k := range c.cfg.Each {
 			h.serves = append(h.serves, c.cfg.Services[(i*c.cfg.Each+k)%len(c.cfg.Services)])
 		}
-		if c.cfg.Keys {
-			_, h.key, _ = ed25519.GenerateKey(nil) // never fails (crypto/rand)
-		}
+		h.key = c.keys[h.name]
 		c.hosts = append(c.hosts, h)
 	}
 	return nil
 }
+
+func hostName(i int) string { return fmt.Sprintf("crowd-%d", i) }
 
 // keep counts a stream that ended although nobody leaves.
 func (c *Crowd) keep(serve func() error) {
@@ -156,6 +161,24 @@ func (c *Crowd) stay(ctx context.Context, h *host) {
 	for h.listen() != nil && !c.leaving.Load() && ctx.Err() == nil {
 		c.lost.Add(1)
 		if h.join(ctx, c.dial, time.Now().Add(orderTime)) != nil {
+			return
+		}
+	}
+}
+
+// ask has silent connections asked whether they are there, as a daemon's client does.
+func (c *Crowd) ask(ctx context.Context) {
+	tick := time.NewTicker(quietFor / 5)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			for _, h := range c.hosts {
+				if s := h.now(); s != nil {
+					s.ping(now) //nolint:errcheck // who reads notices
+				}
+			}
+		case <-ctx.Done():
 			return
 		}
 	}

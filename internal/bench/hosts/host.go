@@ -5,19 +5,13 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/sid"
 )
-
-type hostStream = *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder]
 
 // A host is a stream, and what its daemon would know.
 type host struct {
@@ -26,10 +20,9 @@ type host struct {
 	router  string
 	serves  []sid.ServiceID
 	key     ed25519.PrivateKey // nil in an open network
-	client  *http.Client
 	mu      sync.Mutex
-	stream  hostStream // the present one
-	refused int        // times that it had to ask again
+	stream  *stream // the present one
+	refused int     // times that it had to ask again
 }
 
 // again is how long a host that was told to come again waits, as hostd does at first.
@@ -52,16 +45,19 @@ func (h *host) join(ctx context.Context, dial dialer, deadline time.Time) error 
 }
 
 func (h *host) joinOnce(ctx context.Context, dial dialer) (retry bool, err error) {
-	client, base, err := dial(h.name)
+	to, err := dial(h.name)
 	if err != nil {
 		return false, err
 	}
-	stream := apiv1connect.NewAgentClient(client, base).Host(ctx)
-	h.mu.Lock()
-	if h.client != nil {
-		h.client.CloseIdleConnections()
+	stream, err := open(ctx, to)
+	if err != nil {
+		return true, fmt.Errorf("join %s: %w", h.name, err)
 	}
-	h.client, h.stream = client, stream
+	h.mu.Lock()
+	if h.stream != nil {
+		h.stream.close()
+	}
+	h.stream = stream
 	h.mu.Unlock()
 	j := &apiv1.Join{
 		Name: h.name, BootId: "crowd", Netns: h.name, Version: "crowd", Identity: uint64(1)<<32 | uint64(h.number),
@@ -86,7 +82,7 @@ func (h *host) joinOnce(ctx context.Context, dial dialer) (retry bool, err error
 }
 
 // now is the host's present stream.
-func (h *host) now() hostStream {
+func (h *host) now() *stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.stream
@@ -96,7 +92,7 @@ func (h *host) now() hostStream {
 func (h *host) listen() error {
 	stream := h.now()
 	for {
-		if _, err := stream.Receive(); err != nil {
+		if _, err := stream.next(); err != nil {
 			return err
 		}
 	}

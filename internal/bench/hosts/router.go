@@ -3,10 +3,12 @@ package hosts
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 
 	"connectrpc.com/connect"
 
+	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/sid"
@@ -24,11 +26,12 @@ type router struct {
 
 // join says which links the router has; ring is the names of all routers, each of which has a link to the next.
 func (r *router) join(ctx context.Context, dial dialer, service bool, ring []string, at int) error {
-	client, base, err := dial(r.name)
+	to, err := dial(r.name)
 	if err != nil {
 		return err
 	}
-	r.client, r.stream = client, apiv1connect.NewAgentClient(client, base).Router(ctx)
+	r.client = api.DialWith(to, new(net.Dialer).DialContext)
+	r.stream = apiv1connect.NewAgentClient(r.client, api.BaseURL()).Router(ctx)
 	r.targets = make(map[sid.Triple]int)
 	links := &apiv1.Neighbours{}
 	if len(ring) > 2 {
