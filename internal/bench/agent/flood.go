@@ -3,11 +3,13 @@ package agent
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"runtime"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -39,36 +41,69 @@ type mmsghdr struct {
 	_ uint32
 }
 
-// Run sends for d and says how many went out and how long it took.
+// Run sends for d and says how many went out and how long it took. Each processor sends its part: what the kernel does
+// with a SYN on this machine it does at once, on the processor that sent it, so that one alone would not get more out
+// than it can take in.
 func (f *Flood) Run(ctx context.Context, d time.Duration) (Result, error) {
-	fd, err := f.open()
+	cpus, err := processors()
 	if err != nil {
 		return Result{}, err
 	}
-	defer unix.Close(fd)
-	var frames [synsAHand][synFrame]byte
-	var iov [synsAHand]unix.Iovec
-	var all [synsAHand]mmsghdr
-	frame, sum := f.template()
-	for i := range all {
-		frames[i] = frame
-		iov[i] = unix.Iovec{Base: &frames[i][0]}
-		iov[i].SetLen(synFrame)
-		all[i].Iov = &iov[i]
-		all[i].SetIovlen(1)
+	parts, errs := make([]Result, len(cpus)), make([]error, len(cpus))
+	var group sync.WaitGroup
+	for i, cpu := range cpus {
+		group.Go(func() {
+			part := *f
+			part.Rate = max(1, f.Rate/len(cpus))
+			parts[i], errs[i] = part.runOn(ctx, cpu, d)
+		})
 	}
-	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	var r Result
-	start := Now()
-	for Now()-start < int64(d) && ctx.Err() == nil {
-		if due := (Now() - start) * int64(f.Rate) / 1e9; r.Ops+synsAHand > due {
+	group.Wait()
+	all := parts[0]
+	for _, r := range parts[1:] {
+		all.Ops, all.Lost, all.Nanos = all.Ops+r.Ops, all.Lost+r.Lost, max(all.Nanos, r.Nanos)
+	}
+	return all, errors.Join(errs...)
+}
+
+// processors are those that this process may run on.
+func processors() (list []int, err error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, err
+	}
+	for cpu := 0; len(list) < set.Count(); cpu++ {
+		if set.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	return list, nil
+}
+
+// runOn is Run on one processor.
+func (f *Flood) runOn(ctx context.Context, cpu int, d time.Duration) (r Result, err error) {
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return r, fmt.Errorf("send from processor %d: %w", cpu, err)
+	}
+	fd, err := f.open()
+	if err != nil {
+		return r, err
+	}
+	defer unix.Close(fd)
+	h := newHandful(f)
+	for start := Now(); ; {
+		r.Nanos = Now() - start
+		if r.Nanos >= int64(d) || ctx.Err() != nil {
+			return r, nil
+		}
+		if due := r.Nanos * int64(f.Rate) / 1e9; r.Ops+synsAHand > due {
 			time.Sleep(time.Duration((r.Ops + synsAHand - due) * 1e9 / int64(f.Rate)))
 			continue
 		}
-		for i := range frames {
-			f.vary(&frames[i], sum, random)
-		}
-		n, _, e := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&all)), synsAHand, 0, 0, 0)
+		n, e := h.send(fd)
 		switch e {
 		case 0:
 			r.Ops += int64(n)
@@ -78,9 +113,39 @@ func (f *Flood) Run(ctx context.Context, d time.Duration) (Result, error) {
 			return r, fmt.Errorf("send SYNs on %s: %w", f.Device, e)
 		}
 	}
-	runtime.KeepAlive(&iov)
-	r.Nanos = Now() - start
-	return r, nil
+}
+
+// A handful is SYNs that go out by one system call.
+type handful struct {
+	flood  *Flood
+	sum    uint64
+	random *rand.Rand
+	frames [synsAHand][synFrame]byte
+	iov    [synsAHand]unix.Iovec
+	all    [synsAHand]mmsghdr
+}
+
+func newHandful(f *Flood) *handful {
+	h := &handful{flood: f, random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+	h.frames[0], h.sum = f.template()
+	for i := range h.all {
+		h.frames[i] = h.frames[0]
+		h.iov[i] = unix.Iovec{Base: &h.frames[i][0]}
+		h.iov[i].SetLen(synFrame)
+		h.all[i].Iov = &h.iov[i]
+		h.all[i].SetIovlen(1)
+	}
+	return h
+}
+
+// send makes each another one and sends them.
+func (h *handful) send(fd int) (int, unix.Errno) {
+	for i := range h.frames {
+		h.flood.vary(&h.frames[i], h.sum, h.random)
+	}
+	n, _, e := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&h.all)), synsAHand, 0, 0, 0)
+	runtime.KeepAlive(h)
+	return int(n), e
 }
 
 func (f *Flood) open() (int, error) {
