@@ -49,8 +49,9 @@ func (f *flows) local() (apiv1connect.LocalClient, nodeSocket, error) {
 
 // A guestPlace is how a namespace is named on the command line.
 type guestPlace struct {
-	pid  int
-	path string
+	pid   int
+	path  string
+	serve string
 }
 
 // request makes one of the arguments.
@@ -75,6 +76,14 @@ func (p guestPlace) request(args []string) (*apiv1.AddGuestRequest, error) {
 	return &apiv1.AddGuestRequest{Name: name, Netns: "/run/netns/" + name}, nil
 }
 
+// listing is the command that shows what may have been meant.
+func listing(req *apiv1.AddGuestRequest) string {
+	if req.Serve != "" {
+		return listServices
+	}
+	return "ip netns ls"
+}
+
 // guestTime bounds the setting up: a busy machine loads programs into the kernel for seconds.
 const guestTime = time.Minute
 
@@ -84,25 +93,31 @@ func guestAdd(f *flows) *cobra.Command {
 		Use:   "add [NAME] [--pid PID | --netns PATH]",
 		Short: "Make this host the edge of a network namespace",
 		Long: `Make this host the edge of a network namespace: of the one that "ip netns" calls NAME, of a process, or at a path.
-It lasts until it is removed, or the namespace's name or process is gone.`,
+It lasts until it is removed, or the namespace's name or process is gone.
+
+Programs in it serve a name by binding its address. With --serve those that listen on all addresses, as most
+containers do, serve that name too, by IPv6 and TCP, and stay reachable otherwise as they were.`,
 		Example: `  ip netns add web1 && scaffold guest add web1
-  scaffold guest add db --pid 4711      # of podman inspect -f '{{.State.Pid}}' db
+  scaffold guest add web2 --pid 4711 --serve web
+  scaffold guest add db --pid 4712      # of podman inspect -f '{{.State.Pid}}' db
   scaffold guest add --netns /run/user/1000/netns/cni-4711
   ip netns exec web1 scaffold run --service web -- nginx -g 'daemon off;'`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().IntVar(&place.pid, "pid", 0, "the namespace of this process; the guest ends with it")
 	cmd.Flags().StringVar(&place.path, "netns", "", "the namespace at this path")
+	cmd.Flags().StringVar(&place.serve, "serve", "", "programs that listen on no address in particular (TCP, IPv6) serve this name at their ports")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		req, err := place.request(args)
 		if err != nil {
 			return err
 		}
+		req.Serve = place.serve
 		client, node, err := f.local()
 		if err != nil {
 			return err
 		}
-		g, err := askFor(cmd.Context(), guestTime, client.AddGuest, req, node.path, "ip netns ls")
+		g, err := askFor(cmd.Context(), guestTime, client.AddGuest, req, node.path, listing(req))
 		if err != nil {
 			return err
 		}

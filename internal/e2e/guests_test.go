@@ -21,10 +21,10 @@ import (
 )
 
 // guest makes a namespace behind a host's daemon; at finds it by its name. It is known by a file of this process.
-func (n *network) guest(host, name string) *nstest.NS {
+func (n *network) guest(host, name string, more ...string) *nstest.NS {
 	n.t.Helper()
 	ns := nstest.New(n.t, name)
-	n.command(host, "guest", "add", name, "--netns", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns.Fd()))
+	n.command(host, append([]string{"guest", "add", name, "--netns", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns.Fd())}, more...)...)
 	n.t.Cleanup(func() { n.run(host, self, "guest", "rm", name) })
 	n.nodes[name] = ns
 	return ns
@@ -82,6 +82,37 @@ func TestContainersServeAndConnectByName(t *testing.T) {
 	if g := n.guests("s1")["box"]; fmt.Sprint(g.GetServes()) != "[boxed tcp/80]" {
 		t.Errorf("`guest ls` says that box serves %v", g.GetServes())
 	}
+}
+
+// A container whose server listens on all addresses, and knows of nothing, serves what it was added for; it is found
+// by a daemon that begins later, and its end is noticed.
+func TestAContainerServesByItsWildcardListener(t *testing.T) {
+	n := theNetwork(t)
+	addr := n.create("plain")
+	box := n.guest("s1", "plain", "--serve", "plain")
+	start := func(port string) *nstest.Proc {
+		return box.Start(t, "python3", "-m", "http.server", "--bind", "::", "--directory", t.TempDir(), port)
+	}
+	first := start("80")
+	n.serving("plain", "tcp", 80, 1)
+	fetch := func(port string) {
+		t.Helper()
+		if out, err := n.run("c1", "curl", "-sS", "-m", "30", "-o", "/dev/null", "-w", "%{http_code}", "http://["+addr.String()+"]:"+port+"/"); out != "200" {
+			t.Errorf("port %s: %q %v\nlook at: %s", port, out, err, n.look())
+		}
+	}
+	fetch("80")
+	if out := box.Run(t, "curl", "-sS", "-m", "30", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1/"); out != "200" {
+		t.Errorf("by its own loopback: %q", out)
+	}
+	n.kill("s1/hostd")
+	start("81")
+	n.do("start s1/hostd")
+	n.serving("plain", "tcp", 81, 1)
+	fetch("80")
+	fetch("81")
+	first.Kill()
+	n.serving("plain", "tcp", 80, 0)
 }
 
 // says sends a line and wants the answer of that guest.
@@ -249,6 +280,7 @@ func TestGuestsThatCannotBe(t *testing.T) {
 		{[]string{"add", "self", "--netns", "/proc/self/ns/net"}, 4, "the host's own namespace"},
 		{[]string{"add", "clash", "--netns", path(clash)}, 4, "it has the address fd5c::7 on eth0"},
 		{[]string{"add", "ours", "--netns", path(ours)}, 4, "it has an interface scaffold0 already"},
+		{[]string{"add", "new", "--netns", path(ours), "--serve", "nonesuch"}, 3, `there is no service "nonesuch"`},
 		{[]string{"rm", "nobody"}, 3, `there is no guest "nobody" on host s1`},
 	} {
 		out, err := n.run("s1", append([]string{self, "guest"}, c.argv...)...)

@@ -277,7 +277,11 @@ func (x *guest) listen() error {
 		if x.kicker, err = kick.Open(); err != nil {
 			return err
 		}
-		x.socks, err = x.d.hooks.Join(x.d.home.Space.Services)
+		if x.Address.IsValid() {
+			x.socks, err = x.d.hooks.JoinWild(x.d.home.Space.Services)
+		} else {
+			x.socks, err = x.d.hooks.Join(x.d.home.Space.Services)
+		}
 		return err
 	})
 	if err != nil {

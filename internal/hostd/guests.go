@@ -18,13 +18,15 @@ import (
 
 // A guestRecord is what a restarted daemon needs to know of a guest.
 type guestRecord struct {
-	Name     string    `json:"name"`
-	Number   uint16    `json:"number"`
-	Path     string    `json:"path"` // of its network namespace
-	Inode    uint64    `json:"inode"`
-	Nonlocal string    `json:"nonlocal_bind"`      // the sysctl before us
-	Resolver string    `json:"resolver,omitempty"` // the resolv.conf that we wrote
-	Since    time.Time `json:"since"`
+	Name     string     `json:"name"`
+	Number   uint16     `json:"number"`
+	Path     string     `json:"path"` // of its network namespace
+	Inode    uint64     `json:"inode"`
+	Nonlocal string     `json:"nonlocal_bind"`      // the sysctl before us
+	Resolver string     `json:"resolver,omitempty"` // the resolv.conf that we wrote
+	Since    time.Time  `json:"since"`
+	Serve    string     `json:"serve,omitempty"`  // name that its wildcard listeners serve
+	Address  netip.Addr `json:"address,omitzero"` // of that name
 }
 
 // guests are the network namespaces for which this host is the edge. The loop owns it.
@@ -142,7 +144,7 @@ func guestIdentity(host uint64, name string) uint64 {
 }
 
 // add takes a new guest.
-func (g *guests) add(name, path string) (*guest, error) {
+func (g *guests) add(name, path, serve string, address netip.Addr) (*guest, error) {
 	if g.d.edge == nil || g.d.home == nil || g.d.preferred() == nil {
 		return nil, refusedf("this host is in no network yet: `scaffold host status` says why")
 	}
@@ -164,7 +166,7 @@ func (g *guests) add(name, path string) (*guest, error) {
 	if len(g.wanted) >= host.MaxGuests {
 		return nil, refusedf("this host has %d guests, and no more numbers", len(g.wanted))
 	}
-	r := &guestRecord{Name: name, Number: g.number(), Path: path, Inode: inode, Since: time.Now()}
+	r := &guestRecord{Name: name, Number: g.number(), Path: path, Inode: inode, Since: time.Now(), Serve: serve, Address: address}
 	if err := g.raiseOne(r); err != nil {
 		return nil, refusedf("guest %s: %v", name, err)
 	}

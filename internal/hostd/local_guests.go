@@ -3,6 +3,7 @@ package hostd
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -44,11 +45,14 @@ func (l *local) AddGuest(ctx context.Context, req *connect.Request[apiv1.AddGues
 			return nil, err
 		}
 	}
+	serves, err := l.served(ctx, req.Msg.Serve)
+	if err != nil {
+		return nil, err
+	}
 	var resp *apiv1.Guest
-	var err error
 	ok := l.d.call(ctx, func() {
 		var x *guest
-		if x, err = l.d.guests.add(name, filepath.Clean(path)); err == nil {
+		if x, err = l.d.guests.add(name, filepath.Clean(path), req.Msg.Serve, serves); err == nil {
 			resp = x.show()
 		}
 	})
@@ -59,6 +63,22 @@ func (l *local) AddGuest(ctx context.Context, req *connect.Request[apiv1.AddGues
 		return nil, err
 	}
 	return connect.NewResponse(resp), nil
+}
+
+// served is the address of what a guest's wildcard listeners are to serve, the zero one for nothing.
+func (l *local) served(ctx context.Context, service string) (netip.Addr, error) {
+	if service == "" {
+		return netip.Addr{}, nil
+	}
+	r, err := l.LookUp(ctx, connect.NewRequest(&apiv1.LookUpRequest{Name: service}))
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	at, err := netip.ParseAddr(r.Msg.Address)
+	if err != nil || !l.d.names.space().Services.Contains(at) {
+		return netip.Addr{}, invalid("%q is no service", service)
+	}
+	return at, nil
 }
 
 // RemoveGuest ends it.
@@ -107,7 +127,7 @@ func (l *local) ListGuests(ctx context.Context, _ *connect.Request[apiv1.ListGue
 }
 
 func (x *guest) show() *apiv1.Guest {
-	g := &apiv1.Guest{Name: x.Name, Netns: x.Path, Identity: x.identity.String(), Interface: x.dev(), Mtu: uint32(x.mtu), SinceUnixMs: x.Since.UnixMilli()}
+	g := &apiv1.Guest{Name: x.Name, Netns: x.Path, Identity: x.identity.String(), Interface: x.dev(), Mtu: uint32(x.mtu), SinceUnixMs: x.Since.UnixMilli(), Serve: x.Serve}
 	if x.mute != "" {
 		g.Trouble = "finds no names: " + x.mute
 	}

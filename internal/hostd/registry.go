@@ -3,6 +3,7 @@ package hostd
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -139,7 +140,7 @@ func (r *registry) event(guest uint16, e sockets.Event) {
 		}
 		return
 	}
-	t, ok := r.triple(e)
+	t, ok := r.triple(guest, e)
 	if !ok {
 		return
 	}
@@ -161,9 +162,13 @@ func process(pid uint32, comm string) string {
 	return fmt.Sprintf("%s[%d]", comm, pid)
 }
 
-// triple reads a service address.
-func (r *registry) triple(e sockets.Event) (sid.Triple, bool) {
-	id, ok := r.d.home.Space.ServiceOf(e.Addr)
+// triple reads a service address, or the wildcard one of a guest.
+func (r *registry) triple(guest uint16, e sockets.Event) (sid.Triple, bool) {
+	at := e.Addr
+	if x := r.d.guests.up[guest]; x != nil && at == netip.IPv6Unspecified() {
+		at = x.Address // it is told of such listeners where they serve that
+	}
+	id, ok := r.d.home.Space.ServiceOf(at)
 	if !ok {
 		r.d.log.Warn("a program binds an address that no service can have", "address", e.Addr, "process", process(e.PID, e.Comm))
 		return sid.Triple{}, false
@@ -175,7 +180,7 @@ func (r *registry) triple(e sockets.Event) (sid.Triple, bool) {
 func (r *registry) replace(guest uint16, events []sockets.Event) {
 	dump, owners := map[uint64]sid.Triple{}, map[uint64]serving.Owner{}
 	for _, e := range events {
-		if t, ok := r.triple(e); ok {
+		if t, ok := r.triple(guest, e); ok {
 			dump[e.Cookie], owners[e.Cookie] = t, owner(guest, e)
 		}
 	}

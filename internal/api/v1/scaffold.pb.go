@@ -7156,10 +7156,12 @@ func (x *Flow) GetGuest() string {
 	return ""
 }
 
+// netns: path of the namespace, as the daemon sees it; serve: name that its wildcard listeners serve
 type AddGuestRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Netns         string                 `protobuf:"bytes,2,opt,name=netns,proto3" json:"netns,omitempty"`
+	Serve         string                 `protobuf:"bytes,3,opt,name=serve,proto3" json:"serve,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7208,6 +7210,13 @@ func (x *AddGuestRequest) GetNetns() string {
 	return ""
 }
 
+func (x *AddGuestRequest) GetServe() string {
+	if x != nil {
+		return x.Serve
+	}
+	return ""
+}
+
 type Guest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -7219,6 +7228,7 @@ type Guest struct {
 	Flows         uint32                 `protobuf:"varint,7,opt,name=flows,proto3" json:"flows,omitempty"`
 	SinceUnixMs   int64                  `protobuf:"varint,8,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
 	Trouble       string                 `protobuf:"bytes,9,opt,name=trouble,proto3" json:"trouble,omitempty"`
+	Serve         string                 `protobuf:"bytes,10,opt,name=serve,proto3" json:"serve,omitempty"` // as it was asked for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7312,6 +7322,13 @@ func (x *Guest) GetSinceUnixMs() int64 {
 func (x *Guest) GetTrouble() string {
 	if x != nil {
 		return x.Trouble
+	}
+	return ""
+}
+
+func (x *Guest) GetServe() string {
+	if x != nil {
+		return x.Serve
 	}
 	return ""
 }
@@ -14007,10 +14024,11 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06stable\x18\x0e \x01(\tR\x06stable\x12\x16\n" +
 	"\x06uplink\x18\x0f \x01(\tR\x06uplink\x12\x14\n" +
 	"\x05moves\x18\x10 \x01(\rR\x05moves\x12\x14\n" +
-	"\x05guest\x18n \x01(\tR\x05guest\";\n" +
+	"\x05guest\x18n \x01(\tR\x05guest\"Q\n" +
 	"\x0fAddGuestRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05netns\x18\x02 \x01(\tR\x05netns\"\xe9\x01\n" +
+	"\x05netns\x18\x02 \x01(\tR\x05netns\x12\x14\n" +
+	"\x05serve\x18\x03 \x01(\tR\x05serve\"\xff\x01\n" +
 	"\x05Guest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05netns\x18\x02 \x01(\tR\x05netns\x12\x1a\n" +
@@ -14020,7 +14038,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06serves\x18\x06 \x03(\tR\x06serves\x12\x14\n" +
 	"\x05flows\x18\a \x01(\rR\x05flows\x12\"\n" +
 	"\rsince_unix_ms\x18\b \x01(\x03R\vsinceUnixMs\x12\x18\n" +
-	"\atrouble\x18\t \x01(\tR\atrouble\"(\n" +
+	"\atrouble\x18\t \x01(\tR\atrouble\x12\x14\n" +
+	"\x05serve\x18\n" +
+	" \x01(\tR\x05serve\"(\n" +
 	"\x12RemoveGuestRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
 	"\x13RemoveGuestResponse\"\x13\n" +

@@ -3,6 +3,7 @@ package sockets
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -54,7 +55,8 @@ func (host *Host) each(f func(sid.Proto, DiagSocket) error) error {
 	var first error
 	visit := func(proto sid.Proto) func(DiagSocket) {
 		return func(s DiagSocket) {
-			if first == nil && host.prefix.Contains(s.Local.Addr()) {
+			wild := host.wild && proto == sid.TCP && s.Local.Addr() == netip.IPv6Unspecified()
+			if first == nil && (wild || host.prefix.Contains(s.Local.Addr())) {
 				first = f(proto, s)
 			}
 		}

@@ -70,9 +70,13 @@ func (h *Hooks) adopt() error {
 	if err != nil {
 		return fmt.Errorf("parse the socket hooks: %w", err)
 	}
-	maps := map[string]**ebpf.Map{"hosts": &h.maps.Hosts, "rings": &h.maps.Rings, "socks": &h.maps.Socks}
+	maps := map[string]**ebpf.Map{"hosts": &h.maps.Hosts, "rings": &h.maps.Rings, "socks": &h.maps.Socks, "wildcards": &h.maps.Wildcards}
 	for name, m := range maps {
-		if *m, err = ebpf.LoadPinnedMap(filepath.Join(dir, name), nil); err != nil {
+		*m, err = ebpf.LoadPinnedMap(filepath.Join(dir, name), nil)
+		if errors.Is(err, os.ErrNotExist) && name == "wildcards" { // the set is of a version without it
+			*m, err = makePinned(spec.Maps[name], filepath.Join(dir, name))
+		}
+		if err != nil {
 			return err
 		}
 		if err := spec.Maps[name].Compatible(*m); err != nil {
@@ -80,6 +84,18 @@ func (h *Hooks) adopt() error {
 		}
 	}
 	return nil
+}
+
+func makePinned(spec *ebpf.MapSpec, file string) (*ebpf.Map, error) {
+	m, err := ebpf.NewMap(spec)
+	if err != nil {
+		return nil, fmt.Errorf("make map %s: %w", spec.Name, err)
+	}
+	if err := m.Pin(file); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("pin map %s: %w", spec.Name, err)
+	}
+	return m, nil
 }
 
 // renew lets the machine's links run our programs, without a gap: those of an older version may not tell all
@@ -91,7 +107,7 @@ func (h *Hooks) renew() error {
 	}
 	var p hooksPrograms
 	defer p.Close()
-	maps := map[string]*ebpf.Map{"hosts": h.maps.Hosts, "rings": h.maps.Rings, "socks": h.maps.Socks}
+	maps := map[string]*ebpf.Map{"hosts": h.maps.Hosts, "rings": h.maps.Rings, "socks": h.maps.Socks, "wildcards": h.maps.Wildcards}
 	if err := spec.LoadAndAssign(&p, &ebpf.CollectionOptions{MapReplacements: maps}); err != nil {
 		return fmt.Errorf("load the socket hooks: %w", err)
 	}
@@ -121,7 +137,7 @@ func (h *Hooks) install() error {
 	}
 	defer objs.hooksPrograms.Close()
 	h.maps = objs.hooksMaps
-	for name, m := range map[string]*ebpf.Map{"hosts": objs.Hosts, "rings": objs.Rings, "socks": objs.Socks} {
+	for name, m := range map[string]*ebpf.Map{"hosts": objs.Hosts, "rings": objs.Rings, "socks": objs.Socks, "wildcards": objs.Wildcards} {
 		if err := m.Pin(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("pin map %s: %w", name, err)
 		}

@@ -52,6 +52,7 @@ const (
 	hooksMapHosts           = "hosts"
 	hooksMapRings           = "rings"
 	hooksMapSocks           = "socks"
+	hooksMapWildcards       = "wildcards"
 	hooksProgOnBind6        = "on_bind6"
 	hooksProgOnConnect6     = "on_connect6"
 	hooksProgOnPostBind6    = "on_post_bind6"
@@ -113,9 +114,10 @@ type hooksProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type hooksMapSpecs struct {
-	Hosts *ebpf.MapSpec `ebpf:"hosts"`
-	Rings *ebpf.MapSpec `ebpf:"rings"`
-	Socks *ebpf.MapSpec `ebpf:"socks"`
+	Hosts     *ebpf.MapSpec `ebpf:"hosts"`
+	Rings     *ebpf.MapSpec `ebpf:"rings"`
+	Socks     *ebpf.MapSpec `ebpf:"socks"`
+	Wildcards *ebpf.MapSpec `ebpf:"wildcards"`
 }
 
 // hooksVariableSpecs contains global variables before they are loaded into the kernel.
@@ -145,9 +147,10 @@ func (o *hooksObjects) Close() error {
 //
 // It can be passed to loadHooksObjects or ebpf.CollectionSpec.LoadAndAssign.
 type hooksMaps struct {
-	Hosts *ebpf.Map `ebpf:"hosts"`
-	Rings *ebpf.Map `ebpf:"rings"`
-	Socks *ebpf.Map `ebpf:"socks"`
+	Hosts     *ebpf.Map `ebpf:"hosts"`
+	Rings     *ebpf.Map `ebpf:"rings"`
+	Socks     *ebpf.Map `ebpf:"socks"`
+	Wildcards *ebpf.Map `ebpf:"wildcards"`
 }
 
 func (m *hooksMaps) Close() error {
@@ -155,6 +158,7 @@ func (m *hooksMaps) Close() error {
 		m.Hosts,
 		m.Rings,
 		m.Socks,
+		m.Wildcards,
 	)
 }
 

@@ -35,6 +35,45 @@ func newWorld(t *testing.T) *world {
 	return join(t, hooks, ns)
 }
 
+// Wildcard listeners serve only where that was asked for; a set of hooks from before there was such a thing learns it.
+func TestWildcardListenersAreToldWhereTheyServe(t *testing.T) {
+	nstest.Root(t)
+	open(t)
+	if err := os.Remove(filepath.Join(pinDir(nstest.BPFFS), "wildcards")); err != nil {
+		t.Fatal(err)
+	}
+	hooks := open(t)
+	ns := nstest.New(t, "wild")
+	before := ns.Listen(t, "tcp6", "[::]:79")
+	defer before.Close()
+	var wild *Host
+	var err error
+	ns.Do(func() { wild, err = hooks.JoinWild(services) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { wild.Close(false) })
+	if all, err := wild.Dump(); err != nil || len(all) != 1 || all[0].Port != 79 || all[0].Addr != netip.IPv6Unspecified() {
+		t.Fatalf("the dump has %v, %v: want the listener at port 79", all, err)
+	}
+	l := ns.Listen(t, "tcp6", "[::]:80")
+	pc := ns.ListenPacket(t, "udp6", "[::]:80") // its answers would come from another address
+	pc.Close()
+	l.Close()
+	for _, want := range []Event{{Kind: Register, Port: 80}, {Kind: Unregister, Port: 80}} {
+		e, err := wild.Read()
+		if err != nil || e.Kind != want.Kind || e.Port != want.Port || e.Addr != netip.IPv6Unspecified() || e.Proto != sid.TCP {
+			t.Fatalf("%v, %v: want %v of port %d", e, err, want.Kind, want.Port)
+		}
+	}
+	tame := nstest.New(t, "tame")
+	w := join(t, hooks, tame)
+	tame.Listen(t, "tcp6", "[::]:80")
+	if all, err := w.Dump(); err != nil || len(all) != 0 {
+		t.Errorf("in a namespace that did not ask for it: %v, %v", all, err)
+	}
+}
+
 func open(t *testing.T) *Hooks {
 	t.Helper()
 	hooks, err := Open(nstest.BPFFS)

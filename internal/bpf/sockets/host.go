@@ -21,6 +21,7 @@ type Host struct {
 	hooks  *Hooks
 	netns  uint64 // cookie
 	prefix netip.Prefix
+	wild   bool // wildcard listeners serve, too
 	reader *ringbuf.Reader
 	open   sync.Mutex // held to look into the ring, which must not be unmapped meanwhile
 	ended  bool
@@ -32,11 +33,16 @@ type Host struct {
 // Join makes the calling thread's network namespace take part: sockets on the addresses of services,
 // a /32, are reported from now on; Dump tells the ones from before. A row that a killed daemon left is
 // taken over.
-func (h *Hooks) Join(services netip.Prefix) (*Host, error) {
+func (h *Hooks) Join(services netip.Prefix) (*Host, error) { return h.join(services, false) }
+
+// JoinWild is Join for a namespace whose wildcard listeners, of TCP, serve too: their events have the address ::.
+func (h *Hooks) JoinWild(services netip.Prefix) (*Host, error) { return h.join(services, true) }
+
+func (h *Hooks) join(services netip.Prefix, wild bool) (*Host, error) {
 	if services.Bits() != sid.ServicePrefixBits || !services.Addr().Is6() {
 		return nil, fmt.Errorf("service prefix %v: want an IPv6 /%d", services, sid.ServicePrefixBits)
 	}
-	host := &Host{hooks: h, prefix: services}
+	host := &Host{hooks: h, prefix: services, wild: wild}
 	inode, ok := inodeOf("/proc/thread-self/ns/net")
 	if !ok {
 		return nil, errors.New("this thread's network namespace cannot be read in /proc")
@@ -51,6 +57,16 @@ func (h *Hooks) Join(services netip.Prefix) (*Host, error) {
 	if err := host.openRing(); err != nil {
 		host.diag.Close()
 		return nil, err
+	}
+	if wild {
+		err = h.maps.Wildcards.Put(host.netns, uint32(1))
+	} else {
+		err = ignoreMissing(h.maps.Wildcards.Delete(host.netns))
+	}
+	if err != nil {
+		host.reader.Close()
+		host.diag.Close()
+		return nil, fmt.Errorf("say whether wildcard listeners serve: %w", err)
 	}
 	top := services.Addr().As16()
 	row := hooksHostRow{Inode: inode, Services: [4]byte(top[:4])}

@@ -32,6 +32,15 @@ struct {
 	__type(value, struct host_row);
 } hosts SEC(".maps");
 
+/* Namespaces whose connection-oriented wildcard listeners serve a name, too. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_HOSTS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, __u32);
+} wildcards SEC(".maps");
+
 struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
@@ -59,6 +68,12 @@ static __always_inline int served(const struct host_row *h, __u32 top)
 
 	__builtin_memcpy(&services, h->services, 4);
 	return services == top;
+}
+
+/* wildcard says whether a listener on no address in particular serves in its namespace. */
+static __always_inline int wildcard(__u64 netns, __u32 a, __u32 b, __u32 c, __u32 d)
+{
+	return !(a | b | c | d) && bpf_map_lookup_elem(&wildcards, &netns);
 }
 
 /* Puts the type into the BTF, from where bpf2go takes it. */
@@ -120,11 +135,12 @@ int on_bind6(struct bpf_sock_addr *ctx)
 	if (!h || ctx->user_family != AF_INET6)
 		return 1;
 	addr[0] = ctx->user_ip6[0];
-	if (!served(h, addr[0]))
-		return 1;
 	addr[1] = ctx->user_ip6[1];
 	addr[2] = ctx->user_ip6[2];
 	addr[3] = ctx->user_ip6[3];
+	if (!served(h, addr[0]) &&
+	    (ctx->protocol != IPPROTO_TCP || !wildcard(s.netns, addr[0], addr[1], addr[2], addr[3])))
+		return 1;
 	s.port = bpf_ntohs((__u16)ctx->user_port);
 	s.flags = s.port ? SOCK_EXPLICIT : 0;
 	s.proto = ctx->protocol;
@@ -235,11 +251,11 @@ static __always_inline void on_listen(struct bpf_sock_ops *ctx)
 	if (!h || ctx->family != AF_INET6)
 		return;
 	addr[0] = ctx->local_ip6[0];
-	if (!served(h, addr[0]))
-		return;
 	addr[1] = ctx->local_ip6[1];
 	addr[2] = ctx->local_ip6[2];
 	addr[3] = ctx->local_ip6[3];
+	if (!served(h, addr[0]) && !wildcard(fresh.netns, addr[0], addr[1], addr[2], addr[3]))
+		return;
 	fresh.proto = IPPROTO_TCP;
 	fresh.port = ctx->local_port; /* bind() to port 0, then listen(), serves too */
 	cookie = bpf_get_socket_cookie(ctx);

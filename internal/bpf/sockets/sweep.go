@@ -26,6 +26,7 @@ func (h *Hooks) sweep() {
 func (h *Hooks) forget(netns uint64) error {
 	err := h.maps.Hosts.Delete(netns)
 	h.maps.Rings.Delete(netns)
+	h.maps.Wildcards.Delete(netns)
 	var cookie uint64
 	var row hooksSockRow
 	var mine []uint64
