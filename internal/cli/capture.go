@@ -58,6 +58,9 @@ what each address is called, in the form of /etc/hosts, which Wireshark reads ("
 }
 
 func (f *captureFlags) capture(cmd *cobra.Command, service string) error {
+	if f.count < 0 {
+		return failf(ExitUsage, "without -n it goes on until Ctrl-C", "-n %d: want how many packets, from 1 up", f.count)
+	}
 	w, err := f.prepare(cmd, service)
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func explain(err error, endpoint, listing string) error {
 	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
 		return unreachable(err, endpoint, remote.Message())
 	case connect.CodeUnimplemented:
-		return failf(ExitFailed, "ask the controller instead, or bring both ends to the same version", "%s does not offer this", endpoint)
+		return failf(ExitFailed, "flows are asked of a host's daemon, the network of the controller; or bring both ends to the same version", "%s does not offer this", endpoint)
 	case connect.CodeCanceled:
 		return failf(ExitFailed, "", "interrupted")
 	}
@@ -100,9 +100,17 @@ func hintListing(listing string) string {
 	return "`" + listing + "` lists them"
 }
 
+// otherEndpoint is the flag that names another one. A bare path is the socket of what has no other endpoint.
+func otherEndpoint(endpoint string) string {
+	if !strings.Contains(endpoint, ":") {
+		return "--socket"
+	}
+	return "--api or $" + apiVariable
+}
+
 func unreachable(err error, endpoint, said string) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return failf(ExitMissing, "its socket is root's: try again with sudo", "%s: permission denied", endpoint)
 	}
-	return failf(ExitUnreachable, "is the daemon running? --api or $"+apiVariable+" names another endpoint", "no answer from %s: %s", endpoint, said)
+	return failf(ExitUnreachable, "is the daemon running? "+otherEndpoint(endpoint)+" names another endpoint", "no answer from %s: %s", endpoint, said)
 }

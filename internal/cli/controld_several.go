@@ -38,7 +38,7 @@ func (f *severalFlags) add(cmd *cobra.Command, cfg *controld.Config) {
 	set.StringVar(&f.etcd.key, "etcd-key", "", "its private key (PEM)")
 	set.StringSliceVar(&f.cluster, "cluster", nil, "the controllers that keep the state together, this one among them, NAME=URL,...: URL is where the others reach a controller's part of the state, as http://10.0.0.1:23729")
 	set.StringVar(&f.peer, "peer", "", "URL of this controller's part of the state, where --cluster does not say it")
-	set.StringSliceVar(&f.join, "join", nil, "endpoints of controllers whose network this one joins, once: with --peer, and an empty --data; https://, after `scaffold login` by the same user, where the network has keys")
+	set.StringSliceVar(&f.join, "join", nil, "endpoints of controllers whose network this one joins, once: with --peer, and an empty --data; https://, after \"scaffold login\" by the same user, where the network has keys")
 	set.StringVar(&f.peers.ca, "peer-ca", "", "certificates (PEM) of those who may vouch for the other controllers' parts of the state; without it whoever reaches --peer is believed")
 	set.StringVar(&f.peers.cert, "peer-cert", "", "certificate (PEM) of this controller's part")
 	set.StringVar(&f.peers.key, "peer-key", "", "its private key (PEM)")

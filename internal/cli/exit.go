@@ -42,7 +42,7 @@ var exitCodes = []struct {
 	{ExitRefused, "refused by policy or state: the name is taken, the service still has instances, the last instance would go"},
 	{ExitUnreachable, "no daemon or controller answers"},
 	{ExitMissing, "a permission, a kernel feature or a program is missing"},
-	{ExitUnmet, "it ran, but what it checks does not hold: bench --check, demo, doctor, host drain --dry-run"},
+	{ExitUnmet, "it ran, but what it checks does not hold: bench --check, demo, lab run, doctor, diff, upgrade --check, host drain --dry-run"},
 }
 
 func exitCodesTopic() *cobra.Command {

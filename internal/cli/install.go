@@ -119,7 +119,7 @@ func (in *installation) machine() (*setup.Machine, error) {
 		return m, fail(ExitUsage, "leave --root out", err)
 	}
 	if os.Geteuid() != 0 && !in.dryRun {
-		return nil, failf(ExitMissing, "try again with sudo, or look at it with --dry-run", "an installation needs root")
+		return nil, failf(ExitMissing, "try again with sudo, or look at it with --dry-run", "this changes the machine and needs root")
 	}
 	return setup.This(), nil
 }

@@ -134,6 +134,9 @@ func (j *joining) fill() error {
 	if orElse(&j.config, read); j.install && j.config != read {
 		return failf(ExitUsage, "leave one of the two out", "--install and --config: the service reads %s", read)
 	}
+	if info, err := os.Stat(j.config); err == nil && !info.Mode().IsRegular() {
+		return failf(ExitUsage, "name the file that the daemon is to read", "--config %s is no file", j.config)
+	}
 	if j.token.Role == trust.Router {
 		orElse(&j.state, routerd.DefaultCredentials)
 		if len(j.uplinks) > 0 {
@@ -144,8 +147,8 @@ func (j *joining) fill() error {
 		}
 		return interfacesThere(j.ports)
 	}
-	if len(j.tunnels) > 0 || len(j.ports) > 0 {
-		return failf(ExitUsage, "--uplink tunnel has a host make one", "--tunnel and --port are of routers, and the token is for a host")
+	if len(j.tunnels) > 0 || len(j.ports) > 0 || j.service {
+		return failf(ExitUsage, "--uplink tunnel has a host make one; a router's token: `scaffold token create --role router`", "--tunnel, --port and --service are of routers, and the token is for a host")
 	}
 	orElse(&j.state, hostd.DefaultStateDir)
 	if len(j.uplinks) == 0 {
@@ -194,6 +197,9 @@ func interfacesThere(devices []string) error {
 // before reports whether the machine is the member already.
 func (j *joining) before() (bool, error) {
 	m, err := trust.Directory(j.state).Load()
+	if info, err := os.Stat(j.state); err == nil && !info.IsDir() {
+		return false, failf(ExitUsage, "it keeps key and certificates", "--state %s is no directory", j.state)
+	}
 	if errors.Is(err, trust.ErrNone) {
 		return false, nil
 	}

@@ -46,7 +46,7 @@ func captureFile(cmd *cobra.Command, path string) (w io.Writer, done func() erro
 		}
 		return f, f.Close, nil
 	}
-	if f, ok := cmd.OutOrStdout().(*os.File); ok && terminal(f) {
+	if toTerminal(cmd.OutOrStdout()) {
 		return nil, nil, failf(ExitUsage, "", "a recording is no text: name a file with -w, or pipe it into tcpdump -r -")
 	}
 	return cmd.OutOrStdout(), func() error { return nil }, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func (t *tokenUse) login(cmd *cobra.Command, args []string) error {
 		return failf(ExitUsage, "`scaffold join` on the machine itself takes it", "the token is for a %s, not for an administrator", t.token.Role)
 	}
 	if t.name == "" {
-		t.name = cleanName(os.Getenv("USER"))
+		t.name = cleanName(userName())
 	}
 	met, err := t.meet(cmd.Context())
 	if err != nil {
@@ -61,6 +62,17 @@ func (t *tokenUse) login(cmd *cobra.Command, args []string) error {
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s is an administrator of the network %s now: scaffold status --api https://%s\n", t.name, met.Network, t.addresses[0])
 	return nil
+}
+
+// userName is the user's: the environment may not say it, in a container for instance.
+func userName() string {
+	if name := os.Getenv("USER"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "" // the controller refuses it
 }
 
 func loginsDir() (string, error) {
@@ -79,7 +91,9 @@ func logins() (list []trust.Directory) {
 	}
 	found, _ := filepath.Glob(filepath.Join(dir, "*")) // the pattern is ours
 	for _, d := range found {
-		list = append(list, trust.Directory(d))
+		if dir := trust.Directory(d); dir.Member() { // else a login that was refused left its key
+			list = append(list, dir)
+		}
 	}
 	return list
 }

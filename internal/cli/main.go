@@ -36,13 +36,17 @@ func MainLinked(args []string, stdin io.Reader, stdout, stderr io.Writer, linked
 	root := newRoot(linked)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &witness{Writer: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	ran := false
 	watchRuns(root, &ran)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !ran {
-		err = fail(ExitUsage, "`scaffold help` and `--help` after any command say what there is", err)
+		err = misused(cmd, err)
+	}
+	if err == nil {
+		err = out.err()
 	}
 	return report(stderr, err)
 }

@@ -35,6 +35,7 @@ func newRoot(linked Linked) *cobra.Command {
 	root.SetVersionTemplate("scaffold {{.Version}}\n")
 	root.AddCommand(commands(linked)...)
 	root.AddCommand(exitCodesTopic())
+	countArguments(root)
 	return root
 }
 

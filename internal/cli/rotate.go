@@ -40,7 +40,7 @@ forgotten (scaffold host forget) and joined anew.`,
 			if err != nil {
 				return fail(ExitUsage, "", err)
 			}
-			answer, err := ask(cmd.Context(), apiv1connect.NewLocalClient(http, base).RotateKey, &apiv1.RotateKeyRequest{}, "unix:"+socket, "")
+			answer, err := ask(cmd.Context(), apiv1connect.NewLocalClient(http, base).RotateKey, &apiv1.RotateKeyRequest{}, socket, "")
 			if err != nil {
 				return err
 			}

@@ -68,7 +68,7 @@ func runCommand() *cobra.Command {
 			}
 			child := exec.Command(path, args[1:]...)
 			child.Args[0] = args[0]
-			child.Stdin, child.Stdout, child.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			child.Stdin, child.Stdout, child.Stderr = cmd.InOrStdin(), bare(cmd.OutOrStdout()), cmd.ErrOrStderr()
 			bye.service, bye.endpoint, bye.w = service, hostEndpoint(socket), cmd.ErrOrStderr()
 			return runServing(child, bye, to)
 		},

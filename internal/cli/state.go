@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,9 +48,13 @@ The file holds the network's private key, where it has one: it is written for it
 
 // backupFile puts the backup in the place of an older one only once it is whole, and has been read back.
 func (a admin) backupFile(cmd *cobra.Command, path string) error {
+	path, err := backupPlace(path)
+	if err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".scaffold-state-*") // for its owner alone
 	if err != nil {
-		return fail(ExitFailed, "", fmt.Errorf("write the backup: %w", err))
+		return fmt.Errorf("write the backup: %w", err)
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
@@ -72,6 +77,30 @@ func (a admin) backupFile(cmd *cobra.Command, path string) error {
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: network %s, %d records\n", path, b.Network, b.Records)
 	return nil
+}
+
+// backupPlace is the file that a backup becomes, or takes the place of. A device, a pipe or a directory is none: the
+// rename that puts a whole backup there would remove it.
+func backupPlace(path string) (string, error) {
+	if path == "" {
+		return "", failf(ExitUsage, "- is the standard output", "the backup's file has no name")
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return "", failf(ExitUsage, "name a file in it", "%s is a directory", path)
+	case err == nil && !info.Mode().IsRegular():
+		return "", failf(ExitUsage, "- is the standard output", "%s is no file that a backup could take the place of", path)
+	case err == nil:
+		return path, nil
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return "", failf(ExitNotFound, "make it first", "there is no directory %s", filepath.Dir(path))
+	}
+	return path, nil // what else is wrong shows when it is written
 }
 
 func (a admin) backup(ctx context.Context, to io.Writer) error {
@@ -157,7 +186,7 @@ func readBackup(path string) (*store.Backup, error) {
 		return nil, failf(ExitNotFound, "`scaffold state backup` writes one", "%s: there is no such file", path)
 	}
 	if err != nil {
-		return nil, fail(ExitFailed, "", err)
+		return nil, err
 	}
 	defer f.Close()
 	b, err := store.ReadBackup(f)

@@ -3,8 +3,10 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -57,6 +59,9 @@ of processes are: look before you pass it on.`,
 }
 
 func (f *supportFlags) write(cmd *cobra.Command) error {
+	if f.since < 0 {
+		return failf(ExitUsage, "as in --since 2h", "--since %v: want how far back, above 0", f.since)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -70,12 +75,15 @@ func (f *supportFlags) write(cmd *cobra.Command) error {
 	if path != "-" {
 		path = orElse(path, top+".tar.gz")
 		file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return failf(ExitRefused, "name another file with -w", "%s is there already", path)
+		}
 		if err != nil {
-			return fail(ExitFailed, "name another file with -w", err)
+			return err
 		}
 		defer file.Close()
 		w = file
-	} else if out, ok := w.(*os.File); ok && terminal(out) {
+	} else if toTerminal(w) {
 		return failf(ExitUsage, "", "an archive is no text: name a file with -w, or pipe it")
 	}
 	m, err := support.Dump(cmd.Context(), w, top, obs.Version(), sources)

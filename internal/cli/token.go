@@ -47,6 +47,9 @@ func tokenCreate(a admin) *cobra.Command {
   scaffold token create --role host --uses 20 --for 24h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if req.Uses == 0 {
+				return failf(ExitUsage, "without --uses it is good once", "--uses 0: a token that nobody may use")
+			}
 			client, endpoint, err := a.dialTrust()
 			if err != nil {
 				return err
@@ -59,8 +62,8 @@ func tokenCreate(a admin) *cobra.Command {
 			if a.json() {
 				return writeJSON(cmd.OutOrStdout(), answer, "  ")
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), answer.Token)
-			return nil
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), answer.Token)
+			return err
 		},
 	}
 	set := cmd.Flags()

@@ -29,7 +29,7 @@ type tokenUse struct {
 }
 
 func (t *tokenUse) add(cmd *cobra.Command, name string) {
-	cmd.Flags().StringVar(&t.text, "token", "", "what `scaffold token create` printed; - reads it from standard input")
+	cmd.Flags().StringVar(&t.text, "token", "", "what \"scaffold token create\" printed; - reads it from standard input")
 	cmd.Flags().StringVar(&t.name, "name", "", name)
 	cmd.MarkFlagRequired("token")
 }

@@ -26,7 +26,7 @@ func uninstallCommand() *cobra.Command {
 		Example: `  sudo scaffold uninstall --dry-run
   sudo scaffold uninstall host
   sudo scaffold uninstall --purge`,
-		ValidArgs: []string{"controller", "router", "host"},
+		ValidArgs: []string{"controller", "router", "host", "gateway"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var roles []setup.Role
 			for _, text := range args {

@@ -23,6 +23,7 @@ const maxFile = 64 << 20
 // A Set is what files say.
 type Set struct {
 	Services []*apiv1.ServiceSpec
+	spoken   bool                        // there was a document
 	at       map[string]map[string]place // by service and field; field "" is the service itself
 }
 
@@ -48,7 +49,19 @@ func Load(paths []string, stdin io.Reader) (*Set, error) {
 			bad = append(bad, set.add(name, text)...)
 		}
 	}
+	if !set.spoken && len(bad) == 0 && len(paths) > 0 {
+		bad = append(bad, nothing(paths[0]))
+	}
 	return set, bad.Sorted()
+}
+
+// nothing is the mistake of files that say nothing at all: an export that failed leaves such, and with --prune they
+// would take away everything.
+func nothing(path string) yamlfile.LineError {
+	if path == "-" {
+		path = "stdin"
+	}
+	return yamlfile.LineError{Path: path, Line: 1, Text: "nothing is in it; `services:` alone says that there are none"}
 }
 
 // Parse reads one text; path names it in errors.
@@ -86,7 +99,7 @@ func expand(path string) ([]string, error) {
 		}
 	}
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s has no *.yaml: %w", path, fs.ErrNotExist)
+		err = fmt.Errorf("the directory %s has no *.yaml: %w", path, fs.ErrNotExist)
 	}
 	return all, err
 }

@@ -81,7 +81,7 @@ func (s *Store) vacant(ctx context.Context) error {
 	defer cancel()
 	have, err := s.etcd().Get(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
-		return fmt.Errorf("store: read %s: %w", s, errors.Join(ErrAway, err))
+		return fmt.Errorf("store: read %s: %w: %w", s, ErrAway, err)
 	}
 	records, broken := 0, false
 	for _, kv := range have.Kvs {

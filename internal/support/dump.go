@@ -8,7 +8,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -86,7 +85,12 @@ func Dump(ctx context.Context, w io.Writer, top, version string, sources []Sourc
 			err = add(archive, m.Made, top+"/"+s.Name, texts[i])
 		}
 	}
-	if err := errors.Join(err, archive.Close(), zipped.Close()); err != nil {
+	for _, close := range []func() error{archive.Close, zipped.Close} {
+		if e := close(); err == nil { // after the first one they all say the same
+			err = e
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("write the archive: %w", err)
 	}
 	return m, nil

@@ -47,6 +47,12 @@ func (d Directory) Key() (ed25519.PrivateKey, error) {
 	return key, err
 }
 
+// Member says that there is a credential; Load says whether it is good.
+func (d Directory) Member() bool {
+	_, err := os.Stat(d.file(certificateFile))
+	return err == nil
+}
+
 func (d Directory) key() (ed25519.PrivateKey, error) {
 	file := d.file(keyFile)
 	b, err := os.ReadFile(file)
@@ -93,6 +99,9 @@ var ErrNone = errors.New("no credential")
 
 // Load reads the credential and whom it names; ErrNone where there is none.
 func (d Directory) Load() (*Member, error) {
+	if info, err := os.Stat(string(d)); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%w: %s is no directory", ErrNone, d)
+	}
 	if _, err := d.Advance(); err != nil {
 		return nil, err
 	}
