@@ -237,6 +237,9 @@ on desk1 systemctl kill -s KILL scaffold-hostd
 on net1 systemctl restart scaffold-routerd scaffold-controld
 rest "restarts and a crash, through tunnels"
 on web1 systemctl stop web2
-on web1 systemctl kill -s KILL scaffold-hostd # its tunnel's process is there still
+# A daemon that was killed and is not started again leaves its tunnel, and uninstallation removes that.
+on web1 sh -c 'mkdir -p /run/systemd/system/scaffold-hostd.service.d && printf "[Service]\nRestart=no\n" >/run/systemd/system/scaffold-hostd.service.d/no.conf && systemctl daemon-reload'
+on web1 systemctl kill --kill-who=main -s KILL scaffold-hostd
+wants 'sct0' on web1 ip -o link
 for machine in $machines; do purge "$machine"; done
 echo "nothing is left on any machine, after tunnels too"

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/underlay"
@@ -189,7 +188,7 @@ func (t *tunnels) make(list []*apiv1.Tunnel) (made []*apiv1.TunnelMade) {
 		m := &apiv1.TunnelMade{Number: want.Number}
 		if err := errs[want.Number]; err != nil {
 			m.Error = err.Error()
-		} else if ll := awaitLinkLocal(portOf(want).Name); ll.IsValid() {
+		} else if ll := underlay.AwaitLinkLocal(portOf(want).Name); ll.IsValid() {
 			m.LinkLocal = ll.String()
 		} else {
 			m.Error = "its interface gets no link-local address: is IPv6 off on the router?"
@@ -202,17 +201,6 @@ func (t *tunnels) make(list []*apiv1.Tunnel) (made []*apiv1.TunnelMade) {
 func portOf(w *apiv1.Tunnel) underlay.Port {
 	return underlay.Port{Name: underlay.PortPrefix + strconv.Itoa(int(w.Number)), Number: w.Number, MTU: int(w.Mtu),
 		Whole: w.Mtu > underlay.MinMTU, Note: underlay.Note(w.Host, w.Uplink, underlay.Kind(w.Kind))}
-}
-
-// awaitLinkLocal is the address that the kernel gives an interface when it is up.
-func awaitLinkLocal(name string) (ll netip.Addr) {
-	for range 100 {
-		if ll = underlay.LinkLocal(name); ll.IsValid() {
-			break
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	return ll
 }
 
 func (t *tunnels) makeVXLAN(list []*apiv1.Tunnel, errs map[uint32]error) {

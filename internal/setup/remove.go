@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Removal is what an uninstallation would do.
@@ -124,6 +125,7 @@ func (m *Machine) Uninstall(rm *Removal) error {
 	if m.Live {
 		for _, r := range rm.Roles {
 			if m.Run("systemctl", "cat", r.Unit()) == nil {
+				m.revive(r)
 				errs = append(errs, m.Run("systemctl", "stop", r.Unit()))
 			}
 		}
@@ -155,6 +157,17 @@ func (m *Machine) Uninstall(rm *Removal) error {
 	}
 	return errors.Join(append(errs, m.forget(rm))...)
 }
+
+// revive starts a daemon that was killed and left its part of the kernel, and its tunnels, for the next one: its end
+// takes them away.
+func (m *Machine) revive(r Role) {
+	if (r == Router || r == Host) && m.exists(r.Socket()) && m.Run("systemctl", "is-active", "--quiet", r.Unit()) != nil {
+		m.Begin(r, false, reviveWait) //nolint:errcheck // where it does not start, what it left goes with the next boot
+	}
+}
+
+// reviveWait is how long it may take to answer.
+const reviveWait = 10 * time.Second
 
 // stays reports whether one of the roles is left on the machine.
 func (rm *Removal) stays(roles ...Role) bool {

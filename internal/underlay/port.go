@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -98,7 +99,10 @@ func (p Port) Start() error {
 		}
 		err = errors.Join(netlink.LinkSetMTU(link, p.MTU), netlink.LinkSetAlias(link, note), netlink.LinkSetUp(link))
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EADDRINUSE):
+		return fmt.Errorf("set up the tunnel %s: another program of this machine has UDP port %d, which VXLAN needs at both ends (`ss -ulnp` names it); a tunnel of kind wireguard takes any port", p.Name, p.UDP)
+	case err != nil:
 		return fmt.Errorf("set up the tunnel %s: %w", p.Name, err)
 	}
 	return nil
@@ -179,6 +183,41 @@ func LinkLocal(name string) netip.Addr {
 		}
 	}
 	return netip.Addr{}
+}
+
+// linkLocalTime is how long the kernel may take to give an interface that is up its address.
+const linkLocalTime = 500 * time.Millisecond
+
+// AwaitLinkLocal is LinkLocal once there is one; not valid where there is none in time.
+func AwaitLinkLocal(name string) netip.Addr {
+	if ll := LinkLocal(name); ll.IsValid() {
+		return ll
+	}
+	news, done := make(chan netlink.AddrUpdate, 16), make(chan struct{})
+	if err := netlink.AddrSubscribe(news, done); err != nil {
+		return LinkLocal(name)
+	}
+	defer func() {
+		close(done)
+		go func() { // lets go of who sends
+			for range news {
+			}
+		}()
+	}()
+	limit := time.After(linkLocalTime)
+	for {
+		if ll := LinkLocal(name); ll.IsValid() { // it may have come before we listened
+			return ll
+		}
+		select {
+		case _, ok := <-news:
+			if !ok {
+				return LinkLocal(name)
+			}
+		case <-limit:
+			return netip.Addr{}
+		}
+	}
 }
 
 // notePrefix begins the notes on our interfaces.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -152,13 +153,17 @@ func StartProcess(name string, argv []string) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start WireGuard: %w", err)
 	}
-	go cmd.Wait() //nolint:errcheck // it ends when told, or was killed; whoever talks to it notices
-	for began := time.Now(); time.Since(began) < processTime; time.Sleep(5 * time.Millisecond) {
-		if p := FindProcess(name); p != nil {
-			return p, nil
-		}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // when told, or killed; whoever talks to it notices
+	// From here on the socket is the process's alone: it answers as soon as it can, and where it has died nobody does.
+	l.Close()
+	listener.Close()
+	p := &Process{socket: socketName(name)}
+	if _, err := p.State(); err != nil {
+		cmd.Process.Kill() //nolint:errcheck // if it has not died
+		return nil, fmt.Errorf("start WireGuard: its process, %s, does not answer: %w (%w)", strings.Join(argv, " "), err, <-ended)
 	}
-	return nil, errors.New("start WireGuard: its process does not answer")
+	return p, nil
 }
 
 // Set has the process keep exactly these tunnels. The interfaces are made set down.
@@ -176,20 +181,39 @@ func (p *Process) State() (s State, err error) {
 	return s, err
 }
 
-// End ends the process and its tunnels, and waits until it is gone.
+// End ends the process and its tunnels, and waits until they are gone: it closes the connection as the last thing.
 func (p *Process) End() error {
-	if err := p.do(http.MethodDelete, nil, nil); err != nil {
+	c, err := p.dial()
+	if err != nil {
+		return fmt.Errorf("WireGuard: %w", err)
+	}
+	defer c.Close()
+	req, err := http.NewRequest(http.MethodDelete, processURL, nil)
+	if err != nil {
 		return err
 	}
-	for began := time.Now(); time.Since(began) < processTime; time.Sleep(5 * time.Millisecond) {
-		if _, err := p.State(); err != nil {
-			return nil
-		}
+	if err = req.Write(c); err == nil {
+		_, err = io.Copy(io.Discard, c)
 	}
-	return errors.New("WireGuard's process does not end")
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		return fmt.Errorf("WireGuard's process does not end: %w", err)
+	}
+	return nil
 }
 
-// do asks on a connection of its own, from the namespace of the calling thread.
+// processURL names nothing: there is one thing to talk about.
+const processURL = "http://wireguard/"
+
+// dial opens a connection, from the namespace of the calling thread.
+func (p *Process) dial() (net.Conn, error) {
+	c, err := net.Dial("unix", p.socket)
+	if err == nil {
+		c.SetDeadline(time.Now().Add(processTime))
+	}
+	return c, err
+}
+
+// do asks on a connection of its own.
 func (p *Process) do(method string, body []byte, answer any) error {
 	text, err := p.ask(method, body)
 	if err != nil {
@@ -202,13 +226,12 @@ func (p *Process) do(method string, body []byte, answer any) error {
 }
 
 func (p *Process) ask(method string, body []byte) ([]byte, error) {
-	c, err := net.Dial("unix", p.socket)
+	c, err := p.dial()
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(processTime))
-	req, err := http.NewRequest(method, "http://wireguard/", bytes.NewReader(body))
+	req, err := http.NewRequest(method, processURL, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -37,8 +37,8 @@ func Run() error {
 	case err = <-failed:
 	case <-ended:
 	}
+	k.close() // before the connection closes that ended it: who waits for that finds nothing any more
 	server.Close()
-	k.close()
 	return err
 }
 

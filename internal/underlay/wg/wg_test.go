@@ -2,8 +2,13 @@ package wg
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
 	"net/netip"
 	"os"
 	"testing"
@@ -179,4 +184,100 @@ func TestATakenPortIsSaidSo(t *testing.T) {
 		t.Fatal("nobody complained")
 	}
 	t.Log(err)
+}
+
+// A host of two tunnels, to two routers, over IPv6.
+func TestTwoTunnelsOverIPv6StandBesideEachOther(t *testing.T) {
+	h := nstest.New(t, "host")
+	host := newEnd(t, h)
+	var peers []underlay.Peer
+	var routers []*end
+	for i := range 2 {
+		r := nstest.New(t, "router"+string(rune('1'+i)))
+		up := fmt.Sprintf("u%d", i)
+		nstest.Veth(t, h, up, r, "u0")
+		h.Addr(t, up, fmt.Sprintf("2001:db8:%d::1/64", i))
+		r.Addr(t, "u0", fmt.Sprintf("2001:db8:%d::2/64", i))
+		far := newEnd(t, r)
+		routers = append(routers, far)
+		p := underlay.Port{Name: fmt.Sprintf("sct%d", i), Number: uint32(i + 1), MTU: 1370, Note: underlay.Note("h", up, underlay.WireGuard)}
+		there := p
+		there.Name = "sct0"
+		far.set(underlay.Setup{Listen: testPort, Router: true, Peers: []underlay.Peer{{Port: there, Key: host.public()}}})
+		peers = append(peers, underlay.Peer{Port: p, Key: far.public(), Endpoint: netip.MustParseAddrPort(fmt.Sprintf("[2001:db8:%d::2]:23730", i))})
+	}
+	host.set(underlay.Setup{Peers: peers})
+	for i, far := range routers {
+		for from, ask := range map[string]error{
+			"to the router": host.answersBy(fmt.Sprintf("sct%d", i), far, "sct0", 1370),
+			"to the host":   far.answersBy("sct0", host, fmt.Sprintf("sct%d", i), 1370),
+		} {
+			if ask != nil {
+				t.Errorf("tunnel %d, %s: %v", i, from, ask)
+			}
+		}
+	}
+	var list []underlay.Port
+	var err error
+	h.Do(func() { list, err = underlay.Ports() })
+	if err != nil || len(list) != 2 || list[0].Number+list[1].Number != 3 || list[0].MTU != 1370 {
+		t.Errorf("the next daemon finds %+v, %v", list, err)
+	}
+}
+
+// answersBy asks the far end of one tunnel of several, by packets of the size.
+func (e *end) answersBy(dev string, far *end, farDev string, size int) error {
+	to, ok := netip.AddrFromSlice(far.ns.LinkLocal(e.t, farDev))
+	if !ok {
+		e.t.Fatal("no link-local address")
+	}
+	var err error
+	e.ns.Do(func() {
+		var echo *underlay.Echo
+		if echo, err = underlay.OpenEcho(dev); err != nil {
+			return
+		}
+		defer echo.Close()
+		if _, err = echo.Reply(context.Background(), to, nstest.Deadline); err == nil {
+			_, err = echo.Ask(to, size, nstest.Deadline)
+		}
+	})
+	return err
+}
+
+// What a TCP stream sends in large frames, and in small ones, comes as it was sent.
+func TestAStreamThroughATunnelIsWhole(t *testing.T) {
+	host, router := twoEnds(t)
+	host.ns.Addr(t, "sct0", "fd99::1/64")
+	router.ns.Addr(t, "sct0", "fd99::2/64")
+	l := router.ns.Listen(t, "tcp6", "[fd99::2]:9")
+	sum := make(chan string, 1)
+	go func() {
+		h := sha256.New()
+		if c, err := l.Accept(); err == nil {
+			io.Copy(h, c)
+			c.Write([]byte("x"))
+			c.Close()
+		}
+		sum <- hex.EncodeToString(h.Sum(nil))
+	}()
+	c, err := host.ns.Dial("tcp6", "[fd99::2]:9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	h := sha256.New()
+	r := rand.NewChaCha8([32]byte{1})
+	for i := range 400 {
+		b := make([]byte, 1+i*97%70000)
+		r.Read(b)
+		h.Write(b)
+		if _, err := c.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.(*net.TCPConn).CloseWrite()
+	if got, want := nstest.Receive(t, "the far end", sum), hex.EncodeToString(h.Sum(nil)); got != want {
+		t.Errorf("what came is not what was sent")
+	}
 }
