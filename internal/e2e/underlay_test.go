@@ -5,15 +5,19 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/vishvananda/netlink"
 
+	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/lab"
@@ -276,4 +280,61 @@ func TestAHostWithoutATunnelSaysWhyWithinSeconds(t *testing.T) {
 	}
 	n.at("net").Try("nft", "delete table ip block")
 	n.tunneled("s2", anywhere)
+}
+
+// twice puts one more host behind the NAT, beside the lab's, whose daemon the test starts.
+func (n *network) twice() *nstest.NS {
+	n.t.Helper()
+	ns, home := nstest.New(n.t, "twice"), n.at("home")
+	nstest.Veth(n.t, ns, "u0", home, "to-twice")
+	n.t.Cleanup(func() { home.Try("ip", "link", "del", "to-twice") })
+	ns.Addr(n.t, "u0", "10.93.0.2/24")
+	home.Addr(n.t, "to-twice", "10.93.0.1/24")
+	ns.Run(n.t, "ip", "route", "add", "default", "via", "10.93.0.1")
+	home.Run(n.t, "nft", "insert", "rule", "ip", "nat", "pass", "iifname", "to-twice", "accept")
+	return ns
+}
+
+func TestAHostHasTwoTunnelsToTwoRouters(t *testing.T) {
+	n := theUnderlay(t)
+	addr := n.servedBy("twotunnels", "s2")
+	ns, dir := n.twice(), t.TempDir()
+	socket := filepath.Join(dir, "hostd.sock")
+	t.Cleanup(func() { syscall.Unmount(filepath.Join(dir, "bpf"), syscall.MNT_DETACH) })
+	seat := netip.AddrPortFrom(n.lab.Plan().Node("ctl").Ports[0].Under[0].Addr(), lab.ControllerPort)
+	d := ns.StartCmd(t, exec.Command(self, "hostd", "--name", "twice", "--uplink", "tunnel:wireguard", "--uplink", "tunnel:wireguard", "--controller",
+		"http://"+seat.String(), "--state", filepath.Join(dir, "state"), "--socket", socket, "--bpffs", filepath.Join(dir, "bpf")))
+	client, base, err := api.Dial("unix:" + socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := apiv1connect.NewLocalClient(client, base)
+	nstest.Wait(t, n.look(), func() error {
+		s, err := local.GetHostStatus(t.Context(), connect.NewRequest(&apiv1.GetHostStatusRequest{}))
+		if err != nil {
+			return err
+		}
+		one, two := s.Msg.Uplinks[0], s.Msg.Uplinks[1]
+		if one.Locator == "" || two.Locator == "" || one.Router == two.Router {
+			return fmt.Errorf("its uplinks are %v and %v\nthe daemon printed:\n%s", one, two, d.Output())
+		}
+		return nil
+	})
+	l := &load{net: n}
+	c, err := ns.Dial("tcp6", port(addr, echoPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.run("the TCP stream", c, stream)
+	l.progress("by two tunnels")
+	ns.Run(t, "ip", "link", "del", "sct0") // somebody does
+	l.progress("after one of them was removed")
+	l.finish()
+	d.Signal(syscall.SIGTERM)
+	if err := d.Wait(); err != nil {
+		t.Errorf("it ended with %v:\n%s", err, d.Output())
+	}
+	if out, _ := ns.Try("ip", "-o", "link"); strings.Contains(out, "sct") {
+		t.Errorf("tunnels outlived their daemon:\n%s", out)
+	}
 }
