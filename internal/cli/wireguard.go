@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"encoding/json"
+	"os/signal"
+	"syscall"
+
 	"github.com/spf13/cobra"
 
 	"scaffold.dev/scaffold/internal/underlay/wg"
@@ -8,11 +12,25 @@ import (
 
 // wireguardCommand is the process that hostd and routerd start for their tunnels. It is not for people.
 func wireguardCommand() *cobra.Command {
-	return &cobra.Command{
+	var alone string
+	cmd := &cobra.Command{
 		Use:    "wireguard",
 		Short:  "Keep WireGuard for the daemon that started this process",
 		Hidden: true,
 		Args:   cobra.NoArgs,
-		RunE:   func(*cobra.Command, []string) error { return wg.Run() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if alone == "" {
+				return wg.Run()
+			}
+			var a wg.Alone
+			if err := json.Unmarshal([]byte(alone), &a); err != nil {
+				return fail(ExitUsage, "", err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
+			defer stop()
+			return a.Run(ctx, cmd.OutOrStdout())
+		},
 	}
+	cmd.Flags().StringVar(&alone, "alone", "", "be wireguard-go by itself, for bench tunnel: JSON")
+	return cmd
 }
