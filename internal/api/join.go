@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/trust"
 )
 
 // joinContext keeps a signature of a Join from being taken for one of something else.
@@ -84,12 +85,10 @@ func checkSigned(key, signature, text []byte, at int64, now time.Time) error {
 		return ErrJoinForged
 	}
 	if age := now.Sub(time.Unix(at, 0)); age > JoinSkew || age < -JoinSkew {
-		return fmt.Errorf("%w: the host's says %s, the controller's %s", ErrJoinOld, stamp(time.Unix(at, 0)), stamp(now))
+		return fmt.Errorf("%w: the host's says %s, the controller's %s", ErrJoinOld, trust.Stamp(time.Unix(at, 0)), trust.Stamp(now))
 	}
 	return nil
 }
-
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
 
 func signedTunnel(r *apiv1.TunnelRequest) []byte {
 	bare := proto.CloneOf(r)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net"
+	"net/http"
 	"strings"
 	"time"
 
@@ -16,21 +18,64 @@ import (
 // answerTime bounds every call but a stream: the controller answers from memory.
 const answerTime = 10 * time.Second
 
-// dialAdmin connects to the Admin API that the flags choose. The endpoint is for messages.
-func (r *remote) dialAdmin() (client apiv1connect.AdminClient, endpoint string, err error) {
-	endpoint, err = r.admin()
+// dial connects to what the flags choose; of several endpoints to the first where somebody answers: each controller
+// hands on to the one that leads. The endpoint is for messages.
+func (r *remote) dial() (client *http.Client, base, endpoint string, err error) {
+	chosen, err := r.admin()
 	if err != nil {
-		return nil, "", err
+		return nil, "", "", err
+	}
+	if endpoint, err = answering(strings.Split(chosen, ",")); err != nil {
+		return nil, "", "", fail(ExitUsage, "", err)
 	}
 	who, err := as(endpoint)
 	if err != nil {
+		return nil, "", "", err
+	}
+	client, base, err = api.DialAs(endpoint, who)
+	return client, base, endpoint, fail(ExitUsage, "", err)
+}
+
+// answering is the first of several endpoints that accepts a connection; where none does, the first, which then says
+// what is wrong. All must be good.
+func answering(endpoints []string) (string, error) {
+	var all []api.Endpoint
+	for i, text := range endpoints {
+		endpoints[i] = strings.TrimSpace(text)
+		e, err := api.ParseEndpoint(endpoints[i])
+		if err != nil {
+			return "", err
+		}
+		all = append(all, e)
+	}
+	if len(all) == 1 {
+		return endpoints[0], nil
+	}
+	for i, e := range all {
+		if conn, err := net.DialTimeout(e.Network, e.Address, time.Second); err == nil {
+			conn.Close()
+			return endpoints[i], nil
+		}
+	}
+	return endpoints[0], nil
+}
+
+// dialAdmin connects to the Admin API.
+func (r *remote) dialAdmin() (apiv1connect.AdminClient, string, error) {
+	client, base, endpoint, err := r.dial()
+	if err != nil {
 		return nil, "", err
 	}
-	http, base, err := api.DialAs(endpoint, who)
+	return apiv1connect.NewAdminClient(client, base), endpoint, nil
+}
+
+// dialTrust is dialAdmin for what the network is made of.
+func (r *remote) dialTrust() (apiv1connect.TrustClient, string, error) {
+	client, base, endpoint, err := r.dial()
 	if err != nil {
-		return nil, "", fail(ExitUsage, "", err)
+		return nil, "", err
 	}
-	return apiv1connect.NewAdminClient(http, base), endpoint, nil
+	return apiv1connect.NewTrustClient(client, base), endpoint, nil
 }
 
 // ask calls one method and turns what went wrong into an error with code and hint. listing is the

@@ -75,12 +75,12 @@ func (f *configFile) apply(flags *pflag.FlagSet) error {
 	for _, e := range f.entries {
 		flag := flags.Lookup(e.key)
 		if flag == nil || flag.Hidden || notInFile(e.key) {
-			f.errorf(e.line, "unknown key %q; %s", e.key, nearest(e.key, flags))
+			f.Errorf(e.line, 0, "unknown key %q; %s", e.key, nearest(e.key, flags))
 			continue
 		}
 		typed := flag.Changed
 		if err := e.set(flag.Value, typed); err != nil {
-			f.errs = append(f.errs, &ConfigError{f.path, err.line, fmt.Sprintf("%s: %s", e.key, err.text)})
+			f.Errorf(err.line, 0, "%s: %s", e.key, err.text)
 			continue
 		}
 		flag.Changed = true
@@ -88,7 +88,7 @@ func (f *configFile) apply(flags *pflag.FlagSet) error {
 			f.used = append(f.used, e)
 		}
 	}
-	return f.err()
+	return f.Err()
 }
 
 // notInFile are the flags that are about the command line itself.

@@ -5,20 +5,22 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"scaffold.dev/scaffold/internal/yamlfile"
 )
 
 // blame says where the value stands that a daemon refused after all flags were read: the daemon knows
 // its flags, not the file. Other errors stay as they are.
 func (f *configFile) blame(err error) error {
 	var known *exitError
-	if f.path == "" || !errors.As(err, &known) || known.code != ExitUsage {
+	if f.Path == "" || !errors.As(err, &known) || known.code != ExitUsage {
 		return err
 	}
 	line := f.culprit(err.Error())
 	if line == 0 {
 		return err
 	}
-	return &exitError{known.code, known.hint, &ConfigError{f.path, line, err.Error()}}
+	return &exitError{known.code, known.hint, yamlfile.LineError{Path: f.Path, Line: line, Text: err.Error()}}
 }
 
 // culprit is the line that a message speaks of: of a key that stands there as a word with one of its

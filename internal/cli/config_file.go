@@ -1,35 +1,22 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
+
+	"scaffold.dev/scaffold/internal/yamlfile"
 )
-
-// A ConfigError says where a configuration file is wrong.
-type ConfigError struct {
-	Path string
-	Line int
-	Text string
-}
-
-func (e *ConfigError) Error() string { return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Text) }
 
 // A configFile is a daemon's flags as a file has them.
 type configFile struct {
-	path    string
+	yamlfile.Reader
 	entries []entry
 	used    []entry // those that no typed flag overrules
-	errs    []*ConfigError
 }
 
 // An entry is one flag's value or, of one that can be repeated, its values.
@@ -46,105 +33,34 @@ type scalar struct {
 	line      int
 }
 
-func (f *configFile) errorf(line int, format string, args ...any) {
-	f.errs = append(f.errs, &ConfigError{f.path, line, fmt.Sprintf(format, args...)})
-}
-
-// err is all that is wrong, in the order of lines; nil for a good file.
-func (f *configFile) err() error {
-	slices.SortStableFunc(f.errs, func(a, b *ConfigError) int { return cmp.Compare(a.Line, b.Line) })
-	all := make([]error, len(f.errs))
-	for i, e := range f.errs {
-		all[i] = e
-	}
-	return errors.Join(all...)
-}
-
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
 // parseConfig takes a file apart without knowing which flags there are.
 func parseConfig(path string, text []byte) (*configFile, error) {
-	f := &configFile{path: path}
-	var doc, second yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	err := decoder.Decode(&doc)
-	if errors.Is(err, io.EOF) {
-		return f, nil // nothing but comments
+	f := &configFile{Reader: yamlfile.Reader{Path: path}}
+	all := f.Trees(text)
+	if len(all) > 1 {
+		f.Errorf(all[1].Line, 0, "a second document begins here; all keys belong into one")
 	}
-	if err == nil {
-		if err = decoder.Decode(&second); err == nil {
-			f.errorf(second.Line, "a second document begins here; all keys belong into one")
-		} else if errors.Is(err, io.EOF) {
-			err = nil
-		}
+	if len(all) > 0 && len(f.Errs) == 0 {
+		f.Each(all[0], "the file", f.entry)
 	}
-	if err != nil {
-		line := 1
-		if at := yamlLine.FindStringSubmatch(err.Error()); len(at) == 2 && at[1] != "" {
-			line, _ = strconv.Atoi(at[1])
-		}
-		f.errorf(line, "not YAML: %s", yamlLine.ReplaceAllString(err.Error(), ""))
-		return f, f.err()
-	}
-	f.mapping(unalias(doc.Content[0]))
-	return f, f.err()
+	return f, f.Err()
 }
 
-func (f *configFile) mapping(top *yaml.Node) {
-	if top.Kind == yaml.ScalarNode && top.Tag == "!!null" {
-		return
-	}
-	if top.Kind != yaml.MappingNode {
-		f.errorf(top.Line, "expected lines of KEY: VALUE, found %s", kindOf(top))
-		return
-	}
-	seen := map[string]int{}
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		key, value := unalias(top.Content[i]), unalias(top.Content[i+1])
-		if first, twice := seen[key.Value]; twice {
-			f.errorf(key.Line, "%q stands twice, first on line %d", key.Value, first)
-			continue
-		}
-		seen[key.Value] = key.Line
-		f.entry(key, value)
-	}
-}
-
-func (f *configFile) entry(key, value *yaml.Node) {
-	e := entry{key: key.Value, line: key.Line}
-	items := []*yaml.Node{value}
-	if e.list = value.Kind == yaml.SequenceNode; e.list {
+func (f *configFile) entry(key, value *yamlfile.Node) {
+	e := entry{key: key.Value, line: key.Line, list: yamlfile.IsList(value)}
+	items := []*yamlfile.Node{value}
+	if e.list {
 		items = value.Content
 	}
 	for _, item := range items {
-		item = unalias(item)
-		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" {
-			f.errorf(cmp.Or(item.Line, key.Line), "%s: expected a value, found %s", e.key, kindOf(item))
+		item = yamlfile.Resolve(item)
+		if !yamlfile.IsValue(item) {
+			f.Errorf(cmp.Or(item.Line, key.Line), 0, "%s: expected a value, found %s", e.key, yamlfile.KindOf(item))
 			return
 		}
 		e.values = append(e.values, scalar{item.Value, item.Tag, item.Line})
 	}
 	f.entries = append(f.entries, e)
-}
-
-// unalias goes to what an alias stands for.
-func unalias(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode && n.Alias != nil {
-		return n.Alias
-	}
-	return n
-}
-
-func kindOf(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return "keys below it"
-	case n.Kind == yaml.SequenceNode:
-		return "a list"
-	case n.Tag == "!!null":
-		return "nothing"
-	}
-	return strconv.Quote(n.Value)
 }
 
 // A valueError is what a flag had to say to a value.

@@ -114,10 +114,10 @@ func TestConfigErrorsNameFileAndLine(t *testing.T) {
 		{"wait: soon\nname: s1\n", `:1: wait: "soon" is no time such as 500ms or 2s`},
 		{"name: [a, b]\n", `:1: name: expected one value, found a list`},
 		{"name:\n", `:1: name: expected a value, found nothing`},
-		{"name:\n  first: a\n", `name: expected a value, found keys below it`},
+		{"name:\n  first: a\n", `name: expected a value, found a mapping`},
 		{"port:\n  - eth0\n  - [a]\n", `:3: port: expected a value, found a list`},
-		{"name: a\nname: b\n", `:2: "name" stands twice, first on line 1`},
-		{"- name\n", `:1: expected lines of KEY: VALUE, found a list`},
+		{"name: a\nname: b\n", `:2: the file: "name" stands twice (first on line 1)`},
+		{"- name\n", `:1: the file: expected a mapping (key: value), found a list`},
 		{"name: [\n", `not YAML: `},
 		{"name: s1\n---\nname: s2\n", `a second document begins here`},
 		{"name: s1\ncount: x\nkeep: y\n", "\n"}, // all of them

@@ -28,7 +28,7 @@ type remote struct {
 
 func addRemote(flags *pflag.FlagSet) *remote {
 	r := &remote{run: runDir, getenv: os.Getenv, alive: accepts}
-	flags.StringVar(&r.api, "api", "", "endpoint to ask, unix:/path or http://host:port (default: $"+apiVariable+", else the daemon of this machine, else the only running lab)")
+	flags.StringVar(&r.api, "api", "", "endpoint to ask, unix:/path, http://host:port or https://host:port; of several controllers, joined by commas, the first that answers (default: $"+apiVariable+", else the daemon of this machine, else the only running lab)")
 	flags.StringVar(&r.lab, "lab", "", "ask the lab of this name")
 	return r
 }
@@ -82,7 +82,8 @@ type nodeSocket struct{ node, path string }
 // given, picks one of the lab's.
 func (r *remote) hosts(host string) ([]nodeSocket, error) {
 	if e := r.chosen(); e != "" {
-		return []nodeSocket{{path: e}}, nil
+		e, err := answering(strings.Split(e, ","))
+		return []nodeSocket{{path: e}}, fail(ExitUsage, "", err)
 	}
 	if r.lab == "" && host == "" {
 		if socket := filepath.Join(r.run, "hostd.sock"); r.alive(socket) {

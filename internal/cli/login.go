@@ -200,13 +200,13 @@ func loginOf(args []string) (trust.Directory, error) {
 	return all[0], nil
 }
 
-// onlyLogin is the endpoint of the one network that somebody logged in to.
+// onlyLogin is where the one network is that somebody logged in to: the endpoints of its controllers, as --api takes them.
 func onlyLogin() string {
 	all := logins()
 	if len(all) != 1 || len(all[0].Addresses()) == 0 {
 		return ""
 	}
-	return "https://" + all[0].Addresses()[0]
+	return "https://" + strings.Join(all[0].Addresses(), ",https://")
 }
 
 var errNoAddress = errors.New("where is the controller? the token names no address")

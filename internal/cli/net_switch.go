@@ -7,7 +7,6 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
-	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 )
@@ -18,19 +17,12 @@ func netSwitch(a admin) *cobra.Command {
 }
 
 // dialSwitches connects to the service of switches where the flags choose.
-func (a admin) dialSwitches() (client apiv1connect.SwitchesClient, endpoint string, err error) {
-	if endpoint, err = a.admin(); err != nil {
-		return nil, "", err
-	}
-	who, err := as(endpoint)
+func (a admin) dialSwitches() (apiv1connect.SwitchesClient, string, error) {
+	client, base, endpoint, err := a.dial()
 	if err != nil {
 		return nil, "", err
 	}
-	http, base, err := api.DialAs(endpoint, who)
-	if err != nil {
-		return nil, "", fail(ExitUsage, "", err)
-	}
-	return apiv1connect.NewSwitchesClient(http, base), endpoint, nil
+	return apiv1connect.NewSwitchesClient(client, base), endpoint, nil
 }
 
 // askSwitches is ask for a controller that may drive none.

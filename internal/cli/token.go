@@ -7,9 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/trust"
 )
 
@@ -18,23 +16,6 @@ func tokenCommand() *cobra.Command {
 	a := addAdmin(cmd)
 	cmd.AddCommand(tokenCreate(a), tokenList(a), tokenRevoke(a), tokenMembers(a))
 	return cmd
-}
-
-// dialTrust is dialAdmin for what the network is made of.
-func (r *remote) dialTrust() (apiv1connect.TrustClient, string, error) {
-	endpoint, err := r.admin()
-	if err != nil {
-		return nil, "", err
-	}
-	who, err := as(endpoint)
-	if err != nil {
-		return nil, "", err
-	}
-	http, base, err := api.DialAs(endpoint, who)
-	if err != nil {
-		return nil, "", fail(ExitUsage, "", err)
-	}
-	return apiv1connect.NewTrustClient(http, base), endpoint, nil
 }
 
 func tokenCreate(a admin) *cobra.Command {

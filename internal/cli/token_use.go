@@ -138,9 +138,8 @@ func compareClocks(theirs, ours time.Time) error {
 	if apart.Abs() <= trust.Skew {
 		return nil
 	}
-	const layout = "2006-01-02 15:04:05 MST"
 	return failf(ExitRefused, "set the clock that is wrong, here or there; NTP keeps them right", "the clocks are %v apart: this machine's says %s, the controller's %s",
-		apart.Abs(), ours.UTC().Format(layout), theirs.UTC().Format(layout))
+		apart.Abs(), trust.Stamp(ours), trust.Stamp(theirs))
 }
 
 // redeem makes the directory's key a member's.

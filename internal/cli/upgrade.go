@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -19,8 +21,8 @@ func upgradeCommand() *cobra.Command {
 		Use:   "upgrade",
 		Short: "Say which daemon runs which version, and in which order to replace them",
 		Long: `Upgrade asks the controller who runs what, and compares it with the version of this command. It
-changes nothing. Daemons are replaced one by one, in the order of the list: the controller, then
-routers, then hosts. Each leaves its part in the kernel to the next one, so flows go on:
+changes nothing. Daemons are replaced one by one, in the order of the list: controllers, the one that
+leads last, then routers, then hosts. Each leaves its part in the kernel to the next one, so flows go on:
 
   systemctl restart scaffold-controld        (-routerd, -hostd)
 
@@ -77,13 +79,39 @@ func (a admin) daemonVersions(cmd *cobra.Command) ([]daemonVersion, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inOrder(status, routers.Routers, hosts.Hosts, obs.Version()), nil
+	all, err := ask(cmd.Context(), unlessNew(client.ListControllers), &apiv1.ListControllersRequest{}, endpoint, "")
+	if err != nil {
+		return nil, err
+	}
+	return inOrder(status, all.Controllers, routers.Routers, hosts.Hosts, obs.Version()), nil
 }
 
-// inOrder lists controller, routers, hosts; those that are not here are not replaced.
-func inOrder(status *apiv1.Status, routers []*apiv1.Router, hosts []*apiv1.Host, own string) []daemonVersion {
+// unlessNew is a call whose answer is empty where the controller is of before there was such a call.
+func unlessNew[Req, Resp any](call func(context.Context, *connect.Request[Req]) (*connect.Response[Resp], error)) func(context.Context, *connect.Request[Req]) (*connect.Response[Resp], error) {
+	return func(ctx context.Context, req *connect.Request[Req]) (*connect.Response[Resp], error) {
+		answer, err := call(ctx, req)
+		if connect.CodeOf(err) == connect.CodeUnimplemented {
+			return connect.NewResponse(new(Resp)), nil
+		}
+		return answer, err
+	}
+}
+
+// inOrder lists controllers, the one that leads last of them so that the lead changes once, routers, hosts; those that
+// are not here are not replaced.
+func inOrder(status *apiv1.Status, controllers []*apiv1.Controller, routers []*apiv1.Router, hosts []*apiv1.Host, own string) []daemonVersion {
 	speaks := versions.Told(status.Speaks.GetFrom(), status.Speaks.GetTo())
-	all := []daemonVersion{{Kind: "controller", Name: status.Leader, Version: status.Version, Protocol: speaks.String(), State: "up"}}
+	var all []daemonVersion
+	for _, c := range controllers {
+		if c.Name != status.Leader {
+			all = append(all, daemonVersion{Kind: "controller", Name: c.Name, Version: c.Version, Protocol: "-", State: c.State})
+		}
+	}
+	state := "up"
+	if len(all) > 0 {
+		state = "leads"
+	}
+	all = append(all, daemonVersion{Kind: "controller", Name: status.Leader, Version: status.Version, Protocol: speaks.String(), State: state})
 	sortRouters(routers)
 	for _, r := range routers {
 		all = append(all, daemonVersion{Kind: "router", Name: r.Name, Version: r.Version, Protocol: fmt.Sprint(max(r.Protocol, 1)), State: r.State})

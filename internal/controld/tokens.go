@@ -74,7 +74,7 @@ func (t *trustAPI) CreateToken(ctx context.Context, req *connect.Request[apiv1.C
 	return connect.NewResponse(&apiv1.CreateTokenResponse{Token: token.String(), Stored: apiToken(stored)}), nil
 }
 
-func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format("2006-01-02 15:04:05 MST") }
+func stamp(unix int64) string { return trust.Stamp(time.Unix(unix, 0)) }
 
 // tokenFrom reads what is asked for.
 func tokenFrom(m *apiv1.CreateTokenRequest, now time.Time) (store.Token, error) {

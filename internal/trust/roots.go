@@ -99,7 +99,8 @@ func current(c *x509.Certificate, now time.Time) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: it is valid from %s until %s, and this machine's clock says %s", why, stamp(c.NotBefore), stamp(c.NotAfter), stamp(now))
+	return fmt.Errorf("%w: it is valid from %s until %s, and this machine's clock says %s", why, Stamp(c.NotBefore), Stamp(c.NotAfter), Stamp(now))
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
+// Stamp is a time as messages of all daemons write it: clocks of two machines are compared by it.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

@@ -103,7 +103,7 @@ func TestWhoIsNotOfTheNetworkIsToldWhy(t *testing.T) {
 	}
 	for at, want := range map[time.Time]error{now.Add(2 * time.Hour): ErrExpired, now.Add(-time.Hour): ErrFuture} {
 		_, err := m.Roots().Verify(m.own.Leaf, x509.ExtKeyUsageClientAuth, at)
-		if !errors.Is(err, want) || !strings.Contains(err.Error(), stamp(at)) {
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), Stamp(at)) {
 			t.Errorf("at %v: %v, want %v and the clock", at, err, want)
 		}
 	}

@@ -30,6 +30,12 @@ func KindOf(n *yaml.Node) string {
 	return strconv.Quote(n.Value)
 }
 
+// IsList reports whether a node is a list, IsValue whether it is a word, a number or the like.
+func IsList(n *yaml.Node) bool { return n.Kind == yaml.SequenceNode }
+
+// IsValue is said at IsList.
+func IsValue(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag != "!!null" }
+
 // Fields are the keys that a mapping may have and what reads each.
 type Fields map[string]func(*yaml.Node)
 
