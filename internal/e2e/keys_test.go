@@ -2,12 +2,15 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
 
+	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/sid"
 	msg "scaffold.dev/scaffold/wire"
@@ -69,9 +72,17 @@ func (m *mobile) rotates(host string) {
 	}
 	id := fmt.Sprintf("%08x", msg.KeyID(answer.Msg.Key))
 	nstest.Wait(m.t, m.look(), func() error {
-		out, err := m.run("ctl", self, "token", "members", "--lab", m.lab.File.Name)
-		if err != nil || !strings.Contains(out, id) {
-			return fmt.Errorf("%s is to have the key %s: %v\n%s", host, id, err, out)
+		client, base, err := api.Dial(m.lab.Controller())
+		if err != nil {
+			return err
+		}
+		defer client.CloseIdleConnections()
+		list, err := apiv1connect.NewTrustClient(client, base).ListMembers(m.t.Context(), connect.NewRequest(&apiv1.ListMembersRequest{}))
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list.Msg.Members, func(m *apiv1.Member) bool { return m.Name == host && m.Key == id }) {
+			return fmt.Errorf("%s is to have the key %s, and the members are %v", host, id, list.Msg.Members)
 		}
 		status, err := m.local(host).GetHostStatus(m.t.Context(), connect.NewRequest(&apiv1.GetHostStatusRequest{}))
 		if err != nil || status.Msg.State != "joined" {

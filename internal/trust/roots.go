@@ -11,6 +11,7 @@ import (
 
 // Errors of Verify.
 var (
+	ErrNoRoots       = errors.New("the network's key is not known here yet: a moment later it is")
 	ErrNoCertificate = errors.New("no certificate was shown")
 	ErrOtherNetwork  = errors.New("its certificate is of another network")
 	ErrExpired       = errors.New("its certificate has expired")
@@ -72,6 +73,9 @@ func (r *Roots) Verify(c *x509.Certificate, usage x509.ExtKeyUsage, now time.Tim
 
 // verifyEver is Verify but for the time.
 func (r *Roots) verifyEver(c *x509.Certificate, usage x509.ExtKeyUsage) (Identity, error) {
+	if r == nil {
+		return Identity{}, ErrNoRoots
+	}
 	pool := x509.NewCertPool()
 	for _, ca := range r.list {
 		pool.AddCert(ca)

@@ -199,6 +199,17 @@ func TestACredentialIsReadAsItWasSaved(t *testing.T) {
 	}
 }
 
+// A controller that has just started may be called, and call, before it has learned the network's key.
+func TestWithoutTheNetworksKeyNobodyIsTaken(t *testing.T) {
+	a := newAuthority(t, 1, "net")
+	s := NewServer(nil, "c2")
+	conf := s.Client(func() *Roots { return nil })
+	conf.GetClientCertificate = nil
+	if _, err := meet(t, NewServer(a, "c1").Config(), conf); !errors.Is(err, ErrNoRoots) {
+		t.Errorf("%v, want %v", err, ErrNoRoots)
+	}
+}
+
 func TestAnAuthorityFollowsFromItsSeed(t *testing.T) {
 	a, b := newAuthority(t, 7, "net"), newAuthority(t, 7, "net")
 	if string(a.Certificate()) != string(b.Certificate()) {
