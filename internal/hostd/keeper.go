@@ -30,6 +30,8 @@ type keeper struct {
 	mu     sync.Mutex
 	guests map[uint16]*sockets.Diag           // beside the host's own
 	full   uint64                             // packets that found no room, at the last look
+	rounds int                                // sweeps so far
+	loose  map[host.Silent]bool               // connections without a socket, at the last look
 	tell   func(context.Context, host.Census) // hands over a count, unless the context ends first
 	say    func(kind, text string)            // tells the network's history
 	cancel context.CancelFunc
@@ -117,6 +119,67 @@ func (k *keeper) sweep() {
 		return
 	}
 	k.complain(r.Flows)
+	if k.rounds++; k.rounds%looseRounds == 0 {
+		if err := k.sweepLoose(); err != nil {
+			k.log.Warn("cannot tell which connections have no socket any more", "error", err)
+		}
+	}
+}
+
+// looseRounds is how many sweeps there are for one that looks for connections without a socket.
+const looseRounds = 12
+
+// sweepLoose removes the silent connections that have had no socket at two looks: a list of sockets that change while
+// it is read may miss one.
+func (k *keeper) sweepLoose() error {
+	silent, err := k.edge.Silent()
+	if err != nil || len(silent) == 0 {
+		k.loose = nil
+		return err
+	}
+	held, err := k.connections()
+	if err != nil {
+		return err
+	}
+	loose := map[host.Silent]bool{}
+	var again []host.Silent
+	for _, s := range silent {
+		if held(s.Tuple) {
+			continue
+		}
+		loose[s] = true
+		if k.loose[s] {
+			again = append(again, s)
+		}
+	}
+	k.loose = loose
+	n, err := k.edge.SweepSilent(again)
+	if n > 0 {
+		k.log.Info("connections had no socket any more", "flows", n)
+	}
+	return err
+}
+
+// connections asks which there are, of the host and its guests.
+func (k *keeper) connections() (func(host.Tuple) bool, error) {
+	all := map[host.Tuple]bool{}
+	note := func(guest uint16) func(sockets.DiagSocket) {
+		return func(s sockets.DiagSocket) {
+			all[host.Tuple{Local: s.Local, Remote: s.Peer, Proto: sid.TCP, Guest: guest}] = true
+		}
+	}
+	err := k.diag.Each(sid.TCP, sockets.StateAny, 0, note(0))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := map[uint16]bool{0: true}
+	for number, diag := range k.guests {
+		known[number] = true
+		err = errors.Join(err, diag.Each(sid.TCP, sockets.StateAny, 0, note(number)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func(t host.Tuple) bool { return all[t] || !known[t.Guest] }, nil
 }
 
 // datagramSockets asks which there are; nil means that nobody knows.
