@@ -43,15 +43,25 @@ func (n *network) command(host string, argv ...string) string {
 // guests are those of a host, by name.
 func (n *network) guests(host string) map[string]*apiv1.Guest {
 	n.t.Helper()
-	r, err := n.local(host).ListGuests(n.t.Context(), connect.NewRequest(&apiv1.ListGuestsRequest{}))
+	all, err := n.askGuests(host)
 	if err != nil {
 		n.t.Fatal(err)
+	}
+	return all
+}
+
+// askGuests is guests of a daemon that may not answer yet.
+func (n *network) askGuests(host string) (map[string]*apiv1.Guest, error) {
+	n.t.Helper()
+	r, err := n.local(host).ListGuests(n.t.Context(), connect.NewRequest(&apiv1.ListGuestsRequest{}))
+	if err != nil {
+		return nil, err
 	}
 	all := map[string]*apiv1.Guest{}
 	for _, g := range r.Msg.Guests {
 		all[g.Name] = g
 	}
-	return all
+	return all, nil
 }
 
 // An unmodified server in one container, an unmodified client in another: each with the resolv.conf that its
@@ -223,21 +233,36 @@ func TestAGuestGoesWithItsProcess(t *testing.T) {
 	n := theNetwork(t)
 	n.create("brief")
 	addr := netip.MustParseAddr(n.address("brief"))
-	for range 2 {
+	for round := range 2 {
 		p := n.start("s1", "unshare", "-n", "sh", "-c", "ip link set lo up; echo ready; exec sleep 1000")
 		p.WaitFor(t, "ready")
 		n.command("s1", "guest", "add", "brief", "--pid", fmt.Sprint(p.PID()))
 		ns := nstest.Enter(t, "brief", fmt.Sprintf("/proc/%d/ns/net", p.PID()))
-		l := ns.Listen(t, "tcp6", port(addr, 80))
+		n.nodes["brief"] = ns
+		l := n.serveTCP("brief", port(addr, 80))
 		n.serving("brief", "tcp", 80, 1)
+		c := n.dial("c1", "tcp6", port(addr, 80))
+		if err := says(c, "hello", "brief"); err != nil {
+			t.Fatal(err)
+		}
+		if round == 1 { // it goes while there is no daemon
+			n.kill("s1/hostd")
+		}
 		p.Kill()
+		if round == 1 {
+			n.do("start s1/hostd")
+		}
 		nstest.Wait(t, n.look(), func() error {
-			if g := n.guests("s1")["brief"]; g != nil {
-				return fmt.Errorf("guest of a process that is gone: %v", g)
+			all, err := n.askGuests("s1")
+			if g := all["brief"]; err == nil && g != nil {
+				err = fmt.Errorf("guest of a process that is gone: %v", g)
 			}
-			return nil
+			return err
 		})
 		n.serving("brief", "tcp", 80, 0)
+		if b, err := io.ReadAll(c); err == nil {
+			t.Errorf("its client read %q and an ordinary end, want an error", b)
+		}
 		l.Close()
 	}
 }

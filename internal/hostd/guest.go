@@ -85,12 +85,33 @@ func (x *guest) enter() error {
 		if err != nil {
 			return fmt.Errorf("bring up lo: %w", err)
 		}
+		if err := x.openLoopback(); err != nil {
+			return err
+		}
 		before, err := allowNonlocalBind()
 		if x.Nonlocal == "" {
 			x.Nonlocal = before
 		}
 		return err
 	})
+}
+
+const loopbackOff = "/proc/sys/net/ipv6/conf/lo/disable_ipv6"
+
+// openLoopback gives the guest IPv6 on its loopback: runtimes whose networks have none turn it off everywhere.
+func (x *guest) openLoopback() error {
+	b, err := os.ReadFile(loopbackOff)
+	if err != nil {
+		return fmt.Errorf("IPv6 is not in this kernel, or /proc/sys is closed: %w", err)
+	}
+	if b[0] != '1' {
+		return nil
+	}
+	x.Closed = true
+	if err := os.WriteFile(loopbackOff, []byte("0"), 0); err != nil {
+		return fmt.Errorf("turn IPv6 on at its loopback: %w", err)
+	}
+	return nil
 }
 
 // conflict looks for addresses of the network that something else gave the guest.
@@ -327,6 +348,9 @@ func (x *guest) lower() {
 		x.kernel.remove()
 		if x.Nonlocal != "" {
 			os.WriteFile(nonlocalBind, []byte(x.Nonlocal), 0)
+		}
+		if x.Closed {
+			os.WriteFile(loopbackOff, []byte("1"), 0)
 		}
 		return nil
 	})

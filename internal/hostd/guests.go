@@ -23,6 +23,7 @@ type guestRecord struct {
 	Path     string     `json:"path"` // of its network namespace
 	Inode    uint64     `json:"inode"`
 	Nonlocal string     `json:"nonlocal_bind"`      // the sysctl before us
+	Closed   bool       `json:"closed,omitempty"`   // its loopback had no IPv6
 	Resolver string     `json:"resolver,omitempty"` // the resolv.conf that we wrote
 	Since    time.Time  `json:"since"`
 	Serve    string     `json:"serve,omitempty"`  // name that its wildcard listeners serve
@@ -36,6 +37,7 @@ type guests struct {
 	up     map[uint16]*guest // by number
 	last   uint16            // number that was given
 	ready  bool              // the edge has what guests need
+	swept  bool              // what it had of others is gone
 
 	mu     sync.Mutex
 	called map[uint16]string // names of those that are up, for every goroutine
@@ -90,9 +92,19 @@ func (g *guests) raise() {
 			g.drop(r)
 		}
 	}
+	if g.swept {
+		return
+	}
+	g.swept = true
 	if err := g.d.edge.SweepGuests(); err != nil {
 		g.d.log.Warn("forget guests that are gone", "error", err)
 	}
+	g.evict(func(n uint16) bool { return n != 0 && g.up[n] == nil })
+}
+
+// evict ends flows of guests that are gone, after what the loop does now.
+func (g *guests) evict(gone func(uint16) bool) {
+	g.d.held = append(g.d.held, func() { g.d.sessions.evict(gone) })
 }
 
 // prepare loads, beside the loop, what takes long, and then raises those that are wanted.
@@ -220,6 +232,7 @@ func (g *guests) drop(r *guestRecord) {
 		removeResolver(r)
 		removeLink(r)
 		g.d.serving.replace(r.Number, nil)
+		g.evict(func(n uint16) bool { return n == r.Number })
 	}
 	g.wanted = slices.DeleteFunc(g.wanted, func(o *guestRecord) bool { return o == r })
 	g.save()
@@ -230,7 +243,7 @@ func (g *guests) lower(x *guest) {
 	x.stopReading()
 	g.d.serving.replace(x.Number, nil)
 	g.d.serving.flush()
-	g.d.sessions.evict(x.Number)
+	g.d.sessions.evict(func(n uint16) bool { return n == x.Number })
 	x.lower()
 	delete(g.up, x.Number)
 	g.call(x.Number, "")
@@ -340,13 +353,13 @@ func (g *guests) sweep() {
 	}
 }
 
-// evict ends the flows of a guest: clients of what it served turn to others at once, and what its programs began
+// evict ends the flows of guests: clients of what they served turn to others at once, and what their programs began
 // is no flow of this host any more.
-func (s *sessions) evict(guest uint16) {
+func (s *sessions) evict(gone func(guest uint16) bool) {
 	if s.engine == nil {
 		return
 	}
-	of := func(f host.Flow) bool { return f.Tuple.Guest == guest }
+	of := func(f host.Flow) bool { return gone(f.Tuple.Guest) }
 	s.shed(wire.ProcessDied, of)
 	s.settle(time.Now())
 	var steps []host.Step
@@ -360,7 +373,7 @@ func (s *sessions) evict(guest uint16) {
 		}
 		return true
 	})
-	s.kernel.end(guest, ended)
+	s.kernel.end(ended)
 	s.edge.Steer(steps) //nolint:errcheck // what is gone is forgotten
 }
 

@@ -101,7 +101,7 @@ func (l *local) ListGuests(ctx context.Context, _ *connect.Request[apiv1.ListGue
 	ok := l.d.call(ctx, func() {
 		edge = l.d.edge
 		for _, r := range l.d.guests.wanted {
-			g := &apiv1.Guest{Name: r.Name, Netns: r.Path, Trouble: "waits until the host is in a network"}
+			g := &apiv1.Guest{Name: r.Name, Netns: r.Path, Trouble: "is set up when the host is in a network"}
 			if x := l.d.guests.up[r.Number]; x != nil {
 				g = x.show()
 			}

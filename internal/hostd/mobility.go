@@ -25,7 +25,7 @@ type mobility interface {
 	canResume(t sid.Triple) bool                         // a program of this host can go on with flows that began elsewhere
 	host(guest uint16, k *kick.Kicker)                   // a guest is up; k was opened in its namespace
 	unhost(guest uint16)                                 // it is not any more
-	evict(guest uint16)                                  // its flows end
+	evict(gone func(guest uint16) bool)                  // the flows of such guests end
 	counts() map[string]uint64                           // of what was refused, by reason
 	holds(l sid.Locator) bool                            // some flow is still known to its peer by an address there
 	settle(now time.Time)                                // after each batch of what was posted

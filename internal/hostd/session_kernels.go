@@ -47,19 +47,16 @@ func (n *kernels) moving(now bool) {
 	}
 }
 
-// end gives a guest's programs the end of their connections, at once.
-func (n *kernels) end(guest uint16, list []host.Tuple) {
-	t := n.guests[guest]
-	if t == nil || len(list) == 0 {
-		return
-	}
-	all := make([]kick.Tuple, len(list))
-	for i := range list {
-		all[i] = kickTuple(list[i])
-	}
-	if _, err := t.k.Reset(kick.SetOf(all...)); err != nil {
-		n.own.d.log.Warn("cannot reset the connections of a guest", "connections", len(all), "error", err)
-	}
+// end gives guests' programs the end of their connections, at once.
+func (n *kernels) end(list []host.Tuple) {
+	n.each(list, func(t *transports, all []kick.Tuple) {
+		if t.k == nil {
+			return
+		}
+		if _, err := t.k.Reset(kick.SetOf(all...)); err != nil {
+			t.d.log.Warn("cannot reset the connections of a guest", "connections", len(all), "error", err)
+		}
+	})
 }
 
 // host begins with the kernel's TCP of a guest.
@@ -104,7 +101,7 @@ func (n *kernels) kick(list []host.Tuple) { n.each(list, (*transports).kick) }
 
 // each does something with the connections of each guest.
 func (n *kernels) each(list []host.Tuple, f func(*transports, []kick.Tuple)) {
-	if len(n.guests) == 0 && len(list) == 0 {
+	if len(list) == 0 {
 		return
 	}
 	by := map[uint16][]kick.Tuple{}

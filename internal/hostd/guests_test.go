@@ -1,0 +1,69 @@
+package hostd
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/core/serving"
+	"scaffold.dev/scaffold/sid"
+)
+
+// What is saved of a flow says whose it is; of the host's own it is what daemons without guests read.
+func TestASavedFlowKnowsItsGuest(t *testing.T) {
+	for _, guest := range []uint16{0, 1, host.MaxGuests} {
+		h := held{tuple: host.Tuple{Local: netip.MustParseAddrPort("[fd5e::1]:4000"), Remote: netip.MustParseAddrPort("[fd5c::1]:80"), Proto: sid.TCP, Guest: guest}, birth: 7}
+		b := append(h.append(nil), "behind"...)
+		got, rest, err := parseHeld(b)
+		if err != nil || got != h || string(rest) != "behind" {
+			t.Errorf("guest %d: %+v %q %v, want %+v", guest, got, rest, err, h)
+		}
+		if n := len(b) - len("behind"); (n == heldLen) != (guest == 0) {
+			t.Errorf("guest %d: %d bytes, those of the host's own have %d", guest, n, heldLen)
+		}
+		for n := range len(b) - len("behind") {
+			if _, _, err := parseHeld(b[:n]); err == nil {
+				t.Errorf("guest %d: %d of %d bytes are taken", guest, n, len(b))
+			}
+		}
+	}
+}
+
+// A dump of one namespace takes nothing from another.
+func TestSocketsOfGuestsAreKeptApart(t *testing.T) {
+	s, web := serving.NewSockets(), sid.Triple{Service: sid.ServiceID{SS: 1, Suffix: 1 << 20}, Proto: sid.TCP, Port: 80}
+	s.Register(1, web, serving.Owner{})
+	s.Register(2, web, serving.Owner{Guest: 2})
+	if got := s.Guests(web); !slices.Equal(got, []uint16{0, 2}) {
+		t.Errorf("served by %v, want the host and guest 2", got)
+	}
+	if up, down := s.Replace(2, nil, nil); len(up)+len(down) != 0 || s.Count(web) != 1 {
+		t.Errorf("the end of a guest's sockets: %v up, %v down, %d left, want that of the host alone", up, down, s.Count(web))
+	}
+	if _, down := s.Replace(0, nil, nil); len(down) != 1 {
+		t.Errorf("the end of the last: %v down", down)
+	}
+}
+
+func TestTheNumbersOfGuestsComeBackLate(t *testing.T) {
+	g := &guests{wanted: []*guestRecord{{Number: 2}, {Number: 4}}, last: host.MaxGuests}
+	var got []uint16
+	for range 3 {
+		got = append(got, g.number())
+	}
+	if !slices.Equal(got, []uint16{1, 3, 5}) {
+		t.Errorf("numbers %v, want those that nobody has, in order", got)
+	}
+}
+
+func TestOnlyNamespacesOfIPNetnsGetAResolver(t *testing.T) {
+	for path, want := range map[string]string{
+		"/run/netns/web": "/etc/netns/web/resolv.conf", "/var/run/netns/web": "/etc/netns/web/resolv.conf",
+		"/proc/1/ns/net": "", "/run/netns/": "", "/run/user/1/netns/cni-1": "",
+	} {
+		if got := resolverOf(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
