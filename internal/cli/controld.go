@@ -110,6 +110,7 @@ func (f *controldFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fail(ExitUsage, "scaffold controld --help has examples", err)
 	}
+	f.several.log = log
 	if err := f.openflow.serve(&f.cfg, log); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ import (
 
 // severalFlags are controld's flags about several controllers of one network, and where they keep the state.
 type severalFlags struct {
+	log           *slog.Logger
 	cluster, join []string
 	peer          string
 	etcd, peers   pemFiles
@@ -98,6 +100,7 @@ const joinAgain = 500 * time.Millisecond
 // ask has a controller of the network take this one in. etcd refuses while one that was taken in before is still
 // learning, and while the network has no leader: both pass.
 func (f *severalFlags) ask(ctx context.Context, cfg *controld.Config, peer string) (members []store.Peer, err error) {
+	var told string
 	for {
 		for _, endpoint := range f.join {
 			if members, err = askAt(ctx, endpoint, &apiv1.AddControllerRequest{Name: cfg.Name, Member: peer, Network: cfg.Network}); err == nil {
@@ -105,6 +108,10 @@ func (f *severalFlags) ask(ctx context.Context, cfg *controld.Config, peer strin
 			}
 			if code := connect.CodeOf(err); code != connect.CodeUnavailable && code != connect.CodeDeadlineExceeded {
 				return nil, err
+			}
+			if text := err.Error(); text != told && ctx.Err() == nil {
+				told = text
+				f.log.Warn("not taken in yet; trying again", "why", text)
 			}
 		}
 		select {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -98,6 +99,9 @@ func report(stderr io.Writer, err error) int {
 		return int(ExitFailed)
 	case errors.As(err, &program):
 		return int(program)
+	case err == context.Canceled: //nolint:errorlint // wrapped it says what was going on
+		fmt.Fprintln(stderr, "scaffold: interrupted")
+		return int(ExitFailed)
 	case errors.As(err, &known):
 		fmt.Fprintln(stderr, "scaffold:", err)
 		if known.hint != "" {
@@ -105,7 +109,7 @@ func report(stderr io.Writer, err error) int {
 		}
 		return int(known.code)
 	}
-	fmt.Fprintln(stderr, "scaffold:", err)
+	fmt.Fprintln(stderr, "scaffold:", strings.ReplaceAll(err.Error(), "\n", "; ")) // joined errors have a line each
 	return int(guess(stderr, err))
 }
 
@@ -122,7 +126,7 @@ func guess(stderr io.Writer, err error) ExitCode {
 	case errors.As(err, &missing):
 		fmt.Fprintln(stderr, "hint: scaffold doctor tells what this machine has")
 		return ExitMissing
-	case errors.Is(err, api.ErrRunning), errors.Is(err, store.ErrSchema):
+	case errors.Is(err, api.ErrRunning), errors.Is(err, store.ErrSchema), errors.Is(err, store.ErrInUse), errors.Is(err, syscall.EADDRINUSE):
 		return ExitRefused
 	case errors.Is(err, fs.ErrPermission):
 		if os.Geteuid() != 0 {

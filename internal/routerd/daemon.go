@@ -95,6 +95,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		go api.Serve(ctx, watch, l) //nolint:errcheck // its failure is no reason to stop routing
 	}
 	log.Info("router", "name", cfg.Name, "service", cfg.Service, "controller", strings.Join(cfg.Controllers, ","), "socket", cfg.Socket)
+	d.missPorts()
 	go d.hear()
 	d.stream = &agent.Router{Controllers: d.controllers, Credentials: &agent.Credentials{Directory: trust.Directory(cfg.Credentials)}, Log: log, Call: d.call, Join: d.join, Joined: d.joined, Order: d.order, Parted: d.parted,
 		Health: func(err error) { d.health.Set("controller", err) }}

@@ -2,6 +2,7 @@ package routerd
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -28,6 +29,15 @@ func (c *Config) isPort(attrs *netlink.LinkAttrs) bool {
 		return slices.Contains(c.Ports, attrs.Name)
 	}
 	return attrs.EncapType == "ether" && attrs.Name != c.Management
+}
+
+// missPorts names the ports that were asked for and are not there: they are used when they come.
+func (d *daemon) missPorts() {
+	for _, name := range d.cfg.Ports {
+		if _, err := net.InterfaceByName(name); err != nil {
+			d.log.Warn("port cannot be used; waiting for it", "port", name, "why", "there is no such interface")
+		}
+	}
 }
 
 // link notes what became of an interface.
