@@ -24,6 +24,7 @@ type uplink struct {
 	local  netip.Addr         // link-local
 	turns  uint32             // how often the carrier came or went
 	seen   bool               // its state was looked at
+	bare   bool               // it would do, if it had a link-local address that can be used
 	said   string             // the last that was logged about it
 	cancel context.CancelFunc // of the goroutine that listens for HELLO; nil without one
 
@@ -50,9 +51,11 @@ func (u *uplink) look() bool {
 	u.turns = carrierTurns(a.Index)
 	const on = unix.IFF_UP | unix.IFF_LOWER_UP | unix.IFF_RUNNING
 	u.up = a.RawFlags&on == on
+	u.bare = false
 	if u.up {
 		u.local = linkLocal(link)
 		u.up = u.local.IsValid()
+		u.bare = !u.up
 	}
 	if u.tunnel != nil {
 		ready, _, _ := u.tunnel.state()
@@ -106,6 +109,8 @@ func (u *uplink) trouble() string {
 	switch {
 	case u.index == 0:
 		return "there is no such interface"
+	case u.bare:
+		return "it has no link-local address: is IPv6 off there?"
 	case !u.up:
 		return "it is down or has no carrier"
 	case !u.heard:
