@@ -138,7 +138,7 @@ func (c *control) do(ctx context.Context, f func() error) (*connect.Response[api
 func (g *Gateway) status() *apiv1.GatewayStatus {
 	s := &apiv1.GatewayStatus{
 		State: g.state.String(), Version: obs.Version(), Pid: uint32(os.Getpid()), StartedUnixMs: g.began.UnixMilli(),
-		Flows: uint32(g.room.count()), Room: uint32(g.room.size),
+		Flows: uint32(g.flowCount()), Room: uint32(g.room.size),
 	}
 	if g.exiting {
 		s.State = "ending"
@@ -153,7 +153,7 @@ func (g *Gateway) status() *apiv1.GatewayStatus {
 func (d *door) status() *apiv1.GatewayListener {
 	l, c := d.want.Load(), &d.count
 	s := &apiv1.GatewayListener{
-		At: d.label(), To: l.Target(), Proxy: uint32(l.Proxy), Open: !d.closing.Load(), Flows: uint32(d.room.count()),
+		At: d.label(), To: l.Target(), Proxy: uint32(l.Proxy), Open: !d.closing.Load(), Flows: uint32(d.flows()),
 		Accepted: c.accepted.Load(), Failed: c.failed.Load(), Refused: c.full.Load() + c.crowded.Load(),
 		Retried: c.retried.Load(), Broken: c.broken.Load(), BytesUp: c.up.Load(), BytesDown: c.down.Load(),
 	}

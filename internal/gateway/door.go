@@ -20,6 +20,8 @@ type door struct {
 	room  *room
 	count counts
 
+	expects atomic.Int32 // 1 while a place is kept for the next client
+
 	closing atomic.Bool
 	ended   sync.WaitGroup // the loops that take from the socket
 	face    face
@@ -92,6 +94,9 @@ func (d *door) leave() {
 	d.g.room.leave()
 	d.room.leave()
 }
+
+// flows are those of this door. The place that is kept for the next client is none.
+func (d *door) flows() int { return max(0, d.room.count()-int(d.expects.Load())) }
 
 // close takes no more clients; flows go on.
 func (d *door) close() {

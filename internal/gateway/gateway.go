@@ -166,6 +166,15 @@ func (g *Gateway) admit(doors []*door) {
 	}
 }
 
+// flowCount is how many flows there are: places that doors keep for who comes next are none.
+func (g *Gateway) flowCount() int {
+	n := g.room.count()
+	for _, d := range g.all() {
+		n -= int(d.expects.Load())
+	}
+	return max(0, n)
+}
+
 // all are the doors that have flows.
 func (g *Gateway) all() []*door {
 	g.mu.Lock()

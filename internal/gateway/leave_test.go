@@ -112,6 +112,10 @@ func (g *running) healthy() bool {
 
 func TestADrainSaysNoFirstAndTakesWhatComes(t *testing.T) {
 	g, at := start(t, Config{DrainWait: 300 * time.Millisecond}, fmt.Sprintf("=web:%d", serve(t, echo)))
+	g.eventually("no flow, while nobody came", func() bool {
+		s, err := g.client().GetGateway(t.Context(), connect.NewRequest(&apiv1.GetGatewayRequest{}))
+		return err == nil && s.Msg.Flows == 0 && s.Msg.Listeners[0].Flows == 0
+	})
 	live := dial(t, at[0])
 	if err := ask(live, "hello"); err != nil || !g.healthy() {
 		t.Fatal(err, g.healthy())

@@ -83,7 +83,7 @@ func (g *Gateway) leave(exit bool) {
 	wait := g.cfg.Load().DrainWait
 	g.health.Set("drain", fmt.Errorf("leaving: listeners close within %v", wait))
 	g.timer = time.After(wait)
-	g.log.Info("leaving", "listeners_close_in", wait, "flows", g.room.count())
+	g.log.Info("leaving", "listeners_close_in", wait, "flows", g.flowCount())
 	g.report("gateway.drain", fmt.Sprintf("takes no new flows in %v", wait))
 }
 

@@ -14,7 +14,7 @@ func (g *Gateway) newMetrics() *obs.Metrics {
 	labels := []string{"listener", "service"}
 	m.GaugeTable("flows", "Connections and UDP sessions now.", labels, func(add obs.Add) {
 		for _, d := range g.all() {
-			add(float64(d.room.count()), d.labels()...)
+			add(float64(d.flows()), d.labels()...)
 		}
 	})
 	m.CounterTable("accepted_total", "Clients that came.", labels, g.each(func(c *counts) *atomic.Uint64 { return &c.accepted }))

@@ -51,7 +51,9 @@ const errorPause = 50 * time.Millisecond
 
 func (s *streams) serve() {
 	for s.d.enter() {
+		s.d.expects.Store(1)
 		c, err := s.ln.Accept()
+		s.d.expects.Store(0)
 		if err == nil {
 			s.take(c)
 			continue
