@@ -116,7 +116,10 @@ static __always_inline int away(struct __sk_buff *skb, int verdict, const struct
 	return verdict == TC_ACT_UNSPEC && guest_of(skb) ? depart(skb, s) : verdict;
 }
 
-/* first sends the first packet of a new flow, which leaves by the uplink that the routing table chose. */
+/*
+ * first sends the first packet of a new flow, which leaves by the uplink that the routing table chose. A birth that has
+ * its socketID gets no entry.
+ */
 static __noinline int first(struct __sk_buff *skb, struct packet *p, const struct slot *s, struct flow_key *key,
 			    struct birth *b)
 {
@@ -124,13 +127,9 @@ static __noinline int first(struct __sk_buff *skb, struct packet *p, const struc
 	int verdict;
 
 	b->locator = src.hi;
-	/* A cookie does not tell of which guest it is. */
-	src.lo = b->state == STATE_HALF_OPEN && !guest_of(skb) ? cookie(p, key) : 0;
-	if (!src.lo) {
-		if (make(key, b))
-			return drop(HOST_FULL);
-		src.lo = b->socket;
-	}
+	if (!b->socket && make(key, b))
+		return drop(HOST_FULL);
+	src.lo = b->socket;
 	verdict = leave(skb, p, b->slot, s->mtu, &src, &b->peer, word_of(p->word, !is_service(&b->peer), b->dscp));
 	return away(skb, verdict, s);
 }
@@ -233,6 +232,8 @@ static __noinline int new_server(struct __sk_buff *skb, struct packet *p, const 
 		if (!is_syn_ack(p))
 			return drop(HOST_NO_FLOW_OUT);
 		b.state = STATE_HALF_OPEN;
+		if (!guest_of(skb))
+			b.socket = cookie(p, key); /* which does not tell of which guest it is */
 	}
 	return first(skb, p, &place->slots[slot], key, &b);
 }

@@ -1,0 +1,19 @@
+package sockets
+
+import (
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"scaffold.dev/scaffold/internal/bpf/bpftest"
+)
+
+func TestFramesFitTheOldestKernel(t *testing.T) {
+	for _, load := range []func() (*ebpf.CollectionSpec, error){loadHooks, loadRewrite} {
+		spec, err := load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bpftest.FitStack(t, spec)
+	}
+}
