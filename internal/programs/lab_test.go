@@ -71,10 +71,14 @@ func (n network) create(t *testing.T, name string) (host string, addr netip.Addr
 	if err != nil && connect.CodeOf(err) != connect.CodeAlreadyExists {
 		t.Fatalf("create service %s: %v", name, err)
 	}
-	r, err := n.admin.GetService(t.Context(), connect.NewRequest(&apiv1.GetServiceRequest{Name: name}))
-	if err != nil {
-		t.Fatalf("service %s: %v", name, err)
-	}
+	var r *connect.Response[apiv1.Service]
+	nstest.Wait(t, "`scaffold service show "+name+"` in the lab: servers of the test before", func() error {
+		r, err = n.admin.GetService(t.Context(), connect.NewRequest(&apiv1.GetServiceRequest{Name: name}))
+		if err == nil && len(r.Msg.Instances) > 0 {
+			err = fmt.Errorf("service %s has instances before it has servers: %v", name, r.Msg.Instances)
+		}
+		return err
+	})
 	addr, err = netip.ParseAddr(r.Msg.Address)
 	if err != nil {
 		t.Fatalf("service %s has the address %q: %v", name, r.Msg.Address, err)
