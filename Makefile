@@ -33,7 +33,7 @@ demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves i
 	@scripts/build.sh
 	@scripts/as-root.sh bin/scaffold demo $(if $(KEEP),--keep) $(if $(NET),--net $(NET))
 
-BENCH ?= path switch churn cut split hogs table kick link scale move failover rehome crowd flows flood reactive emu
+BENCH ?= path switch churn cut split hogs table kick link scale move failover rehome crowd flows flood tunnel gateway reactive emu
 bench: build ## measure this machine (BENCH=path names one of the benchmarks)
 	@scripts/as-root.sh scripts/packages.sh bench || echo "bench: what needs them is left out"
 	@for name in $(BENCH); do scripts/as-root.sh bin/scaffold bench $$name || exit; done
