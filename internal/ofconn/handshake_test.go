@@ -86,8 +86,8 @@ func TestHandshakeAgrees(t *testing.T) {
 				p.want(ofp.TypeHello)
 				p.sayIn(c.hello.Version, 0, c.hello.Body)
 				p.sayIn(c.agreed, 0, ofp.EchoRequest{Data: []byte("early")})
-				p.sayIn(c.agreed, p.want(ofp.TypeFeaturesRequest).XID, ofp.FeaturesReply{DatapathID: 1})
-				p.want(ofp.TypeEchoReply)
+				heard := p.wantBoth(ofp.TypeFeaturesRequest, ofp.TypeEchoReply)
+				p.sayIn(c.agreed, heard[0].XID, ofp.FeaturesReply{DatapathID: 1})
 			}, func(t *testing.T, conn *Conn, err error) {
 				if err != nil {
 					t.Fatal(err)

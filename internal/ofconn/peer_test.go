@@ -73,6 +73,19 @@ func (p *peer) want(t ofp.Type) ofp.Message {
 	return m
 }
 
+// wantBoth waits for two messages of these types, whichever is first: two goroutines write them.
+func (p *peer) wantBoth(one, other ofp.Type) (heard [2]ofp.Message) {
+	p.t.Helper()
+	m, ok := p.hear()
+	if ok && m.Body.Type(m.Version) == other {
+		return [2]ofp.Message{p.want(one), m}
+	}
+	if !ok || m.Body.Type(m.Version) != one {
+		p.t.Errorf("the switch heard %+v, want %v or %v", m, one, other)
+	}
+	return [2]ofp.Message{m, p.want(other)}
+}
+
 // shake does the switch's part of the handshake.
 func (p *peer) shake() {
 	p.t.Helper()
