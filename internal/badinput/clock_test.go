@@ -24,7 +24,7 @@ var forPeople = []string{
 	"internal/controld/permits.go", "internal/hostd/permits.go", "internal/hostd/permit_files.go", // how long permits are valid
 	"internal/core/permit/permit.go", "internal/cli/service_key.go", "internal/cli/host_status.go",
 	"internal/controld/tokens.go", "internal/controld/members.go", "internal/controld/peer.go", // and tokens and credentials
-	"internal/hostd/keys.go", "internal/controld/rotation.go", "internal/controld/authority.go", "internal/cli/admin.go", // since when keys count
+	"internal/hostd/keys.go", "internal/controld/rotation.go", "internal/controld/authority.go", // since when keys count
 	"internal/hostd/metrics.go", "internal/cli/token.go", "internal/cli/token_use.go",
 	"internal/gateway/api.go", "internal/gateway/report.go", "internal/gateway/streams.go",
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"time"
-
 	"github.com/spf13/cobra"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -39,7 +37,7 @@ func adminList(a admin) *cobra.Command {
 			return a.print(cmd.OutOrStdout(), only, func(t *table) {
 				t.row("NAME", "KEY", "SINCE")
 				for _, m := range only.Members {
-					t.row(m.Name, m.Key, time.Unix(m.SinceUnix, 0).UTC().Format(time.DateTime))
+					t.row(m.Name, m.Key, second(m.SinceUnix))
 				}
 			})
 		},

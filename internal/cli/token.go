@@ -76,7 +76,7 @@ func tokenList(a admin) *cobra.Command {
 					for _, m := range k.Used {
 						by = append(by, m.Name)
 					}
-					t.row(k.Id, k.Role, k.Name, k.State, time.Unix(k.ExpiresUnix, 0).UTC().Format(time.DateTime), fmt.Sprintf("%d/%d %s", len(by), k.Uses, strings.Join(by, ", ")))
+					t.row(k.Id, k.Role, k.Name, k.State, second(k.ExpiresUnix), fmt.Sprintf("%d/%d %s", len(by), k.Uses, strings.Join(by, ", ")))
 				}
 			})
 		},
@@ -119,10 +119,10 @@ func tokenMembers(a admin) *cobra.Command {
 			return a.print(cmd.OutOrStdout(), all, func(t *table) {
 				t.row("ROLE", "NAME", "KEY", "SINCE")
 				for _, m := range all.Members {
-					t.row(m.Role, m.Name, m.Key, time.Unix(m.SinceUnix, 0).UTC().Format(time.DateTime))
+					t.row(m.Role, m.Name, m.Key, second(m.SinceUnix))
 				}
 				for _, r := range all.Revoked {
-					t.row(r.Role, r.Name, "revoked", time.Unix(r.AtUnix, 0).UTC().Format(time.DateTime))
+					t.row(r.Role, r.Name, "revoked", second(r.AtUnix))
 				}
 			})
 		},
