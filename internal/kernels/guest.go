@@ -114,7 +114,18 @@ func surroundings() error {
 	if err == nil {
 		err = os.WriteFile(at+"/init", init, 0o755)
 	}
-	return errors.Join(err, moveTo(newRoot))
+	return errors.Join(err, tunNode(newRoot+"/dev/net"), moveTo(newRoot))
+}
+
+// tunNode makes the file whose opening loads the module, which is what kmod does on a machine that boots.
+func tunNode(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mknod(dir+"/tun", unix.S_IFCHR|0o666, int(unix.Mkdev(10, 200))); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("%s/tun: %w", dir, err)
+	}
+	return nil
 }
 
 func all(mounts []mount) error {

@@ -156,12 +156,8 @@ func (e *Edge) sweepOrphans(now uint64) error {
 	return e.removeEntries(ids)
 }
 
-func age(now, seen uint64) time.Duration {
-	if seen > now {
-		return 0
-	}
-	return time.Duration(now - seen)
-}
+// age is how long ago seen was, also where it lies before the machine began; 0 where it is to come.
+func age(now, seen uint64) time.Duration { return max(0, time.Duration(now-seen)) }
 
 // monotonic is the clock of bpf_ktime_get_ns.
 func monotonic() uint64 {
