@@ -169,6 +169,9 @@ func (s *stage) served(c *connection) kick.Tuple {
 // listen begins to serve at another server. The kernel adopts nothing for a listener of Multipath TCP, as
 // Go's are unless told otherwise.
 func (s *stage) listen(at *host.TestHost, addr string) (l net.Listener) {
+	if err := at.Edge().CanAdopt(); err != nil {
+		nstest.Lacks(s.t, "%v", err)
+	}
 	var plain net.ListenConfig
 	plain.SetMultipathTCP(false)
 	var err error
@@ -181,9 +184,6 @@ func (s *stage) listen(at *host.TestHost, addr string) (l net.Listener) {
 
 // goOn moves the connection to another server as the daemons do, and plays that server to the end.
 func (s *stage) goOn(c *connection, to *host.TestHost) (done chan error, state wire.Transport) {
-	if err := to.Edge().CanAdopt(); err != nil {
-		nstest.Lacks(s.t, "%v", err)
-	}
 	l := s.listen(to, c.tuple.Remote.String())
 	state, window := s.carry(c, to)
 	done = make(chan error, 1)

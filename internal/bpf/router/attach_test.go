@@ -188,21 +188,33 @@ func TestKilledDaemonForgetsNothing(t *testing.T) {
 
 // TestPinsOfADeadNamespaceAreSwept, also where another namespace got its number.
 func TestPinsOfADeadNamespaceAreSwept(t *testing.T) {
-	w := newWire(t)
-	cfg := Config{Pin: filepath.Join(nstest.BPFFS, "router-dead")}
-	r := w.in(t, cfg)
-	serve(t, r)
-	w.close(t, r, true)
-	must(t, Sweep(filepath.Join(nstest.BPFFS, "router-*")))
-	if _, err := os.Stat(cfg.Pin); err != nil {
-		t.Fatalf("a living router's pins were swept: %v", err)
+	for _, clsact := range []bool{false, true} {
+		t.Run(fmt.Sprintf("clsact=%v", clsact), func(t *testing.T) {
+			w := newWire(t)
+			cfg := Config{Pin: filepath.Join(nstest.BPFFS, fmt.Sprintf("router-dead-%v", clsact)), NoTCX: clsact}
+			r := w.in(t, cfg)
+			serve(t, r)
+			w.close(t, r, true)
+			must(t, Sweep(cfg.Pin))
+			if _, err := os.Stat(cfg.Pin); err != nil {
+				t.Fatalf("a living router's pins were swept: %v", err)
+			}
+			w.router.Run(t, "ip", "link", "del", "to-client")
+			fresh := open(t, cfg)
+			if fresh.Adopted() {
+				t.Error("the rules of a router without interfaces were adopted")
+			}
+			must(t, Sweep(cfg.Pin))
+			if _, err := os.Stat(cfg.Pin); err != nil {
+				t.Errorf("the pins of a router that has no interface yet were swept: %v", err)
+			}
+			must(t, fresh.Close(true))
+			must(t, Sweep(cfg.Pin))
+			if _, err := os.Stat(cfg.Pin); !os.IsNotExist(err) {
+				t.Errorf("a router without interfaces ended, and its pins are left: %v", err)
+			}
+		})
 	}
-	w.router.Run(t, "ip", "link", "del", "to-client")
-	fresh := open(t, cfg)
-	if fresh.Adopted() {
-		t.Error("the rules of a router without interfaces were adopted")
-	}
-	must(t, fresh.Close(true))
 }
 
 // TestRulesOfAnotherNetworkAreForgotten when the controller says which network it is.

@@ -124,8 +124,9 @@ func TestAPlainRouterOnlySeesToWhatWasLeft(t *testing.T) {
 func TestWhatWasLeftIsAdopted(t *testing.T) {
 	pin := filepath.Join(nstest.BPFFS, "router-left")
 	first := open(t, Config{Pin: pin, Plain: true})
-	must(t, first.Commit(1), first.SetGone(nobody, true), first.SetRedirect(host(8), host(9)), first.Close(true))
-	second := open(t, Config{Pin: pin})
+	must(t, first.Commit(1), first.SetGone(nobody, true), first.SetRedirect(host(8), host(9)))
+	second := open(t, Config{Pin: pin}) // while the program is there that an interface would keep
+	must(t, first.Close(true))
 	if gone, on := slices.Collect(second.Gone()), slices.Collect(second.Redirects()); !slices.Equal(gone, []sid.Locator{nobody}) || !slices.Equal(on, []sid.Locator{host(8)}) {
 		t.Errorf("adopted gone %v, redirected %v", gone, on)
 	}

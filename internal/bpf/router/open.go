@@ -101,33 +101,49 @@ func (r *Resolver) loadOnce() error {
 		spec.Maps["tables"].MaxEntries = r.cfg.Nodes
 	}
 	opts := ebpf.CollectionOptions{}
+	var fresh []string
 	if r.cfg.Pin != "" {
 		if err := os.MkdirAll(r.cfg.Pin, 0o700); err != nil {
 			return fmt.Errorf("%w (is a bpffs mounted there? mount -t bpf bpf DIR)", err)
 		}
 		opts.Maps.PinPath = r.cfg.Pin
-		for name, m := range spec.Maps {
-			if name[0] != '.' {
-				m.Pinning = ebpf.PinByName
-				m.MaxEntries = pinnedSize(filepath.Join(r.cfg.Pin, name), m.MaxEntries)
-			}
+		fresh = r.reuse(spec.Maps)
+	}
+	all, err := ebpf.NewCollectionWithOptions(spec, opts)
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	for _, name := range fresh { // not before the program has them: see unused
+		if err := all.Maps[name].Pin(r.pin(name)); err != nil {
+			return err
 		}
 	}
-	if err := spec.LoadAndAssign(&r.objs, &opts); err != nil {
+	if err := all.Assign(&r.objs); err != nil {
 		return err
 	}
 	return r.objs.Config.Lookup(uint32(0), &r.config)
 }
 
-// pinnedSize is the capacity of the map that is pinned there, which another version may have made: it is taken over
-// as it is.
-func pinnedSize(path string, ours uint32) uint32 {
-	m, err := ebpf.LoadPinnedMap(path, nil)
-	if err != nil {
-		return ours
+// reuse asks for the maps that are pinned, of the capacity that they have, which another version may have given them,
+// and names those that are to be pinned.
+func (r *Resolver) reuse(specs map[string]*ebpf.MapSpec) (fresh []string) {
+	for name, spec := range specs {
+		if name[0] == '.' {
+			continue
+		}
+		m, err := ebpf.LoadPinnedMap(r.pin(name), nil)
+		if errors.Is(err, os.ErrNotExist) {
+			fresh = append(fresh, name)
+			continue
+		}
+		spec.Pinning = ebpf.PinByName
+		if err == nil {
+			spec.MaxEntries = m.MaxEntries()
+			m.Close()
+		}
 	}
-	defer m.Close()
-	return m.MaxEntries()
+	return fresh
 }
 
 // SetSpace says which prefixes the network has. Rules of another network are forgotten.
