@@ -72,6 +72,7 @@ type dataPath interface {
 	Nudge(flow host.Tuple, t wire.Transport, window uint16) error
 	Heard(flow host.Tuple) (uint64, error)
 	Unread() bool
+	Quiet(l sid.Locator, yes bool) error
 }
 
 func newSessions(d *daemon) *sessions {

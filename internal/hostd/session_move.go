@@ -10,6 +10,7 @@ import (
 
 // moved renegotiates what stands at a locator that is lost or given up.
 func (s *sessions) moved(from, to sid.Locator) {
+	s.hush(from)
 	keys := s.enterAll(func(f host.Flow) bool { return f.Locator == from })
 	now := time.Now()
 	s.begin(now, from, to, keys)
@@ -17,6 +18,23 @@ func (s *sessions) moved(from, to sid.Locator) {
 		d.Reroute(from, to)
 	}
 	s.departures = append(s.departures, s.engine.Depart(from, to))
+}
+
+// multitude is how many flows of a host are so many that, all trying at once, they would be in each other's way.
+const multitude = 8 * atOnce
+
+// hush keeps back what the connections of a locator send that is lost, where they are very many, until they have moved:
+// each would try again and again, into queues that are full, and leave its host no time to move them.
+func (s *sessions) hush(l sid.Locator) {
+	if s.engine != nil && s.d.load.flows >= multitude {
+		s.keepBack(l, true)
+	}
+}
+
+func (s *sessions) keepBack(l sid.Locator, yes bool) {
+	if err := s.edge.Quiet(l, yes); err != nil {
+		s.d.log.Warn("connections that move may be in each other's way", "locator", l, "error", err)
+	}
 }
 
 // atOnce is how many flows go through the loop together: enough that system calls are shared, and so few that
@@ -64,6 +82,7 @@ const journeyLimit = 30 * time.Second
 
 func (s *sessions) begin(now time.Time, from, to sid.Locator, keys []session.Key) {
 	if len(keys) == 0 {
+		s.keepBack(from, false)
 		return
 	}
 	j := &journey{from: from, to: to, began: now, flows: len(keys), left: make(map[session.Key]bool, len(keys))}
@@ -92,6 +111,7 @@ func (s *sessions) arrive(now time.Time) {
 			continue
 		}
 		s.reportMove(now, j)
+		s.keepBack(j.from, false)
 	}
 	s.journeys = list
 }

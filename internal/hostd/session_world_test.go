@@ -121,6 +121,7 @@ func (e *fakeEdge) Adopt(host.Adoption) error                      { return nil 
 func (e *fakeEdge) Nudge(host.Tuple, wire.Transport, uint16) error { return nil }
 func (e *fakeEdge) Heard(host.Tuple) (uint64, error)               { return max(e.heard, 1), nil }
 func (e *fakeEdge) Unread() bool                                   { return false }
+func (e *fakeEdge) Quiet(sid.Locator, bool) error                  { return nil }
 
 func newFakeNet(t *testing.T) *fakeNet { return &fakeNet{t: t, at: map[sid.Locator]*fakeHost{}} }
 

@@ -209,6 +209,9 @@ func (d *daemon) silence(u *uplink) {
 	if err := d.edge.SetUplink(u.index, host.Uplink{}); err != nil {
 		d.log.Warn("flows may be sent to an uplink that is lost", "uplink", u.name, "error", err)
 	}
+	if p := d.placeOn(u.name); p != nil {
+		d.sessions.hush(p.Locator)
+	}
 	waiting, err := netlink.NeighList(u.index, netlink.FAMILY_V6)
 	if err != nil {
 		d.log.Debug("list the neighbours of an uplink that is lost", "uplink", u.name, "error", err)

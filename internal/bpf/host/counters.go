@@ -47,6 +47,7 @@ var reasons = [...]string{
 	edgeHostReasonHOST_COOKIE_TAKEN:   "cookie_taken",
 	edgeHostReasonHOST_GUEST:          "drop_guest",
 	edgeHostReasonHOST_NO_GUEST:       "drop_no_guest",
+	edgeHostReasonHOST_QUIET:          "quiet",
 }
 
 // Counters is how often each thing happened since the maps were made. Names that begin with drop_ are packets

@@ -143,7 +143,8 @@ const (
 	edgeHostReasonHOST_COOKIE_TAKEN   edgeHostReason = 38
 	edgeHostReasonHOST_GUEST          edgeHostReason = 39
 	edgeHostReasonHOST_NO_GUEST       edgeHostReason = 40
-	edgeHostReasonHOST_REASONS        edgeHostReason = 41
+	edgeHostReasonHOST_QUIET          edgeHostReason = 41
+	edgeHostReasonHOST_REASONS        edgeHostReason = 42
 )
 
 type edgeIngressFlow struct {
@@ -223,7 +224,8 @@ type edgeSlot struct {
 	_       structs.HostLayout
 	Ifindex uint32
 	Mtu     uint16
-	Pad     [2]uint8
+	Quiet   uint8
+	Pad     uint8
 	Locator [8]uint8
 	Router  [16]uint8
 	Retired uint64

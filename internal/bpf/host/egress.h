@@ -82,7 +82,8 @@ static __always_inline int speak(struct __sk_buff *skb, struct packet *p, struct
 
 /*
  * astray: the flow's uplink is another one than the routing table chose, or gone. Where it is gone the packet
- * leaves by the one at hand with the old locator, which is what the peer takes until it hears of the new one.
+ * leaves by the one at hand with the old locator, which is what the peer takes until it hears of the new one. Where
+ * very many flows move the answers would be lost, and their room is needed: TCP is to think it sent, and to wait.
  */
 static __noinline int astray(struct __sk_buff *skb, struct packet *p, const struct place *place, struct egress_flow *f)
 {
@@ -93,6 +94,8 @@ static __noinline int astray(struct __sk_buff *skb, struct packet *p, const stru
 		return swallow(HOST_BLOCKED);
 	if (place->slots[slot].ifindex)
 		here = slot;
+	else if (place->slots[slot].quiet && p->proto == PROTO_TCP && !(p->flags & TCP_RST)) /* said once */
+		return swallow(HOST_QUIET);
 	if (here >= MAX_SLOTS)
 		return drop(HOST_NO_UPLINK);
 	verdict = speak(skb, p, f, *(__u64 *)place->slots[slot].locator, place->slots[here].mtu);

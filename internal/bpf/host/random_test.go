@@ -40,7 +40,7 @@ type life struct {
 }
 
 func (l *life) step() {
-	switch rapid.IntRange(0, 25).Draw(l.r, "what") {
+	switch rapid.IntRange(0, 26).Draw(l.r, "what") {
 	case 0:
 		l.w.admit(l.triple())
 	case 1:
@@ -52,6 +52,8 @@ func (l *life) step() {
 		l.w.uplink(rapid.SampledFrom([]sid.Locator{here, old, 0}).Draw(l.r, "locator"), uint16(rapid.SampledFrom([]int{0, 1280, 1500}).Draw(l.r, "mtu")))
 	case 6:
 		l.w.uplinkAt(2, rapid.SampledFrom([]sid.Locator{old, there, 0}).Draw(l.r, "second locator"), 1400)
+	case 26:
+		l.w.quiet(rapid.SampledFrom([]sid.Locator{here, old, there}).Draw(l.r, "quiet at"), rapid.IntRange(0, 2).Draw(l.r, "quiet") > 0)
 	case 7, 8, 9:
 		l.steer()
 	case 10:

@@ -171,6 +171,34 @@ func TestABlockedFlowStandsStill(t *testing.T) {
 	want(t, fromPeer(w, peerP, p), flow.Drop, "drop_blocked")
 }
 
+// Of very many flows that move, each waits until it has; what is said once, and what is not TCP's, is said.
+func TestWhatIsYetToMoveIsQuiet(t *testing.T) {
+	w := newWorld(t)
+	p := bound(t, w)
+	q, dns := addrs(w.send(udp(vid, dnsAddr, 5000, 53, "q").Bytes()))
+	w.quiet(here, true)
+	wantAddrs(t, data(w), p, peerP) // it is not lost
+	w.uplink(old, 1300)
+	wantAddrs(t, data(w), p, peerP)
+	w.quiet(here, true)
+	want(t, data(w), flow.Swallow, "quiet")
+	wantAddrs(t, w.send(udp(vid, dnsAddr, 5000, 53, "q").Bytes()), q, dns)
+	w.steer(Step{Verb: Bind, Flow: webFlow, Local: addrOf(p2), Peer: addrOf(peerP2)})
+	wantAddrs(t, data(w), p2, peerP2)
+	w.uplink(0, 0)
+	w.quiet(old, true)
+	want(t, data(w), flow.Swallow, "quiet")
+	w.uplink(old, 1300) // it is back
+	wantAddrs(t, data(w), p2, peerP2)
+	w.uplink(here, 1300)
+	wantAddrs(t, data(w), p2, peerP2)
+	w.quiet(old, true)
+	wantAddrs(t, w.send(tcp(vid, webAddr, 4000, 80, bpftest.RST, 101, 0).Bytes()), p2, peerP2)
+	want(t, data(w), flow.Swallow, "quiet")
+	w.quiet(old, false)
+	wantAddrs(t, data(w), p2, peerP2)
+}
+
 func TestADatagramFlowResolvesAnew(t *testing.T) {
 	w := newWorld(t)
 	w.tell(true)

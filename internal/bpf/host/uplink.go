@@ -33,6 +33,18 @@ func (e *Edge) SetUplink(ifindex int, u Uplink) error {
 	return nil
 }
 
+// Quiet says whether what connections send is kept back that are yet to move from a locator which no uplink has any
+// more. Their kernel believes it sent, and tries again ever less often; without it each try goes out, or fails for want
+// of room, which no kernel takes for a reason to wait. A locator that an uplink has is left alone.
+func (e *Edge) Quiet(l sid.Locator, yes bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.place(func(p *edgePlace) error { p.quiet(half(uint64(l)), yes); return nil }); err != nil {
+		return fmt.Errorf("host edge: quiet %v = %v: %w", l, yes, err)
+	}
+	return nil
+}
+
 // AcceptLocator says whether what arrives for the locator is ours. An old locator stays accepted for a
 // grace time: make-before-break loses nothing.
 func (e *Edge) AcceptLocator(l sid.Locator, accept bool) error {
@@ -86,6 +98,16 @@ func (p *edgePlace) retire(ifindex uint32, except [8]byte, now uint64) {
 	for i := range p.Slots {
 		if s := &p.Slots[i]; s.Ifindex == ifindex && s.Locator != except {
 			s.Ifindex, s.Retired = 0, now
+		}
+	}
+}
+
+func (p *edgePlace) quiet(l [8]byte, yes bool) {
+	for i := range p.Slots {
+		if s := &p.Slots[i]; s.Ifindex == 0 && s.Locator == l && yes {
+			s.Quiet = 1
+		} else if s.Locator == l {
+			s.Quiet = 0
 		}
 	}
 }

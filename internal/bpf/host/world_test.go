@@ -155,6 +155,11 @@ func (w *world) uplinkAt(n int, l sid.Locator, mtu uint16) {
 	must(w.t, w.flow.SetUplink(n, flow.Uplink{Locator: l, MTU: mtu}))
 }
 
+func (w *world) quiet(l sid.Locator, yes bool) {
+	must(w.t, w.edge.Quiet(l, yes))
+	w.flow.Quiet(l, yes)
+}
+
 // steer does a step on both sides and checks that they agree whether it can be done.
 func (w *world) steer(s Step) bool {
 	w.t.Helper()

@@ -22,7 +22,8 @@ _Static_assert(sizeof(struct host_config) == 32, "ABI");
 struct slot {
 	__u32 ifindex;    /* 0: retired, or free when there is no locator either */
 	__u16 mtu;        /* host order; 0: no clamp */
-	__u8  pad[2];
+	__u8  quiet;      /* of one that is retired: its connections' packets are kept back until they have moved */
+	__u8  pad;
 	__u8  locator[8]; /* kept when retired: flows go on under it */
 	__u8  router[16]; /* link-local; zero where the link needs none */
 	__u64 retired;    /* CLOCK_MONOTONIC, ns */

@@ -53,6 +53,7 @@ enum host_reason {
 	HOST_COOKIE_TAKEN,    /* the flow of one was made: its client has spoken */
 	HOST_GUEST,           /* a guest sent what it may not, or not by the edge */
 	HOST_NO_GUEST,        /* for a guest that is there no more */
+	HOST_QUIET,           /* kept back: of a flow that is yet to move, with very many others */
 	HOST_REASONS
 };
 

@@ -2,6 +2,7 @@ package kick
 
 import (
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,20 +41,41 @@ func needOf(s *Socket) need {
 	return n
 }
 
+// least is what makes the connection send once. Each refusal takes a doubling back; the first after which the timeout
+// lies in the past has the kernel send at once, and those that follow only see to it that it tries again soon.
+func (n need) least(s *Socket) need {
+	if s.Timer != Retransmit || s.RTO <= s.Due {
+		return n
+	}
+	since := s.RTO - max(0, s.Due)
+	for i := 1; i < n.refusals; i++ {
+		if s.RTO>>i+jitter < since {
+			return need{i, n.ack}
+		}
+	}
+	return n
+}
+
+// jitter is how much less than the look says may have passed since the last try: the kernel counts both in jiffies,
+// of a hundredth of a second at most.
+const jitter = 20 * time.Millisecond
+
 // Kick makes the given connections send now what waits for a timer; nil means all of the namespace. It is
 // called once the path is there again: kicked into nothing, a connection is back where it was. A
 // connection that is idle is not touched. Each retransmission is at least the undoubled timeout after the
 // one before, which is up to the route's rto_min (RFC 6298 §2.4) and the round trip.
 func (k *Kicker) Kick(want Set) (Result, error) { return k.KickSeen(want, func(*Socket) {}) }
 
-// KickSeen is Kick; it shows each connection as it was just before. The socket is seen's until it returns.
+// KickSeen is Kick; it shows each connection as it was just before. The socket is seen's until it returns. Of many
+// connections each is given no more than it takes to send once.
 func (k *Kicker) KickSeen(want Set, seen func(*Socket)) (Result, error) {
 	var r Result
 	if k.lost != nil {
 		return r, fmt.Errorf("kick: %w: %w", ErrBlind, k.lost)
 	}
-	kick := func(s *Socket) error { seen(s); return k.kick(s, &r) }
+	kick := func(s *Socket) error { seen(s); return k.kick(s, needOf(s), &r) }
 	if len(want) > few {
+		kick = func(s *Socket) error { seen(s); return k.kick(s, needOf(s).least(s), &r) }
 		rest, err := k.eachMany(want, kick)
 		if err != nil || len(rest) == 0 {
 			return r, err
@@ -63,8 +85,7 @@ func (k *Kicker) KickSeen(want Set, seen func(*Socket)) (Result, error) {
 	return r, k.each(want, kick)
 }
 
-func (k *Kicker) kick(s *Socket, r *Result) error {
-	n := needOf(s)
+func (k *Kicker) kick(s *Socket, n need, r *Result) error {
 	r.Found++
 	switch {
 	case n.refusals > 0:

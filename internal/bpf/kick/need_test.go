@@ -1,6 +1,9 @@
 package kick
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestEachStateGetsItsKick(t *testing.T) {
 	flying := func(s Socket) Socket { s.SndUna, s.SndNxt = 100, 200; s.Written = max(s.Written, 200); return s }
@@ -28,5 +31,31 @@ func TestEachStateGetsItsKick(t *testing.T) {
 		if got := needOf(&c.s); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
 		}
+	}
+}
+
+func TestOfManyEachIsGivenTheLeast(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		rto, due time.Duration
+		timer    Timer
+		want     int
+	}{
+		{3200 * ms, 1500 * ms, Retransmit, 1}, // 1.7 s have passed: a timeout of 1.6 s is over
+		{3200 * ms, 1590 * ms, Retransmit, 2}, // barely, which the clocks may see otherwise
+		{3200 * ms, 2000 * ms, Retransmit, 2},
+		{3200 * ms, 3100 * ms, Retransmit, 6}, // of the 100 ms that have passed: 50
+		{3200 * ms, 3190 * ms, Retransmit, 7}, // it was sent just now: the next timeout is the shortest
+		{3200 * ms, -10 * ms, Retransmit, 1},
+		{3200 * ms, 3300 * ms, Retransmit, 7},
+		{3200 * ms, 1500 * ms, WindowProbe, 7},
+	} {
+		s := Socket{State: Established, SndNxt: 1, Written: 1, Backoff: 6, Retransmits: 6, RTO: c.rto, Due: c.due, Timer: c.timer}
+		if got := needOf(&s).least(&s); got.refusals != c.want {
+			t.Errorf("%v of %v to go, %v: %d refusals, want %d", c.due, c.rto, c.timer, got.refusals, c.want)
+		}
+	}
+	if got := (need{ack: true}).least(&Socket{}); got != (need{ack: true}) {
+		t.Errorf("what could not be sent at all: %+v", got)
 	}
 }

@@ -164,7 +164,11 @@ func (m *Machine) known(now time.Time, p *packet, c *Conn, here int) {
 		return
 	}
 	by := c.slot
-	if m.slots[by].uplink == 0 {
+	if s := &m.slots[by]; s.uplink == 0 {
+		if s.quiet && p.proto == sid.TCP && p.flags&rst == 0 {
+			m.out = append(m.out, Output{Verdict: Swallow, Reason: "quiet"})
+			return
+		}
 		by = m.at(here)
 	}
 	if by < 0 {

@@ -15,6 +15,7 @@ type slot struct {
 	mtu     uint16
 	locator sid.Locator
 	retired uint64 // which retirement it was
+	quiet   bool   // of one that is retired: its connections' packets are kept back
 }
 
 // SetUplink gives an uplink its locator. The one that it had is retired: flows go on under it and leave by the
@@ -45,6 +46,15 @@ func (m *Machine) SetUplink(n int, u Uplink) error {
 	}
 	*best = slot{uplink: n, mtu: u.MTU, locator: u.Locator}
 	return nil
+}
+
+// Quiet says whether what connections send is kept back that are yet to move from a locator which no uplink has.
+func (m *Machine) Quiet(l sid.Locator, yes bool) {
+	for i := range m.slots {
+		if s := &m.slots[i]; s.locator == l {
+			s.quiet = yes && s.uplink == 0
+		}
+	}
 }
 
 // at is the slot of the uplink, -1: nothing of ours leaves there.
