@@ -39,6 +39,37 @@ func TestFlowsOfBothRolesMoveWithTheirHost(t *testing.T) {
 	}
 }
 
+// What very many connections send is kept back until all have moved, or can't.
+func TestAGreatMoveIsQuiet(t *testing.T) {
+	for _, c := range []struct {
+		flows uint32
+		quiet bool
+	}{{multitude - 1, false}, {multitude, true}} {
+		n := newFakeNet(t)
+		a, b := n.host(placeA), n.host(placeB)
+		ct, st := n.connect(a, b, 1000, sid.TCP)
+		a.d.load.flows = c.flows
+		n.moveTo(a, placeC)
+		if a.edge.quiet[placeA] != c.quiet {
+			t.Errorf("%d flows are about to move, and quiet is %v", c.flows, a.edge.quiet)
+		}
+		n.run()
+		n.agree(a, b, ct, st)
+		if a.edge.quiet[placeA] {
+			t.Error("quiet after the move")
+		}
+		n.moveTo(a, placeA)
+		if n.queue = nil; a.edge.quiet[placeC] != c.quiet {
+			t.Errorf("%d flows are about to move back, and quiet is %v", c.flows, a.edge.quiet)
+		}
+		a.settle(time.Now())
+		a.arrive(time.Now().Add(journeyLimit + time.Second))
+		if a.edge.quiet[placeC] {
+			t.Error("quiet for as long as the peer says nothing")
+		}
+	}
+}
+
 func TestBothHostsMoveAtOnce(t *testing.T) {
 	n := newFakeNet(t)
 	a, b := n.host(placeA), n.host(placeB)

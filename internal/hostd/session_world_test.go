@@ -46,6 +46,7 @@ type fakeEdge struct {
 	sessions map[host.SessionKey][]byte
 	steps    []host.Step
 	heard    uint64 // CLOCK_MONOTONIC, ns
+	quiet    map[sid.Locator]bool
 }
 
 func (e *fakeEdge) Walk(f func(host.Flow) bool) error {
@@ -121,13 +122,13 @@ func (e *fakeEdge) Adopt(host.Adoption) error                      { return nil 
 func (e *fakeEdge) Nudge(host.Tuple, wire.Transport, uint16) error { return nil }
 func (e *fakeEdge) Heard(host.Tuple) (uint64, error)               { return max(e.heard, 1), nil }
 func (e *fakeEdge) Unread() bool                                   { return false }
-func (e *fakeEdge) Quiet(sid.Locator, bool) error                  { return nil }
+func (e *fakeEdge) Quiet(l sid.Locator, yes bool) error            { e.quiet[l] = yes; return nil }
 
 func newFakeNet(t *testing.T) *fakeNet { return &fakeNet{t: t, at: map[sid.Locator]*fakeHost{}} }
 
 // host makes one at the locator.
 func (n *fakeNet) host(at sid.Locator) *fakeHost {
-	e := &fakeEdge{net: n, flows: map[host.Tuple]*host.Flow{}, byID: map[sid.SocketID]host.Tuple{}, sessions: map[host.SessionKey][]byte{}}
+	e := &fakeEdge{net: n, flows: map[host.Tuple]*host.Flow{}, byID: map[sid.SocketID]host.Tuple{}, sessions: map[host.SessionKey][]byte{}, quiet: map[sid.Locator]bool{}}
 	h := &fakeHost{edge: e, at: at}
 	h.start()
 	n.at[at] = h
