@@ -1,6 +1,10 @@
 package emu
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"scaffold.dev/scaffold/internal/checksum"
+)
 
 // A frame as it lies in a slot: the kernel's header, the Ethernet header, the IP header.
 const (
@@ -49,7 +53,7 @@ func (p *Packet) parse6(b []byte) {
 
 func (p *Packet) parse4(b []byte) {
 	head := int(b[0]&15) * 4
-	if b[0]>>4 != 4 || head < 20 || head > len(b) || int(binary.BigEndian.Uint16(b[2:])) > len(b) || sum16(b[:head]) != 0xffff {
+	if b[0]>>4 != 4 || head < 20 || head > len(b) || int(binary.BigEndian.Uint16(b[2:])) > len(b) || checksum.Sum(b[:head]) != checksum.Good {
 		return
 	}
 	p.flags |= flagIPv4
@@ -57,18 +61,6 @@ func (p *Packet) parse4(b []byte) {
 	if b[16] < 224 && (b[16] != 169 || b[17] != 254) {
 		p.flags &^= flagNear
 	}
-}
-
-// sum16 is the sum of a header in ones' complement; 0xffff where its checksum is right.
-func sum16(b []byte) uint16 {
-	var sum uint32
-	for i := 0; i+1 < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	for sum>>16 != 0 {
-		sum = sum&0xffff + sum>>16
-	}
-	return uint16(sum)
 }
 
 // write brings a packet's header in its slot up to date with its descriptor.
@@ -83,7 +75,5 @@ func (a *arena) write(p *Packet) {
 	}
 	old := binary.BigEndian.Uint16(ip[8:])
 	ip[8] = p.Hop
-	// RFC 1624: HC' = ~(~HC + ~m + m').
-	sum := add16(add16(^binary.BigEndian.Uint16(ip[10:]), ^old), binary.BigEndian.Uint16(ip[8:]))
-	binary.BigEndian.PutUint16(ip[10:], ^sum)
+	checksum.Update(ip[10:], old, binary.BigEndian.Uint16(ip[8:]))
 }

@@ -1,6 +1,10 @@
 package emu
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"scaffold.dev/scaffold/internal/checksum"
+)
 
 // The header that the kernel puts in front of each frame (struct virtio_net_hdr, in the byte order of
 // the machine), and where things are in it.
@@ -110,8 +114,8 @@ func cut(head []byte, b []byte, f Frame, p Packet) (header, payload []byte) {
 	if int(at)+2 <= len(transport) {
 		// What is there is the sum of the pseudo header, with the length of the whole.
 		sum := binary.BigEndian.Uint16(transport[at:])
-		sum = add16(sum, ^uint16(f.Bytes-uint32(start)))
-		binary.BigEndian.PutUint16(transport[at:], add16(sum, uint16(length-uint32(start))))
+		sum = checksum.Plus(sum, ^uint16(f.Bytes-uint32(start)))
+		binary.BigEndian.PutUint16(transport[at:], checksum.Plus(sum, uint16(length-uint32(start))))
 	}
 	if b[vnetKind]&^kindECN == kindUDP {
 		binary.BigEndian.PutUint16(transport[4:], uint16(length-uint32(start)))
@@ -145,15 +149,5 @@ func cutIP(packet []byte, length, first uint32) {
 	binary.BigEndian.PutUint16(ip[2:], uint16(length-uint32(at)))
 	binary.BigEndian.PutUint16(ip[4:], binary.BigEndian.Uint16(ip[4:])+uint16(first))
 	binary.BigEndian.PutUint16(ip[10:], 0)
-	var sum uint16
-	for i := 0; i+1 < min(int(ip[0]&15)*4, len(ip)); i += 2 {
-		sum = add16(sum, binary.BigEndian.Uint16(ip[i:]))
-	}
-	binary.BigEndian.PutUint16(ip[10:], ^sum)
-}
-
-// add16 adds in ones' complement.
-func add16(a, b uint16) uint16 {
-	s := uint32(a) + uint32(b)
-	return uint16(s + s>>16)
+	binary.BigEndian.PutUint16(ip[10:], ^checksum.Sum(ip[:min(int(ip[0]&15)*4, len(ip))]))
 }

@@ -75,7 +75,7 @@ func (s shape) pseudo(ip []byte, proto byte, length int) uint16 {
 	if s.ip6 {
 		addrs = ip[8:40]
 	}
-	return sum(add16(uint16(proto), uint16(length)), addrs)
+	return sum(uint16(int(proto)+length), addrs)
 }
 
 func sum(s uint16, b []byte) uint16 {
@@ -83,7 +83,8 @@ func sum(s uint16, b []byte) uint16 {
 		b = append(bytes.Clone(b), 0)
 	}
 	for ; len(b) > 0; b = b[2:] {
-		s = add16(s, binary.BigEndian.Uint16(b))
+		n := uint32(s) + uint32(binary.BigEndian.Uint16(b))
+		s = uint16(n + n>>16)
 	}
 	return s
 }

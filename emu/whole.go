@@ -1,6 +1,10 @@
 package emu
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"scaffold.dev/scaffold/internal/checksum"
+)
 
 // Cut takes the first packet off a train, as a packet of its own; p stands for the rest, of which there must be some.
 func (r *Router) Cut(p *Packet) Packet {
@@ -24,14 +28,7 @@ func (r *Router) Sum(p *Packet) bool {
 		return false
 	}
 	b := r.shard.arena.slot(p.slot)
-	sum := ^sum16(ip[c.Start:])
-	if len(ip[c.Start:])%2 == 1 {
-		sum = ^add16(^sum, uint16(ip[len(ip)-1])<<8)
-	}
-	if sum == 0 {
-		sum = 0xffff // of UDP, where 0 means that there is none; the same number elsewhere
-	}
-	binary.BigEndian.PutUint16(ip[c.Start+c.Offset:], sum)
+	binary.BigEndian.PutUint16(ip[c.Start+c.Offset:], checksum.NonZero(^checksum.Sum(ip[c.Start:])))
 	clear(b[:vnetLen])
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"scaffold.dev/scaffold/emu"
+	"scaffold.dev/scaffold/internal/checksum"
 )
 
 // Neighbour discovery (RFC 4861).
@@ -56,7 +57,7 @@ func (f *Forwarder) proper(p *emu.Packet, b []byte) bool {
 	if p.Hop != discoveryHops || len(b) < 40+discoveryLen || b[41] != 0 || b[48] == 0xff {
 		return false
 	}
-	if !f.router.Checksum(p).Partial && sum(sum(add(protoICMP6, uint16(len(b)-40)), b[8:40]), b[40:]) != 0xffff {
+	if !f.router.Checksum(p).Partial && checksum.Fold(checksum.Add(checksum.Pseudo(source(b, p), destination(b, p), protoICMP6, len(b)-40), b[40:])) != checksum.Good {
 		return false
 	}
 	for o := b[64:]; len(o) > 0; o = o[int(o[1])*8:] {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"scaffold.dev/scaffold/emu"
+	"scaffold.dev/scaffold/internal/checksum"
 )
 
 // large is for a packet that the next link does not take. As RFC 8200 and RFC 1191 have it, its sender is told; an IPv4
@@ -54,7 +55,7 @@ func (f *Forwarder) fragment(p *emu.Packet, a *adjacency, mtu int) {
 		binary.BigEndian.PutUint16(head[2:], uint16(n+end-at))
 		binary.BigEndian.PutUint16(head[6:], now)
 		head[10], head[11] = 0, 0
-		binary.BigEndian.PutUint16(head[10:], ^sum(0, head))
+		binary.BigEndian.PutUint16(head[10:], ^checksum.Sum(head))
 		copy(b[at-n:], head) // over what is sent already
 		f.part(b[at-n:end], p.Port, a)
 		if at == n {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"scaffold.dev/scaffold/emu"
+	"scaffold.dev/scaffold/internal/checksum"
 )
 
 // An upper is what a packet carries above IP.
@@ -89,7 +90,7 @@ func (f *Forwarder) finish6(from, to netip.Addr, protocol byte, n int, hops uint
 	putAddr(b[24:], to)
 	body := b[40:]
 	body[sumAt], body[sumAt+1] = 0, 0
-	binary.BigEndian.PutUint16(body[sumAt:], ^sum(sum(add(uint16(protocol), uint16(n)), b[8:40]), body))
+	binary.BigEndian.PutUint16(body[sumAt:], ^checksum.Fold(checksum.Add(checksum.Pseudo(from, to, protocol, n), body)))
 	return b
 }
 
@@ -103,7 +104,7 @@ func (f *Forwarder) finish4(from, to netip.Addr, protocol byte, n int) []byte {
 	binary.BigEndian.PutUint16(b[4:], f.identity)
 	putAddr(b[12:], from)
 	putAddr(b[16:], to)
-	binary.BigEndian.PutUint16(b[10:], ^sum(0, b[:20]))
+	binary.BigEndian.PutUint16(b[10:], ^checksum.Sum(b[:20]))
 	return b
 }
 
@@ -115,29 +116,4 @@ func putAddr(b []byte, a netip.Addr) {
 	}
 	six := a.As16()
 	copy(b, six[:])
-}
-
-// sum adds in ones' complement (RFC 1071).
-func sum(from uint16, b []byte) uint16 {
-	n := uint64(from)
-	for ; len(b) >= 2; b = b[2:] {
-		n += uint64(binary.BigEndian.Uint16(b))
-	}
-	if len(b) == 1 {
-		n += uint64(b[0]) << 8
-	}
-	for n>>16 != 0 {
-		n = n&0xffff + n>>16
-	}
-	return uint16(n)
-}
-
-func add(a, b uint16) uint16 {
-	s := uint32(a) + uint32(b)
-	return uint16(s + s>>16)
-}
-
-// update changes a checksum for a word that changed (RFC 1624).
-func update(b []byte, old, now uint16) {
-	binary.BigEndian.PutUint16(b, ^add(add(^binary.BigEndian.Uint16(b), ^old), now))
 }

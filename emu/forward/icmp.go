@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/emu"
+	"scaffold.dev/scaffold/internal/checksum"
 )
 
 // Numbers of protocols.
@@ -100,7 +101,7 @@ func (f *Forwarder) tell(p *emu.Packet, why Reason, argument uint32) {
 	}
 	body := f.scratch[20 : 20+icmpLen+n]
 	f.fillError(body, m.type4, m.code4, argument, b[:n])
-	binary.BigEndian.PutUint16(body[2:], ^sum(0, body))
+	binary.BigEndian.PutUint16(body[2:], ^checksum.Sum(body))
 	f.originate(f.finish4(from, netip.AddrFrom4([4]byte(b[12:16])), protoICMP, len(body)), p.Port)
 }
 
@@ -126,7 +127,7 @@ func (f *Forwarder) quotable(p *emu.Packet) ([]byte, bool) {
 		binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 		head := b[:int(b[0]&15)*4]
 		head[10], head[11] = 0, 0
-		binary.BigEndian.PutUint16(head[10:], ^sum(0, head))
+		binary.BigEndian.PutUint16(head[10:], ^checksum.Sum(head))
 	}
 	if c := f.router.Checksum(p); transport(b, p) == protoUDP && c.Start+6 <= len(b) {
 		binary.BigEndian.PutUint16(b[c.Start+4:], uint16(len(b)-c.Start))

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"scaffold.dev/scaffold/emu"
+	"scaffold.dev/scaffold/internal/checksum"
 )
 
 // originate sends a packet of the router's own; to a link-local address by the given port, else by the table.
@@ -162,7 +163,7 @@ func (f *Forwarder) reply(p *emu.Packet, u upper, from netip.Addr) bool {
 		return false
 	}
 	message := b[u.at:]
-	before := sum(0, b[8:min(40, len(b))])
+	before := checksum.Sum(b[8:min(40, len(b))])
 	if p.IPv6() {
 		copy(b[24:40], b[8:24])
 		putAddr(b[8:], from)
@@ -174,15 +175,15 @@ func (f *Forwarder) reply(p *emu.Packet, u upper, from netip.Addr) bool {
 		copy(b[16:20], asker[:])
 		message[0] = echoReply4
 	}
-	code, after := uint16(message[1]), sum(0, b[8:min(40, len(b))])
+	code, after := uint16(message[1]), checksum.Sum(b[8:min(40, len(b))])
 	switch {
 	case partial && p.IPv6(): // of the pseudo header alone
-		binary.BigEndian.PutUint16(message[2:], add(add(binary.BigEndian.Uint16(message[2:]), ^before), after))
+		binary.BigEndian.PutUint16(message[2:], checksum.Plus(checksum.Plus(binary.BigEndian.Uint16(message[2:]), ^before), after))
 	case p.IPv6():
-		update(message[2:], before, after)
-		update(message[2:], echoRequest6<<8|code, echoReply6<<8|code)
+		checksum.Update(message[2:], before, after)
+		checksum.Update(message[2:], echoRequest6<<8|code, echoReply6<<8|code)
 	case !partial:
-		update(message[2:], echoRequest4<<8|code, echoReply4<<8|code)
+		checksum.Update(message[2:], echoRequest4<<8|code, echoReply4<<8|code)
 	}
 	f.router.Reparse(p)
 	p.Hop = ownHops
@@ -221,7 +222,7 @@ func (f *Forwarder) reset(p *emu.Packet, u upper) {
 		return
 	}
 	packet := f.finish4(from, to, protoTCP, 20)
-	binary.BigEndian.PutUint16(r[16:], ^sum(sum(protoTCP+20, packet[12:20]), r))
+	binary.BigEndian.PutUint16(r[16:], ^checksum.Fold(checksum.Add(checksum.Pseudo(from, to, protoTCP, 20), r)))
 	f.originate(packet, emu.Taken)
 }
 

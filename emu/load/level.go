@@ -1,6 +1,9 @@
 package load
 
-import "scaffold.dev/scaffold/emu"
+import (
+	"scaffold.dev/scaffold/emu"
+	"scaffold.dev/scaffold/internal/checksum"
+)
 
 // A Level is a load as packets carry it: a codepoint of ECN.
 type Level uint8
@@ -49,10 +52,6 @@ func raise(r *emu.Router, p *emu.Packet, to Level) {
 		ip[1] = ip[1]&^0x30 | byte(to)<<4
 	default:
 		ip[1] = ip[1]&^3 | byte(to)
-		sum := uint32(ip[10])<<8 | uint32(ip[11])
-		if sum += uint32(old) + 0xffff - uint32(to); sum > 0xffff { // RFC 1624: ~(~HC + ~m + m')
-			sum -= 0xffff
-		}
-		ip[10], ip[11] = byte(sum>>8), byte(sum)
+		checksum.Update(ip[10:], uint16(old), uint16(to))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/emu"
+	"scaffold.dev/scaffold/internal/checksum"
 )
 
 // A Source sends UDP datagrams out of its port 0, in turn to each of To. It loses what it receives.
@@ -83,7 +84,7 @@ func Datagram(from, to netip.Addr, hop uint8, port uint16, size int) []byte {
 	copy(b[addrs:], from.AsSlice())
 	if to.Is4() {
 		copy(b[16:], to.AsSlice())
-		binary.BigEndian.PutUint16(b[10:], ^sum(0, b[:head]))
+		binary.BigEndian.PutUint16(b[10:], ^checksum.Sum(b[:head]))
 	} else {
 		copy(b[24:], to.AsSlice())
 	}
@@ -91,26 +92,6 @@ func Datagram(from, to netip.Addr, hop uint8, port uint16, size int) []byte {
 	binary.BigEndian.PutUint16(u, port)
 	binary.BigEndian.PutUint16(u[2:], 9)
 	binary.BigEndian.PutUint16(u[4:], uint16(len(u)))
-	check := ^sum(sum(uint16(17+len(u)), b[addrs:head]), u)
-	if check == 0 {
-		check = 0xffff
-	}
-	binary.BigEndian.PutUint16(u[6:], check)
+	binary.BigEndian.PutUint16(u[6:], checksum.NonZero(^checksum.Fold(checksum.Add(checksum.Pseudo(from, to, 17, len(u)), u))))
 	return b
-}
-
-// sum adds in ones' complement.
-func sum(from uint16, b []byte) uint16 {
-	n := uint32(from)
-	for i := range b {
-		if i&1 == 0 {
-			n += uint32(b[i]) << 8
-		} else {
-			n += uint32(b[i])
-		}
-	}
-	for n>>16 != 0 {
-		n = n&0xffff + n>>16
-	}
-	return uint16(n)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
@@ -179,7 +180,7 @@ func TestHalfChecksumsAreFinished(t *testing.T) {
 		p := bpftest.Packet{Src: client, Dst: movedLoc.Addr(1 << 63), Proto: proto, SPort: 5, DPort: 53, Payload: []byte("odd")}
 		in := p.Bytes()
 		at := 40 + map[uint8]int{bpftest.TCP: 16, bpftest.UDP: 6}[proto]
-		binary.BigEndian.PutUint16(in[at:], fold(pseudoSum(p.Src, p.Dst, uint32(len(in)-40), sid.Proto(proto))))
+		binary.BigEndian.PutUint16(in[at:], checksum.Fold(checksum.Pseudo(p.Src, p.Dst, proto, len(in)-40)))
 		got := a.Answer(noon, ByAddress, framed(in))
 		if got.Frame == nil || !bpftest.ChecksumOK(got.Frame[ethernetLen:]) {
 			t.Errorf("protocol %d: %x", proto, got.Frame)

@@ -5,31 +5,13 @@ import (
 	"encoding/binary"
 	"net/netip"
 
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/sid"
 )
 
-// sum16 adds 16-bit words; a last byte counts as the upper half of one.
-func sum16(b []byte) (s uint64) {
-	for ; len(b) >= 2; b = b[2:] {
-		s += uint64(binary.BigEndian.Uint16(b))
-	}
-	if len(b) == 1 {
-		s += uint64(b[0]) << 8
-	}
-	return s
-}
-
-// fold makes the one's complement sum of 16 bits.
-func fold(s uint64) uint16 {
-	for s > 0xffff {
-		s = s>>16 + s&0xffff
-	}
-	return uint16(s)
-}
-
 // pseudoSum is that of the pseudo header.
-func pseudoSum(src, dst netip.Addr, length uint32, proto sid.Proto) uint64 {
-	return sum16(src.AsSlice()) + sum16(dst.AsSlice()) + uint64(length>>16) + uint64(length&0xffff) + uint64(proto)
+func (p *packet) pseudoSum() uint64 {
+	return checksum.Pseudo(p.src, p.dst, uint8(p.proto), len(p.ip)-p.l4)
 }
 
 // checksumAt is where the transport checksum lies in ip; false where there is none.
@@ -52,8 +34,8 @@ func (p *packet) unfinished(at int) bool {
 	if p.fragment != whole || !p.complete() {
 		return false
 	}
-	half := pseudoSum(p.src, p.dst, uint32(len(p.ip)-p.l4), p.proto)
-	return binary.BigEndian.Uint16(p.ip[at:]) == fold(half) && fold(half+sum16(p.ip[p.l4:])) != 0xffff
+	half := p.pseudoSum()
+	return binary.BigEndian.Uint16(p.ip[at:]) == checksum.Fold(half) && checksum.Fold(checksum.Add(half, p.ip[p.l4:])) != checksum.Good
 }
 
 // complete says whether all of the packet is there.
@@ -66,18 +48,18 @@ func (p *packet) complete() bool {
 func (p *packet) sentTo(dst netip.Addr) []byte {
 	frame := bytes.Clone(p.frame)
 	ip := frame[ethernetLen:]
+	old := checksum.Sum(ip[24:40])
 	copy(ip[24:40], dst.AsSlice())
 	at, ok := p.checksumAt()
 	if !ok {
 		return frame
 	}
-	was := binary.BigEndian.Uint16(ip[at:])
 	switch {
 	case p.unfinished(at):
-		SetChecksum(ip, p.l4, at, p.src, dst, p.proto)
-	case p.proto == sid.UDP && was == 0: // IPv6 does not allow that, and whoever gets it says so
+		checksum.Put6(ip, p.l4, at, uint8(p.proto))
+	case p.proto == sid.UDP && binary.BigEndian.Uint16(ip[at:]) == 0: // IPv6 does not allow that, and whoever gets it says so
 	default:
-		store(ip, at, p.proto, uint64(^was)+sum16(dst.AsSlice())+8*0xffff-sum16(p.dst.AsSlice()))
+		redirect(ip[at:], p.proto, old, checksum.Sum(ip[24:40]))
 	}
 	return frame
 }
@@ -85,34 +67,27 @@ func (p *packet) sentTo(dst netip.Addr) []byte {
 // Rewrite gives the packet, in another place or a whole train of its kind, the destination that was decided. The sum
 // of a partial checksum is that of the pseudo header alone, not its complement.
 func (a Answer) Rewrite(ip []byte, partial bool) {
-	old := sum16(ip[24:40])
+	old := checksum.Sum(ip[24:40])
 	dst := a.To.As16()
 	copy(ip[24:40], dst[:])
 	at, ok := a.packet.checksumAt()
 	if !ok {
 		return
 	}
-	was := binary.BigEndian.Uint16(ip[at:])
+	was, now := binary.BigEndian.Uint16(ip[at:]), checksum.Sum(dst[:])
 	switch {
 	case partial:
-		binary.BigEndian.PutUint16(ip[at:], fold(uint64(was)+sum16(dst[:])+8*0xffff-old))
+		binary.BigEndian.PutUint16(ip[at:], checksum.Plus(checksum.Plus(was, ^old), now))
 	case a.packet.proto == sid.UDP && was == 0:
 	default:
-		store(ip, at, a.packet.proto, uint64(^was)+sum16(dst[:])+8*0xffff-old)
+		redirect(ip[at:], a.packet.proto, old, now)
 	}
 }
 
-// SetChecksum makes the whole checksum of what begins at l4.
-func SetChecksum(ip []byte, l4, at int, src, dst netip.Addr, proto sid.Proto) {
-	binary.BigEndian.PutUint16(ip[at:], 0)
-	store(ip, at, proto, pseudoSum(src, dst, uint32(len(ip)-l4), proto)+sum16(ip[l4:]))
-}
-
-// store writes the checksum that a sum makes.
-func store(ip []byte, at int, proto sid.Proto, s uint64) {
-	sum := ^fold(s)
-	if sum == 0 && proto == sid.UDP {
-		sum = 0xffff // 0 would say that there is none
+// redirect changes the checksum in b for a destination in the place of another, given the sums of both.
+func redirect(b []byte, proto sid.Proto, was, is uint16) {
+	checksum.Update(b, was, is)
+	if proto == sid.UDP {
+		binary.BigEndian.PutUint16(b, checksum.NonZero(binary.BigEndian.Uint16(b)))
 	}
-	binary.BigEndian.PutUint16(ip[at:], sum)
 }

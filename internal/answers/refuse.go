@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -124,6 +125,6 @@ func (a *Answers) turned(p *packet, proto sid.Proto, body []byte, sumAt int) []b
 	frame = append(append(append(frame, p.frame[6:12]...), p.frame[:6]...), p.frame[12:ethernetLen]...)
 	frame = append(frame, 6<<4, 0, 0, 0, byte(len(body)>>8), byte(len(body)), byte(proto), answerHops)
 	frame = append(append(append(frame, from.AsSlice()...), p.src.AsSlice()...), body...)
-	SetChecksum(frame[ethernetLen:], ipv6Len, ipv6Len+sumAt, from, p.src, proto)
+	checksum.Put6(frame[ethernetLen:], ipv6Len, ipv6Len+sumAt, uint8(proto))
 	return frame
 }

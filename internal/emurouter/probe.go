@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/emu"
-	"scaffold.dev/scaffold/internal/answers"
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -66,7 +66,7 @@ func datagram(src, dst netip.Addr, body []byte) []byte {
 	binary.BigEndian.PutUint16(udp[0:], sid.Port)
 	binary.BigEndian.PutUint16(udp[2:], sid.Port)
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
-	answers.SetChecksum(ip, ipv6Len, ipv6Len+6, src, dst, sid.UDP)
+	checksum.Put6(ip, ipv6Len, ipv6Len+6, protoUDP)
 	return ip
 }
 

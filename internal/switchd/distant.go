@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/controller"
-	"scaffold.dev/scaffold/internal/answers"
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/internal/ofp"
-	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -189,7 +188,7 @@ func solicitation(mac [6]byte, from, target netip.Addr) []byte {
 	copy(nd[8:], t[:])
 	nd[ndLen], nd[ndLen+1] = sourceOpt, 1
 	copy(nd[ndLen+2:], mac[:])
-	answers.SetChecksum(ip, ipv6Len, ipv6Len+2, from, netip.AddrFrom16(group), sid.ICMPv6)
+	checksum.Put6(ip, ipv6Len, ipv6Len+2, protoICMPv6)
 	return b
 }
 

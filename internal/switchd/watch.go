@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"scaffold.dev/scaffold/internal/answers"
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/internal/ofp"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
@@ -110,7 +110,7 @@ func datagram(from ofp.MAC, src, dst netip.Addr, body []byte) []byte {
 	binary.BigEndian.PutUint16(udp[0:], sid.Port)
 	binary.BigEndian.PutUint16(udp[2:], sid.Port)
 	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
-	answers.SetChecksum(ip, ipv6Len, ipv6Len+6, src, dst, sid.UDP)
+	checksum.Put6(ip, ipv6Len, ipv6Len+6, protoUDP)
 	return b
 }
 

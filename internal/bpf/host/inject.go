@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -77,8 +78,7 @@ func completed(packet []byte) []byte {
 	if len(b) < at+2 {
 		return b
 	}
-	clear(b[at : at+2])
-	binary.BigEndian.PutUint16(b[at:], checksum(b))
+	checksum.Put6(b, ip6Len, at, b[6])
 	return b
 }
 
@@ -109,9 +109,6 @@ func quotedDatagram(ev Event) []byte {
 	}
 	d := append([]byte(nil), quote[:size]...)
 	seal(d, ev, ip6Len+6)
-	if sum := d[ip6Len+6:]; sum[0] == 0 && sum[1] == 0 { // zero would mean none
-		sum[0], sum[1] = 0xff, 0xff
-	}
 	return d
 }
 
@@ -122,8 +119,7 @@ func seal(packet []byte, ev Event, at int) {
 	local, peer := ev.Local.Addr().As16(), ev.Peer.Addr().As16()
 	copy(packet[8:], local[:])
 	copy(packet[24:], peer[:])
-	clear(packet[at : at+2])
-	binary.BigEndian.PutUint16(packet[at:], checksum(packet))
+	checksum.Put6(packet, ip6Len, at, packet[6])
 }
 
 // inject sends a whole IPv6 packet to where the routing table of the guest's namespace, or of this one, says.
@@ -202,20 +198,4 @@ func plainSYN(ev Event) []byte {
 	tcp[12], tcp[13] = tcpLen/4<<4, 0x02
 	binary.BigEndian.PutUint16(tcp[14:], 65535)
 	return syn
-}
-
-// checksum is the transport checksum of an IPv6 packet without extension headers whose field holds zero.
-func checksum(packet []byte) uint16 {
-	sum := uint32(len(packet)-ip6Len) + uint32(packet[6])
-	for b := packet[8:]; len(b) > 0; b = b[min(2, len(b)):] {
-		if len(b) == 1 {
-			sum += uint32(b[0]) << 8
-		} else {
-			sum += uint32(binary.BigEndian.Uint16(b))
-		}
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }

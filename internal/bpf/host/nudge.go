@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -52,7 +53,7 @@ func appendNudge(b []byte, flow Tuple, t *wire.Transport, seq uint32, window uin
 		b = binary.BigEndian.AppendUint32(b, t.TSVal)
 		b = binary.BigEndian.AppendUint32(b, t.TSEcr)
 	}
-	binary.BigEndian.PutUint16(b[ip6Len+16:], checksum(b))
+	checksum.Put6(b, ip6Len, ip6Len+16, b[6])
 	return b
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -72,10 +73,6 @@ func message(from, to netip.Addr, retry uint8, payload []byte) []byte {
 	binary.BigEndian.PutUint16(b[ip6Len+2:], sid.Port)
 	binary.BigEndian.PutUint16(b[ip6Len+4:], uint16(udpLen+len(payload)))
 	b = append(b, payload...)
-	sum := checksum(b)
-	if sum == 0 {
-		sum = 0xffff
-	}
-	binary.BigEndian.PutUint16(b[ip6Len+6:], sum)
+	checksum.Put6(b, ip6Len, ip6Len+6, b[6])
 	return b
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -22,13 +23,7 @@ func header(src, dst netip.Addr, proto sid.Proto, n int) []byte {
 }
 
 // fill computes the transport checksum at off of a packet without extension headers.
-func fill(b []byte, off int) {
-	acc := uint64(len(b)-ip6Len) + uint64(b[6])
-	for i := 8; i < len(b); i += 2 {
-		acc += uint64(binary.BigEndian.Uint16(b[i:]))
-	}
-	binary.BigEndian.PutUint16(b[ip6Len+off:], ^foldSum(acc))
-}
+func fill(b []byte, off int) { checksum.Put6(b, ip6Len, ip6Len+off, b[6]) }
 
 // refusal is the ICMPv6 destination unreachable for p.
 func refusal(p *packet, from netip.Addr, code uint8) []byte {

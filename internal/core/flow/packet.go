@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -175,18 +176,11 @@ func (p *packet) adjust(from, to []byte, at int) {
 	for i := 0; i < len(to); i += 2 {
 		acc += uint64(^binary.BigEndian.Uint16(from[i:])) + uint64(binary.BigEndian.Uint16(to[i:]))
 	}
-	sum := ^foldSum(acc)
+	sum := ^checksum.Fold(acc)
 	if sum == 0 && p.proto == sid.UDP {
 		sum = 0xffff
 	}
 	binary.BigEndian.PutUint16(p.b[at:], sum)
-}
-
-func foldSum(acc uint64) uint16 {
-	for acc > 0xffff {
-		acc = acc>>16 + acc&0xffff
-	}
-	return uint16(acc)
 }
 
 func (p *packet) setWord(word uint32) {

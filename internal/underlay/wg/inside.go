@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
+	"scaffold.dev/scaffold/internal/checksum"
 	"scaffold.dev/scaffold/internal/underlay"
 )
 
@@ -31,7 +32,7 @@ func wrap(b []byte, in underlay.Port) {
 	from, to := in.Local.As4(), in.Remote.As4()
 	copy(b[12:], from[:])
 	copy(b[16:], to[:])
-	binary.BigEndian.PutUint16(b[10:], ^fold(sum(b[:ipv4Length], 0)))
+	binary.BigEndian.PutUint16(b[10:], ^checksum.Sum(b[:ipv4Length]))
 	udp := b[ipv4Length:]
 	binary.BigEndian.PutUint16(udp[0:], in.UDP) // no hash of a flow: nobody between the two ends sees it
 	binary.BigEndian.PutUint16(udp[2:], in.UDP)

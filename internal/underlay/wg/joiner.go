@@ -3,6 +3,8 @@ package wg
 import (
 	"bytes"
 	"encoding/binary"
+
+	"scaffold.dev/scaffold/internal/checksum"
 )
 
 // A joiner makes one large frame of segments that follow each other, so that the kernel has one packet to deal with
@@ -71,7 +73,7 @@ func segment(f []byte) (header int, tcp bool) {
 		f[afterIPv6+tcpFlags]&^flagPSH != flagACK:
 		return 0, true
 	}
-	if fold(sum(f[ipv6Source:], uint64(length)+protoTCP)) != 0xffff {
+	if checksum.Fold(checksum.Add(uint64(length)+protoTCP, f[ipv6Source:])) != checksum.Good {
 		return 0, true
 	}
 	return header, true
@@ -136,7 +138,7 @@ func (o *bundle) close() {
 		if o.push {
 			h[tcp+tcpFlags] |= flagPSH
 		}
-		binary.BigEndian.PutUint16(h[tcp+tcpChecksum:], fold(sum(h[ipv6Source:tcp], uint64(length)+protoTCP)))
+		binary.BigEndian.PutUint16(h[tcp+tcpChecksum:], checksum.Fold(checksum.Add(uint64(length)+protoTCP, h[ipv6Source:tcp])))
 		v = vnet{flags: vnetNeedsSum, gso: vnetTCP6, header: uint16(o.header), size: uint16(o.size), start: uint16(tcp), checksum: tcpChecksum}
 	}
 	v.write(o.head)

@@ -1,6 +1,10 @@
 package wg
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"scaffold.dev/scaffold/internal/checksum"
+)
 
 // A splitter cuts what the kernel sent as one frame into those that the tunnel carries, as a network card would.
 type splitter struct {
@@ -70,17 +74,13 @@ func (s *splitter) mark(b []byte, all int) {
 	}
 	// The pseudo header has the length: that of all goes, that of the segment comes.
 	check := b[tcp+tcpChecksum:]
-	whole, own := uint32(s.header-tcp+all), uint32(s.header-tcp+part)
-	s16 := uint64(binary.BigEndian.Uint16(check)) + uint64(^uint16(fold(uint64(whole)))) + uint64(own)
-	binary.BigEndian.PutUint16(check, fold(s16))
+	whole, own := uint64(s.header-tcp+all), uint64(s.header-tcp+part)
+	sum := uint64(binary.BigEndian.Uint16(check)) + uint64(^checksum.Fold(whole)) + own
+	binary.BigEndian.PutUint16(check, checksum.Fold(sum))
 	finish(b, tcp, tcpChecksum)
 }
 
 // finish sums what follows start, where the pseudo header's sum stands already.
 func finish(b []byte, start, at int) {
-	c := ^fold(sum(b[start:], 0))
-	if c == 0 {
-		c = 0xffff // of UDP; the same to TCP
-	}
-	binary.BigEndian.PutUint16(b[start+at:], c)
+	binary.BigEndian.PutUint16(b[start+at:], checksum.NonZero(^checksum.Sum(b[start:])))
 }
