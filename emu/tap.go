@@ -2,18 +2,19 @@ package emu
 
 import (
 	"fmt"
-	"os"
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/nsenter"
+	"scaffold.dev/scaffold/internal/tuntap"
 )
 
 // txQueue is how many frames may wait in a TAP until the engine has time; what comes when it is full
 // is lost without the link's doing, so it is long.
 const txQueue = 8192
 
-// USO, since Linux 6.2 (linux/if_tun.h).
+// USO (linux/if_tun.h).
 const (
 	offloadUSO4 = 0x20
 	offloadUSO6 = 0x40
@@ -30,40 +31,23 @@ func openTap(e End) (device, error) { return inside(e, openTapHere) }
 
 // inside opens a device on a thread that is in its namespace.
 func inside(e End, open func(End) (device, error)) (d device, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
-		if err = enter(e.Netns); err == nil {
-			d, err = open(e)
-		}
-		if err != nil {
-			err = fmt.Errorf("interface %s in %s: %w", e.Dev, e.Netns, err)
-		}
-	}()
-	<-done
-	return d, err
+	err = nsenter.DoAt(e.Netns, func() error {
+		d, err = open(e)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("interface %s in %s: %w", e.Dev, e.Netns, err)
+	}
+	return d, nil
 }
 
-func enter(netns string) error {
-	if netns == "" {
-		return nil
-	}
-	ns, err := os.Open(netns)
-	if err != nil {
-		return err
-	}
-	defer ns.Close()
-	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("enter the namespace: %w", err)
-	}
-	return nil
-}
+// offloads are what the kernel may leave to the network. USO is there since Linux 6.2.
+const offloads = unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6 | unix.TUN_F_TSO_ECN
 
 func openTapHere(e End) (device, error) {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := tuntap.Open(e.Dev, tuntap.TAP|tuntap.Header, offloads|offloadUSO4|offloadUSO6, offloads)
 	if err != nil {
-		return nil, fmt.Errorf("/dev/net/tun: %w (is the module tun loaded?)", err)
+		return nil, err
 	}
 	t := &tap{file: fd}
 	if err := t.setUp(e); err != nil {
@@ -74,20 +58,9 @@ func openTapHere(e End) (device, error) {
 }
 
 func (t *tap) setUp(e End) error {
-	fd := t.file
 	req, err := unix.NewIfreq(e.Dev)
 	if err != nil {
 		return err
-	}
-	req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
-	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
-		return fmt.Errorf("make it: %w", err)
-	}
-	offload := unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6 | unix.TUN_F_TSO_ECN
-	if unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offload|offloadUSO4|offloadUSO6) != nil {
-		if err := unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, offload); err != nil {
-			return fmt.Errorf("segmentation offload: %w", err)
-		}
 	}
 	s, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/emu/fidelity"
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // certify says whether the network did what was asked of it so far.
@@ -71,33 +69,16 @@ func droppedBy(edges []*emu.Edge) map[emu.End]uint64 {
 
 // dropsIn reads what interfaces of a namespace dropped that was to be sent, by name.
 func dropsIn(netns string) (drops map[string]uint64, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
-		drops, err = dropsInside(netns)
-	}()
-	<-done
-	return drops, err
-}
-
-func dropsInside(netns string) (map[string]uint64, error) {
-	if netns != "" {
-		ns, err := os.Open(netns)
+	err = nsenter.DoAt(netns, func() error {
+		f, err := os.Open("/proc/thread-self/net/dev")
 		if err != nil {
-			return nil, err
+			return err
 		}
-		defer ns.Close()
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			return nil, fmt.Errorf("enter it: %w", err)
-		}
-	}
-	f, err := os.Open("/proc/thread-self/net/dev")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return parseDrops(bufio.NewScanner(f))
+		defer f.Close()
+		drops, err = parseDrops(bufio.NewScanner(f))
+		return err
+	})
+	return drops, err
 }
 
 // droppedField is the place of what was dropped of all that was to be sent in a line of /proc/net/dev, after the

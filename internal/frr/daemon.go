@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // A daemon is one process of FRR.
@@ -30,7 +32,7 @@ func (d *daemon) start(netns, cgroup string) error {
 		defer dir.Close()
 		d.cmd.SysProcAttr.UseCgroupFD, d.cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 	}
-	return within(netns, d.cmd.Start)
+	return nsenter.DoAt(netns, d.cmd.Start)
 }
 
 func (d *daemon) wait() {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // FeedAddr is where zebra's module dplane_fpm_nl connects to by default.
@@ -36,7 +38,7 @@ type Feed struct {
 // end of a connection: zebra has ended, or has sent what is no feed. nil to leave it.
 func Listen(netns string, tell Tell, lost func(error)) (*Feed, error) {
 	f := &Feed{tell: tell, lost: lost, done: make(chan struct{})}
-	err := within(netns, func() (err error) {
+	err := nsenter.DoAt(netns, func() (err error) {
 		f.listener, err = net.Listen("tcp", FeedAddr)
 		return err
 	})

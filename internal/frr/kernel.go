@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // A Watch follows the main table of a namespace's kernel, whoever writes it.
@@ -36,7 +38,7 @@ const rtnlgrpNexthop = 32
 // leave them.
 func NewWatch(netns string, tell Tell, lost func(error)) (*Watch, error) {
 	w := &Watch{tell: tell, lost: lost, stop: make(chan struct{}), done: make(chan struct{})}
-	if err := within(netns, w.open); err != nil {
+	if err := nsenter.DoAt(netns, w.open); err != nil {
 		return nil, fmt.Errorf("watch of routes in %s: %w", netns, err)
 	}
 	table := NewTable()

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // A namespace is another network namespace than the daemon's; the zero one is the daemon's own.
@@ -56,16 +57,7 @@ func (n namespace) do(f func() error) error {
 	if n.file == nil {
 		return f()
 	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is not fit for other goroutines
-		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- fmt.Errorf("enter the namespace: %w", err)
-			return
-		}
-		done <- f()
-	}()
-	return <-done
+	return nsenter.Do(n.file, f)
 }
 
 func (n namespace) close() {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // Files that a host of a lab has its own version of: names are asked of the host's daemon, and not
@@ -45,7 +47,7 @@ func (l *Lab) writeEtc(n *PlanNode) error {
 // enter moves the calling thread, which must be locked and is not fit for anything else afterwards,
 // into a node: its network, its /etc files in a mount namespace that nobody else sees, its name.
 func (l *Lab) enter(n *PlanNode) error {
-	if err := joinNetns(n.Netns); err != nil {
+	if err := nsenter.JoinAt(netnsPath(n.Netns)); err != nil {
 		return err
 	}
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWUTS); err != nil {
@@ -99,7 +101,7 @@ func (l *Lab) start(n *PlanNode, group string, cmd *exec.Cmd) error {
 	}
 	defer dir.Close()
 	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
-	return onThread(func() error {
+	return nsenter.Thread(func() error {
 		if err := l.enter(n); err != nil {
 			return err
 		}
@@ -117,7 +119,7 @@ func (l *Lab) Exec(node string, argv []string) error {
 	if err != nil {
 		return err
 	}
-	return onThread(func() error {
+	return nsenter.Thread(func() error {
 		c := l.cgroup(n.Name).child(execGroup)
 		if err := c.make(); err != nil {
 			return err

@@ -6,9 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // A namespace is named by a bind mount in /run/netns, as iproute2 does it, so that ip(8) sees it.
@@ -27,16 +28,13 @@ func makeNetns(name string) error {
 		return fmt.Errorf("namespace %s: %w", name, err)
 	}
 	f.Close()
-	err = onThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("unshare: %w", err)
-		}
+	ns, err := nsenter.New(func() error {
 		return unix.Mount("/proc/thread-self/ns/net", netnsPath(name), "", unix.MS_BIND, "")
 	})
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", name, err)
 	}
-	return nil
+	return ns.Close()
 }
 
 // removeNetns takes the name away. Removing the file also detaches copies of the mount in other
@@ -52,38 +50,8 @@ func removeNetns(name string) error {
 	return nil
 }
 
-// onThread runs f on a thread of its own, which ends afterwards: f may change its namespaces.
-func onThread(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		done <- f()
-	}()
-	return <-done
-}
-
-// joinNetns moves the calling thread, which must be locked.
-func joinNetns(name string) error {
-	f, err := os.Open(netnsPath(name))
-	if err != nil {
-		return fmt.Errorf("namespace %s: %w", name, err)
-	}
-	defer f.Close()
-	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("enter namespace %s: %w", name, err)
-	}
-	return nil
-}
-
 // inNetns runs f inside a namespace, on a thread of its own.
-func inNetns(name string, f func() error) error {
-	return onThread(func() error {
-		if err := joinNetns(name); err != nil {
-			return err
-		}
-		return f()
-	})
-}
+func inNetns(name string, f func() error) error { return nsenter.DoAt(netnsPath(name), f) }
 
 // sysctls sets values below /proc/sys/net of a namespace.
 func sysctls(name string, values [][2]string) error {

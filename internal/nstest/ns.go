@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // An NS is a network namespace without a name, gone with the test. Its loopback is up and duplicate
@@ -24,7 +24,7 @@ type NS struct {
 func New(t testing.TB, name string) *NS {
 	t.Helper()
 	Root(t)
-	file, err := unshare()
+	file, err := nsenter.New(nil)
 	if err != nil {
 		t.Fatalf("namespace %s: %v", name, err)
 	}
@@ -53,32 +53,13 @@ func Enter(t testing.TB, name, path string) *NS {
 func within(t testing.TB, name string, file *os.File) *NS {
 	t.Helper()
 	t.Cleanup(func() { file.Close() })
-	link, err := netlink.NewHandleAt(netns.NsHandle(file.Fd()))
+	var link *netlink.Handle
+	err := nsenter.Do(file, func() (err error) { link, err = netlink.NewHandle(); return err })
 	if err != nil {
 		t.Fatalf("namespace %s: netlink: %v", name, err)
 	}
 	t.Cleanup(link.Close)
 	return &NS{Name: name, file: file, link: link}
-}
-
-// unshare makes a namespace on a thread of its own, which ends with the goroutine.
-func unshare() (*os.File, error) {
-	type result struct {
-		file *os.File
-		err  error
-	}
-	c := make(chan result)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is not fit for other goroutines
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			c <- result{nil, fmt.Errorf("unshare: %w", err)}
-			return
-		}
-		f, err := os.Open("/proc/thread-self/ns/net")
-		c <- result{f, err}
-	}()
-	r := <-c
-	return r.file, r.err
 }
 
 // Fd is the open namespace, for setns; it is valid until the test ends.
@@ -99,22 +80,9 @@ func (n *NS) Inode(t testing.TB) uint64 {
 
 // Do runs f in the namespace, on the calling goroutine, locked to its thread.
 func (n *NS) Do(f func()) {
-	runtime.LockOSThread()
-	back, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		panic(err)
+	if err := nsenter.Visit(n.file, func() error { f(); return nil }); err != nil {
+		panic(fmt.Sprintf("namespace %s: %v", n.Name, err))
 	}
-	defer back.Close()
-	if err := unix.Setns(n.Fd(), unix.CLONE_NEWNET); err != nil {
-		panic(fmt.Sprintf("enter namespace %s: %v", n.Name, err))
-	}
-	defer func() {
-		if err := unix.Setns(int(back.Fd()), unix.CLONE_NEWNET); err != nil {
-			panic(fmt.Sprintf("leave namespace %s: %v", n.Name, err))
-		}
-		runtime.UnlockOSThread()
-	}()
-	f()
 }
 
 // Sysctl writes value to /proc/sys/PATH as seen in the namespace.

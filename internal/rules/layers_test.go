@@ -13,7 +13,7 @@ import (
 var layers = [][]string{
 	{"sid", "examples", "model", "monitoring", "internal/checksum"},
 	{"wire", "internal/trust"},
-	{"internal/core", "internal/ofp", "internal/api", "internal/obs", "internal/ovs", "internal/versions", "internal/yamlfile"},
+	{"internal/core", "internal/ofp", "internal/api", "internal/obs", "internal/ovs", "internal/versions", "internal/yamlfile", "internal/nsenter", "internal/tuntap"},
 	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/answers", "internal/ofconn", "internal/oftables", "internal/ofctl", "internal/userstack", "controller", "internal/plot", "internal/capture", "internal/frr", "internal/topo", "internal/manifest", "internal/underlay"},
 	{"internal/emurouter"},
 	{"internal/emud"},

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // ProcessVersion is of what daemons and WireGuard processes say to each other: the two may be of different
@@ -139,7 +141,7 @@ func StartProcess(name string, argv []string) (*Process, error) {
 		return nil, fmt.Errorf("start WireGuard: %w", err)
 	}
 	defer listener.Close()
-	own, err := os.Open("/proc/thread-self/ns/net")
+	own, err := nsenter.Here()
 	if err != nil {
 		return nil, fmt.Errorf("start WireGuard: %w", err)
 	}

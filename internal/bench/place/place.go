@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // A Place is a network namespace without a name: it goes with this process, however that ends, and so do
@@ -25,29 +25,29 @@ type Place struct {
 
 // New makes a namespace.
 func New() (*Place, error) {
-	p := &Place{}
-	if err := p.live(p.make); err != nil {
-		return nil, fmt.Errorf("make a network namespace: %w", err)
+	file, err := nsenter.New(quiet)
+	if err != nil {
+		return nil, err
 	}
-	return p, nil
+	return Enter(file)
 }
 
 // Enter gives the namespace of a file, which it takes over.
 func Enter(file *os.File) (*Place, error) {
 	p := &Place{file: file}
-	if err := p.live(func() error { return unix.Setns(int(file.Fd()), unix.CLONE_NEWNET) }); err != nil {
-		return nil, errors.Join(fmt.Errorf("enter a network namespace: %w", err), file.Close())
+	if err := p.live(); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
 	return p, nil
 }
 
 // live starts the place's thread, which goes there first.
-func (p *Place) live(there func() error) error {
+func (p *Place) live() error {
 	p.calls = make(chan func())
 	came := make(chan error)
 	go func() { // Close ends it, and its thread with it
 		runtime.LockOSThread() // and never unlocked
-		err := there()
+		err := nsenter.Join(p.file)
 		if came <- err; err != nil {
 			return
 		}
@@ -58,17 +58,14 @@ func (p *Place) live(there func() error) error {
 	return <-came
 }
 
-func (p *Place) make() (err error) {
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return err
-	}
+// quiet has addresses count at once, and nobody ask for routers.
+func quiet() error {
 	for _, s := range []string{"all/accept_dad", "default/accept_dad", "default/router_solicitations"} {
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+s, []byte("0"), 0); err != nil {
 			return err
 		}
 	}
-	p.file, err = os.Open("/proc/thread-self/ns/net")
-	return err
+	return nil
 }
 
 // Close ends what was started there with the place.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tuntap"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -24,14 +25,8 @@ func tun(t *testing.T, ns *nstest.NS, dev string) *os.File {
 	t.Helper()
 	var f *os.File
 	ns.Do(func() {
-		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		if err != nil {
-			t.Fatalf("open /dev/net/tun: %v", err)
-		}
-		req, err := unix.NewIfreq(dev)
+		fd, err := tuntap.Open(dev, tuntap.TUN)
 		must(t, err)
-		req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
-		must(t, unix.IoctlIfreq(fd, unix.TUNSETIFF, req))
 		f = os.NewFile(uintptr(fd), dev)
 	})
 	t.Cleanup(func() { f.Close() })

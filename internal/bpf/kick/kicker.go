@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"sync"
 
 	"github.com/cilium/ebpf/link"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // A Kicker looks at the TCP connections of one network namespace and kicks them. It may be used from
@@ -30,7 +30,7 @@ type Kicker struct {
 // Open makes a Kicker for the calling thread's network namespace. It needs root. Where the kernel cannot
 // run iter/tcp programs (before 5.9) it still opens: see Lost.
 func Open() (*Kicker, error) {
-	netns, err := os.Open("/proc/thread-self/ns/net")
+	netns, err := nsenter.Here()
 	if err != nil {
 		return nil, fmt.Errorf("kick: open the network namespace: %w", err)
 	}
@@ -102,30 +102,4 @@ func (k *Kicker) Close() error {
 }
 
 // inside runs f in the Kicker's namespace: an iterator shows that of the thread which opens it.
-func (k *Kicker) inside(f func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	here, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		return err
-	}
-	defer here.Close()
-	if same(here, k.netns) {
-		return f()
-	}
-	if err := unix.Setns(int(k.netns.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("kick: enter the network namespace: %w", err)
-	}
-	defer func() {
-		if err := unix.Setns(int(here.Fd()), unix.CLONE_NEWNET); err != nil {
-			panic(fmt.Sprintf("kick: leave the network namespace: %v", err)) // the thread would be astray
-		}
-	}()
-	return f()
-}
-
-func same(a, b *os.File) bool {
-	x, errA := a.Stat()
-	y, errB := b.Stat()
-	return errA == nil && errB == nil && os.SameFile(x, y)
-}
+func (k *Kicker) inside(f func() error) error { return nsenter.Visit(k.netns, f) }

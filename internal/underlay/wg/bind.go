@@ -2,29 +2,21 @@ package wg
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"runtime"
 
-	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/conn"
+
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // A bind is wireguard-go's own way to send and receive, with its sockets in the daemon's namespace.
 type bind struct {
 	conn.Bind
-	into    int
-	own     *os.File // this process's namespace
+	into    *os.File // that namespace
 	answers bool     // from the address that it was asked at, as a NAT before the other end wants it
 }
 
-func newBind(into int) (*bind, error) {
-	own, err := os.Open("/proc/self/ns/net")
-	if err != nil {
-		return nil, err
-	}
-	return &bind{Bind: conn.NewStdNetBind(), into: into, own: own}, nil
-}
+func newBind(into *os.File) *bind { return &bind{Bind: conn.NewStdNetBind(), into: into} }
 
 // Open opens the sockets in the daemon's namespace.
 func (b *bind) Open(port uint16) (fns []conn.ReceiveFunc, actual uint16, err error) {
@@ -36,18 +28,7 @@ func (b *bind) Open(port uint16) (fns []conn.ReceiveFunc, actual uint16, err err
 }
 
 // there opens something in the daemon's namespace.
-func (b *bind) there(open func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := unix.Setns(b.into, unix.CLONE_NEWNET); err != nil {
-		return os.NewSyscallError("setns", err)
-	}
-	err := open()
-	if back := unix.Setns(int(b.own.Fd()), unix.CLONE_NEWNET); back != nil {
-		panic(fmt.Sprintf("wg: cannot come back from the daemon's namespace: %v", back))
-	}
-	return err
-}
+func (b *bind) there(open func() error) error { return nsenter.Visit(b.into, open) }
 
 // Send sends a batch. A host's packets leave from whatever address its kernel chooses now, since it moves from
 // network to network. A batch that the kernel refuses whole, because its packets are larger than what it knows of

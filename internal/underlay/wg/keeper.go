@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -21,8 +22,8 @@ type engine interface {
 	name() string
 	configure(key []byte, listen uint16) error
 	setPeer(underlay.Peer) error
-	makePort(in underlay.Port, into int) error // in that namespace
-	dropPort(in underlay.Port) error           // what is left once the interface is gone
+	makePort(in underlay.Port, into *os.File) error // in that namespace
+	dropPort(in underlay.Port) error                // what is left once the interface is gone
 	removePeer(key []byte) error
 	states() (map[string]underlay.PeerState, error) // by public key
 	close()
@@ -31,13 +32,13 @@ type engine interface {
 // A keeper is the state of the process.
 type keeper struct {
 	daemon *netlink.Handle // in the daemon's namespace
-	into   int             // that namespace
+	into   *os.File        // that namespace
 	engine engine          // nil before the first task
 	has    underlay.Setup
 }
 
-func newKeeper(into int) (*keeper, error) {
-	h, err := netlink.NewHandleAt(netns.NsHandle(into))
+func newKeeper(into *os.File) (*keeper, error) {
+	h, err := netlink.NewHandleAt(netns.NsHandle(into.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("enter the daemon's network namespace: %w", err)
 	}
@@ -105,7 +106,7 @@ func (k *keeper) open(want underlay.Setup) error {
 }
 
 // start takes the kernel's WireGuard, or else wireguard-go.
-func start(into int) (engine, error) {
+func start(into *os.File) (engine, error) {
 	e, err := startKernel(into)
 	if err == nil {
 		return e, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -28,13 +29,13 @@ type kernelEngine struct {
 
 // startKernel makes the interface from within the daemon's namespace, where its socket stays, and puts it into
 // this one.
-func startKernel(into int) (*kernelEngine, error) {
+func startKernel(into *os.File) (*kernelEngine, error) {
 	own, err := netns.Get()
 	if err != nil {
 		return nil, err
 	}
 	defer own.Close()
-	daemon, err := netlink.NewHandleAt(netns.NsHandle(into))
+	daemon, err := netlink.NewHandleAt(netns.NsHandle(into.Fd()))
 	if err != nil {
 		return nil, err
 	}
@@ -117,11 +118,11 @@ func (k *kernelEngine) states() (map[string]underlay.PeerState, error) {
 	return all, nil
 }
 
-func (k *kernelEngine) makePort(in underlay.Port, into int) error {
+func (k *kernelEngine) makePort(in underlay.Port, into *os.File) error {
 	if err := k.route(in, true); err != nil {
 		return err
 	}
-	return in.Make(into)
+	return in.Make(int(into.Fd()))
 }
 
 func (k *kernelEngine) dropPort(in underlay.Port) error { return k.route(in, false) }

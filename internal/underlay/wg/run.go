@@ -25,7 +25,7 @@ func Run() error {
 	}
 	// A terminal or a service manager that ends the daemon lets it leave the network first, through the tunnel.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	k, err := newKeeper(underlay.DaemonFD)
+	k, err := newKeeper(os.NewFile(underlay.DaemonFD, "of the daemon"))
 	if err != nil {
 		return err
 	}

@@ -2,18 +2,18 @@ package wg
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/tuntap"
 	"scaffold.dev/scaffold/internal/underlay"
 )
 
-// tunPath is where TAP devices come from.
-const tunPath = "/dev/net/tun"
+// offloads: large segments of TCP over IPv6, which is what the network has, come uncut, and not summed.
+const offloads = unix.TUN_F_CSUM | unix.TUN_F_TSO6
 
 // tapQueue is how many frames wait in the kernel for this process. Each may be of 64 kB: no more, or a flow with a
 // large window would fill it for a tenth of a second.
@@ -31,21 +31,9 @@ type tap struct {
 
 // openTap makes the interface in the namespace of the calling thread, set down.
 func openTap(in underlay.Port) (*tap, error) {
-	fd, err := unix.Open(tunPath, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := tuntap.Open(in.Name, tuntap.TAP|tuntap.Header, offloads)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", tunPath, err)
-	}
-	req, err := unix.NewIfreq(in.Name)
-	if err == nil {
-		req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
-		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, req)
-	}
-	if err == nil { // large segments of TCP over IPv6, which is what the network has, come uncut, and not summed
-		err = unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, unix.TUN_F_CSUM|unix.TUN_F_TSO6)
-	}
-	if err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("make the TAP device %s: %w", in.Name, err)
+		return nil, err
 	}
 	t := &tap{in: in, file: os.NewFile(uintptr(fd), in.Name)}
 	if t.raw, err = t.file.SyscallConn(); err != nil {

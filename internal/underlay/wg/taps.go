@@ -13,6 +13,7 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/tun"
 
+	"scaffold.dev/scaffold/internal/tuntap"
 	"scaffold.dev/scaffold/internal/underlay"
 )
 
@@ -46,7 +47,7 @@ var frames = sync.Pool{New: func() any { return new(frame) }}
 const framesWaiting = 8
 
 func newTaps(b *bind) (*taps, error) {
-	f, err := os.OpenFile(tunPath, os.O_RDWR, 0) // else it is found out with the first tunnel
+	f, err := os.OpenFile(tuntap.Path, os.O_RDWR, 0) // else it is found out with the first tunnel
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (t *taps) open(in underlay.Port) error {
 
 // prepare gives the interface its size and the length of its queue.
 func (t *taps) prepare(in underlay.Port) error {
-	h, err := netlink.NewHandleAt(netns.NsHandle(t.bind.into))
+	h, err := netlink.NewHandleAt(netns.NsHandle(t.bind.into.Fd()))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -20,11 +21,8 @@ type goEngine struct {
 	taps *taps
 }
 
-func startGo(into int) (*goEngine, error) {
-	b, err := newBind(into)
-	if err != nil {
-		return nil, err
-	}
+func startGo(into *os.File) (*goEngine, error) {
+	b := newBind(into)
 	t, err := newTaps(b)
 	if err != nil {
 		return nil, err
@@ -33,7 +31,7 @@ func startGo(into int) (*goEngine, error) {
 	return &goEngine{dev: device.NewDevice(t, b, quiet), bind: b, taps: t}, nil
 }
 
-func (g *goEngine) makePort(in underlay.Port, _ int) error { return g.taps.open(in) }
+func (g *goEngine) makePort(in underlay.Port, _ *os.File) error { return g.taps.open(in) }
 
 func (g *goEngine) dropPort(in underlay.Port) error {
 	g.taps.drop(in)

@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/bpf/kick"
+	"scaffold.dev/scaffold/internal/nsenter"
 )
 
 // A Place is a network namespace with a Kicker.
@@ -28,25 +27,18 @@ type Place struct {
 
 func newPlace(name string) (*Place, error) {
 	p := &Place{name: name}
-	err := onThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("make a network namespace: %w (needs root)", err)
+	var err error
+	if p.file, err = nsenter.New(settings); err != nil {
+		return nil, fmt.Errorf("breaks: %s: %w (needs root)", name, err)
+	}
+	err = p.inside(func() (err error) {
+		if p.Kicker, err = kick.Open(); err == nil {
+			p.link, err = netlink.NewHandle()
 		}
-		var err error
-		if p.file, err = os.Open("/proc/thread-self/ns/net"); err != nil {
-			return err
-		}
-		if err := settings(); err != nil {
-			return err
-		}
-		if p.Kicker, err = kick.Open(); err != nil {
-			return err
-		}
-		p.link, err = netlink.NewHandleAt(netns.NsHandle(p.file.Fd()))
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("breaks: %s: %w", name, err), p.close())
+		return nil, errors.Join(err, p.close())
 	}
 	return p, p.up("lo")
 }
@@ -78,24 +70,12 @@ func (p *Place) close() error {
 	return err
 }
 
-// onThread runs f on a thread of its own, which ends afterwards: f may change its namespace.
-func onThread(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		done <- f()
-	}()
-	return <-done
-}
-
 // inside runs f in the namespace.
 func (p *Place) inside(f func() error) error {
-	return onThread(func() error {
-		if err := unix.Setns(int(p.file.Fd()), unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("breaks: enter %s: %w", p.name, err)
-		}
-		return f()
-	})
+	if err := nsenter.Do(p.file, f); err != nil {
+		return fmt.Errorf("breaks: %s: %w", p.name, err)
+	}
+	return nil
 }
 
 func (p *Place) up(dev string) error {
