@@ -15,7 +15,7 @@ import (
 
 // The files in the directory that is shared with the machine outside.
 const (
-	planFile    = "plan.json" // the suites to run
+	planFile    = "plan.json" // the suites to run, and for how long
 	doneFile    = "done"      // written when all have been run
 	consoleFile = "console"
 )
@@ -183,9 +183,9 @@ func waitFor(cmd *exec.Cmd) error {
 func runSuites() {
 	dir := place()
 	text, err := os.ReadFile(filepath.Join(dir, planFile))
-	var suites []suite
+	var todo plan
 	if err == nil {
-		err = json.Unmarshal(text, &suites)
+		err = json.Unmarshal(text, &todo)
 	}
 	if err == nil {
 		err = exec.Command("ip", "link", "set", "lo", "up").Run()
@@ -194,9 +194,14 @@ func runSuites() {
 		fmt.Println("kernels:", err)
 		os.Exit(1)
 	}
-	for _, s := range suites {
+	for _, s := range todo.Suites {
+		left := todo.left(uptime())
+		if left <= 0 {
+			fmt.Printf("kernels: no time for %s\n", s.Name)
+			continue
+		}
 		begun := time.Now()
-		code := s.run(dir)
+		code := s.run(dir, left)
 		fmt.Printf("kernels: %s ended with %d after %v\n", s.Name, code, time.Since(begun).Round(time.Second/10))
 		if s.Name == doctorSuite && code == lacks {
 			break // no test could pass

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"scaffold.dev/scaffold/internal/doctor"
 )
@@ -40,8 +41,11 @@ func TestWhatTestsSaidIsCounted(t *testing.T) {
 	for text, want := range map[string]string{
 		"--- PASS: TestA (0.1s)\n    --- FAIL: TestA/b (0s)\n--- SKIP: TestB (0s)\nPASS\n" + exitLine + "0\n": "1 passed, 1 left out",
 		"--- PASS: TestA (0.1s)\n--- FAIL: TestB (0s)\nFAIL\n" + exitLine + "1\n":                             "**1 failed**, 1 passed",
-		"--- PASS: TestA (0.1s)\npanic: test timed out after 5m\n" + exitLine + "2\n":                         "**panic: test timed out after 5m**, 1 passed",
-		"--- PASS: TestA (0.1s)\n": "**it did not end as it should**, 1 passed",
+		"--- PASS: TestA (0.1s)\npanic: nil map\n" + exitLine + "2\n":                                         "**panic: nil map**, 1 passed",
+		"--- PASS: TestA (0.1s)\n" + exitLine + "2\n":                                                         "**it did not end as it should**, 1 passed",
+		"--- PASS: TestA (0.1s)\n=== RUN   TestB\npanic: test timed out after 5m\n" + exitLine + "2\n":        "1 passed; then cut off for time",
+		"--- PASS: TestA (0.1s)\n--- SKIP: TestB (0s)\n=== RUN   TestC\n":                                     "1 passed, 1 left out; then cut off for time",
+		"": "0 passed; then cut off for time",
 	} {
 		if got := count("x", text); got.String() != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -50,13 +54,50 @@ func TestWhatTestsSaidIsCounted(t *testing.T) {
 	if count("x", "PASS\n"+exitLine+"0\n").ok() {
 		t.Error("a package without a test that passed counts as good")
 	}
+	if got := count("x", "=== RUN   TestA\n--- PASS: TestA (0.1s)\n=== RUN   TestB\n=== RUN   TestB/part\n").cut; got != "TestB/part" {
+		t.Errorf("cut off in %q, want TestB/part", got)
+	}
+}
+
+func TestASuiteMayTakeTheTimeThatIsLeft(t *testing.T) {
+	p := plan{Limit: 20 * time.Minute}
+	for up, want := range map[time.Duration]time.Duration{0: 19 * time.Minute, 10 * time.Minute: 9 * time.Minute, 19 * time.Minute: 0, 30 * time.Minute: -11 * time.Minute} {
+		if got := p.left(up); got != want {
+			t.Errorf("%v after its start: %v, want %v", up, got, want)
+		}
+	}
+}
+
+// What a machine wrote before its time was over.
+func TestWhatWasRunInTimeIsKept(t *testing.T) {
+	dir, k := t.TempDir(), kernel{release: "6.1"}
+	suites := []suite{{Name: doctorSuite}, {Name: "internal/x"}, {Name: "internal/y"}, {Name: "internal/z"}}
+	for i, text := range []string{
+		`{"findings": [{"area": "kernel", "name": "ring", "state": "good"}]}` + "\n" + exitLine + "0\n",
+		"--- PASS: TestA (1s)\nPASS\n" + exitLine + "0\n",
+		"--- PASS: TestB (1s)\n=== RUN   TestC\n",
+	} {
+		if err := os.WriteFile(suites[i].file(dir), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := collect(k, suites, dir)
+	if err != nil || len(r.suites) != 2 || r.suites[0].String() != "1 passed" || r.suites[1].String() != "1 passed; then cut off for time" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := verdict([]result{r}, false); err != nil {
+		t.Errorf("on a slow machine: %v", err)
+	}
+	if err := verdict([]result{r}, true); err == nil || !strings.Contains(err.Error(), "internal/y: 1 passed; then cut off") {
+		t.Errorf("on a quick machine: %v", err)
+	}
 }
 
 func TestAKernelThatLacksSomethingNeededFailsNobody(t *testing.T) {
 	old := result{release: "5.10", features: []doctor.Finding{{Name: "ring", State: doctor.Missing}}}
 	good := result{release: "6.1", features: []doctor.Finding{{Name: "ring", State: doctor.Good}, {Name: "tcx", State: doctor.Note}},
 		suites: []tally{{name: "internal/x", passed: 3}}}
-	if err := verdict([]result{old, good}); err != nil {
+	if err := verdict([]result{old, good}, true); err != nil {
 		t.Error(err)
 	}
 	want := "| Debian's kernel | 5.10 | 6.1 |\n| --- | --- | --- |\n| ring | **no** | yes |\n| tcx |  | no |\n| tests of `internal/x` | not run | 3 passed |\n"
@@ -64,7 +105,7 @@ func TestAKernelThatLacksSomethingNeededFailsNobody(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	good.suites[0].failed = []string{"TestA"}
-	if err := verdict([]result{good}); err == nil || !strings.Contains(err.Error(), "6.1: internal/x: 1 failed, 3 passed TestA") {
+	if err := verdict([]result{good}, false); err == nil || !strings.Contains(err.Error(), "6.1: internal/x: 1 failed, 3 passed TestA") {
 		t.Errorf("%v", err)
 	}
 }

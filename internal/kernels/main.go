@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -107,7 +108,7 @@ func (j job) run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	return verdict(results)
+	return verdict(results, kvm())
 }
 
 // try fetches one kernel if need be, boots it and reads what it left.
@@ -118,13 +119,15 @@ func (j job) try(ctx context.Context, name string, suites []suite, dir string, o
 	}
 	fmt.Fprintf(out, "== %s, %s\n", k.release, acceleration())
 	begun := time.Now()
-	if err := boot(ctx, k, suites, dir, j.limit); err != nil {
+	err = boot(ctx, k, suites, dir, j.limit)
+	if err != nil && !errors.Is(err, errTime) {
 		return result{}, err
 	}
-	r, err := collect(k, suites, dir)
+	r, unread := collect(k, suites, dir)
 	r.took = time.Since(begun)
-	if err == nil {
-		fmt.Fprint(out, r.text())
+	if unread != nil {
+		return r, errors.Join(err, unread)
 	}
-	return r, err
+	fmt.Fprint(out, r.text())
+	return r, nil
 }

@@ -43,7 +43,10 @@ func acceleration() string {
 	return "emulated, which is slow: there is no KVM by an Intel or AMD processor here"
 }
 
-// boot starts the kernel and returns when it has switched itself off. What it leaves is in dir.
+// errTime says that a machine did not switch itself off in its time.
+var errTime = errors.New("cut off for time")
+
+// boot starts the kernel and returns when it has switched itself off, or is out of time. What it leaves is in dir.
 func boot(ctx context.Context, k kernel, suites []suite, dir string, limit time.Duration) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -52,15 +55,15 @@ func boot(ctx context.Context, k kernel, suites []suite, dir string, limit time.
 	if err != nil {
 		return err
 	}
-	plan, err := json.Marshal(suites)
+	if !kvm() {
+		limit *= slower
+	}
+	todo, err := json.Marshal(plan{limit, suites})
 	if err == nil {
-		err = errors.Join(os.WriteFile(filepath.Join(dir, "initramfs"), image, 0o644), os.WriteFile(filepath.Join(dir, planFile), plan, 0o644))
+		err = errors.Join(os.WriteFile(filepath.Join(dir, "initramfs"), image, 0o644), os.WriteFile(filepath.Join(dir, planFile), todo, 0o644))
 	}
 	if err != nil {
 		return err
-	}
-	if !kvm() {
-		limit *= slower
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -73,7 +76,7 @@ func boot(ctx context.Context, k kernel, suites []suite, dir string, limit time.
 	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Errorf("%w\nhint: apt-get install qemu-system-x86", err)
 	case ctx.Err() == context.DeadlineExceeded:
-		return fmt.Errorf("not done after %v; its console said last:\n%s\nhint: -limit gives it more time, -keep keeps what it wrote", limit, tail(dir))
+		return fmt.Errorf("%w after %v; its console said last:\n%s\nhint: -limit gives it more time, -keep keeps what it wrote", errTime, limit, tail(dir))
 	case err != nil:
 		return fmt.Errorf("%s: %w: %s", program, err, complaint.String())
 	}
