@@ -27,6 +27,10 @@ func TestEndpointsAreReadAsPeopleWriteThem(t *testing.T) {
 		"":                                 "",
 		"localhost":                        "",
 		"ftp://a:1":                        "",
+		"http://127.0.0.1:99999":           "",
+		"http://127.0.0.1:-1":              "",
+		"http://127.0.0.1:8O":              "",
+		"http://127.0.0.1:http":            "http://127.0.0.1:http",
 		"unix:" + strings.Repeat("x", 108): "",
 	} {
 		e, err := api.ParseEndpoint(in)

@@ -38,10 +38,21 @@ func ParseEndpoint(s string) (Endpoint, error) {
 	if err != nil || port == "" || strings.ContainsAny(host, "/@") {
 		return Endpoint{}, fmt.Errorf("endpoint %q: want unix:/path/to/socket, http://host:port or https://host:port", s)
 	}
+	if err := CheckPort(port); err != nil {
+		return Endpoint{}, fmt.Errorf("endpoint %q: %w", s, err)
+	}
 	if zone := strings.Index(host, "%25"); zone >= 0 {
 		host = host[:zone] + "%" + host[zone+3:]
 	}
 	return Endpoint{Network: "tcp", Address: net.JoinHostPort(host, port), Secure: secure}, nil
+}
+
+// CheckPort says what is wrong with a port of TCP: there are 65535, some of which have names.
+func CheckPort(port string) error {
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("port %q: want a number up to 65535", port)
+	}
+	return nil
 }
 
 func unixEndpoint(path string) (Endpoint, error) {

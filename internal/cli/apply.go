@@ -224,6 +224,12 @@ the same again changes nothing. Drains and instances are not part of it.`,
 	}
 	a := addAdmin(cmd)
 	cmd.Flags().BoolVar(&schema, "schema", false, "write the JSON schema of such files instead")
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if schema && len(args) > 0 {
+			return fmt.Errorf("--schema is of all services: %q is too much", args[0])
+		}
+		return nil
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if schema {
 			_, err := cmd.OutOrStdout().Write(manifest.Schema())

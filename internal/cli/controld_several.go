@@ -55,6 +55,9 @@ func (f *severalFlags) used(cfg *controld.Config) bool {
 
 // parse reads what was typed.
 func (f *severalFlags) parse(cfg *controld.Config) (err error) {
+	if err := checkEtcd(cfg.Etcd); err != nil {
+		return err
+	}
 	if cfg.EtcdTLS, err = f.etcd.config("etcd", cfg.Etcd); err != nil {
 		return err
 	}
@@ -91,6 +94,19 @@ func (f *severalFlags) parse(cfg *controld.Config) (err error) {
 		c.Join = func(ctx context.Context) ([]store.Peer, error) { return f.ask(ctx, cfg, c.Own()) }
 	}
 	cfg.Cluster = c
+	return nil
+}
+
+// checkEtcd says what is wrong with how endpoints of an etcd are written.
+func checkEtcd(endpoints []string) error {
+	for _, e := range endpoints {
+		if strings.HasPrefix(e, "unix") { // which it has in forms of its own
+			continue
+		}
+		if _, err := api.ParseEndpoint(e); err != nil {
+			return fmt.Errorf("--etcd: %w", err)
+		}
+	}
 	return nil
 }
 

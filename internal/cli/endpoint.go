@@ -102,20 +102,33 @@ func (r *remote) hosts(host string) ([]nodeSocket, error) {
 
 // labSockets returns the live sockets of one lab: the named one, or the only one that runs.
 func (r *remote) labSockets(node, name string) ([]nodeSocket, error) {
+	byLab, dead := r.inLabs(node, name)
+	if len(byLab) == 0 && dead == 0 && node != "*" {
+		if others, _ := r.inLabs("*", name); len(others) > 0 {
+			return nil, fail(ExitNotFound, "`scaffold lab status` lists the nodes", r.nobody(node))
+		}
+	}
+	return r.onlyLab(byLab, node)
+}
+
+// inLabs finds the live sockets by lab, and counts those of daemons that have died.
+func (r *remote) inLabs(node, name string) (byLab map[string][]nodeSocket, dead int) {
 	lab := r.lab
 	if lab == "" {
 		lab = "*"
 	}
-	byLab := map[string][]nodeSocket{}
-	paths, _ := filepath.Glob(filepath.Join(r.run, "lab", lab, node, name)) // the pattern is ours
+	byLab = map[string][]nodeSocket{}
+	paths, _ := filepath.Glob(filepath.Join(r.run, "lab", lab, node, name)) // a bad pattern is nobody's name
 	for _, path := range paths {
-		if r.alive(path) {
-			dir := filepath.Dir(path)
-			key := filepath.Base(filepath.Dir(dir))
-			byLab[key] = append(byLab[key], nodeSocket{filepath.Base(dir), path})
+		if !r.alive(path) {
+			dead++
+			continue
 		}
+		dir := filepath.Dir(path)
+		key := filepath.Base(filepath.Dir(dir))
+		byLab[key] = append(byLab[key], nodeSocket{filepath.Base(dir), path})
 	}
-	return r.onlyLab(byLab, node)
+	return byLab, dead
 }
 
 func (r *remote) onlyLab(byLab map[string][]nodeSocket, node string) ([]nodeSocket, error) {

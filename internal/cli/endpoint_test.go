@@ -70,9 +70,20 @@ func TestFlowsAskEveryHostOfALab(t *testing.T) {
 	if one, err := r.hosts("s1"); err != nil || len(one) != 1 || one[0].node != "s1" {
 		t.Errorf("hosts(s1) = %v, %v", one, err)
 	}
-	_, err := r.hosts("s9")
-	var known *exitError
-	if !errors.As(err, &known) || known.code != ExitUnreachable {
-		t.Errorf("hosts(s9): %v; want exit code %d", err, ExitUnreachable)
+	for _, c := range []struct {
+		on   *remote
+		host string
+		code ExitCode
+	}{
+		{r, "s9", ExitNotFound},
+		{r, "dead", ExitUnreachable},
+		{r, "[", ExitNotFound},
+		{machine(t), "s9", ExitUnreachable}, // no lab to have it
+	} {
+		_, err := c.on.hosts(c.host)
+		var known *exitError
+		if !errors.As(err, &known) || known.code != c.code {
+			t.Errorf("hosts(%s): %v; want exit code %d", c.host, err, c.code)
+		}
 	}
 }

@@ -12,6 +12,23 @@ import (
 	"scaffold.dev/scaffold/internal/store"
 )
 
+// A restore waits for an etcd that is not there; who has enough of that is not told of the etcd.
+func TestARestoreThatIsInterruptedSaysSo(t *testing.T) {
+	away := fmt.Errorf("store: %w: %w", store.ErrAway, context.Canceled)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	for _, c := range []struct {
+		code ExitCode
+		say  string
+	}{{ExitUnreachable, "scaffold: store: no etcd answers: context canceled\n"}, {ExitFailed, "scaffold: interrupted: the backup is not restored\nhint: the same command begins it anew\n"}} {
+		var stderr strings.Builder
+		if code := report(&stderr, explainRestore(ctx, away)); code != int(c.code) || stderr.String() != c.say {
+			t.Errorf("exit code %d and %q, want %d and %q", code, stderr.String(), c.code, c.say)
+		}
+		interrupt()
+	}
+}
+
 func TestErrorsThatNobodyClassifiedAreOneLineWithTheirCode(t *testing.T) {
 	for _, c := range []struct {
 		err  error

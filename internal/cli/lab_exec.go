@@ -5,6 +5,7 @@ import (
 	"os/exec"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"scaffold.dev/scaffold/internal/lab"
 )
@@ -13,18 +14,16 @@ func labExecCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "exec NODE -- COMMAND [ARGUMENT...]",
 		Short:   "Run a command inside a node; its exit code is ours",
-		Example: "  scaffold lab exec c1 -- curl http://web.svc/\n  scaffold lab exec --lab web r1 -- ip -6 route",
-		Args:    cobra.MinimumNArgs(2),
+		Example: "  scaffold lab exec c1 -- curl http://web.svc/\n  scaffold lab exec r1 --lab web -- ip -6 route\n  scaffold lab exec --lab web r1 ip -6 route",
 	}
-	cmd.Flags().SetInterspersed(false) // flags behind NODE are the command's
+	cmd.Flags().SetInterspersed(false)
 	name := addLab(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if args[1] == "--" {
-			args = append(args[:1:1], args[2:]...)
-		}
-		if len(args) < 2 {
-			return failf(ExitUsage, "", "which command? scaffold lab exec NODE -- COMMAND")
-		}
+	var argv []string
+	cmd.Args = func(cmd *cobra.Command, args []string) (err error) {
+		argv, err = afterNode(cmd, args)
+		return err
+	}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		l, err := lab.Open(*name, lab.Options{})
 		if err != nil {
 			return labFail(err)
@@ -32,11 +31,29 @@ func labExecCommand() *cobra.Command {
 		if l.File.Node(args[0]) == nil {
 			return failf(ExitNotFound, "`scaffold lab status` lists the nodes", "lab %s has no node %q", l.File.Name, args[0])
 		}
-		err = l.Exec(args[0], args[1:]) // the command takes the place of this process
+		err = l.Exec(args[0], argv) // the command takes the place of this process
 		if errors.Is(err, exec.ErrNotFound) {
 			return fail(ExitNotFound, "", err)
 		}
 		return err
 	}
 	return cmd
+}
+
+// afterNode is the command behind NODE. Flags between the two are ours, those behind the command's name are its own.
+func afterNode(cmd *cobra.Command, args []string) (argv []string, err error) {
+	if len(args) == 0 {
+		return nil, errors.New("which node? scaffold lab exec NODE -- COMMAND")
+	}
+	flags := cmd.Flags()
+	if err := flags.Parse(args[1:]); err != nil {
+		return nil, err
+	}
+	if help, _ := flags.GetBool("help"); help {
+		return nil, pflag.ErrHelp
+	}
+	if flags.NArg() == 0 {
+		return nil, errors.New("which command? scaffold lab exec NODE -- COMMAND")
+	}
+	return flags.Args(), nil
 }

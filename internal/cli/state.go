@@ -220,6 +220,9 @@ still serve. Tokens are not restored: one that was used could be used again.`,
 			if cfg.Network == "" {
 				cfg.Network = b.Network
 			}
+			if err := checkEtcd(cfg.Endpoints); err != nil {
+				return fail(ExitUsage, "", err)
+			}
 			if cfg.TLS, err = tls.config("etcd", cfg.Endpoints); err != nil {
 				return fail(ExitUsage, "", err)
 			}
@@ -227,7 +230,7 @@ still serve. Tokens are not restored: one that was used could be used again.`,
 				return err
 			}
 			if err := store.Restore(cmd.Context(), cfg, b); err != nil {
-				return explainRestore(err)
+				return explainRestore(cmd.Context(), err)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "network %s of %s is restored, %d records: start its controller\n", b.Network, b.Made, b.Records)
 			return nil
@@ -243,8 +246,10 @@ still serve. Tokens are not restored: one that was used could be used again.`,
 	return cmd
 }
 
-func explainRestore(err error) error {
+func explainRestore(ctx context.Context, err error) error {
 	switch {
+	case ctx.Err() != nil:
+		return failf(ExitFailed, "the same command begins it anew", "interrupted: the backup is not restored")
 	case errors.Is(err, store.ErrNotEmpty), errors.Is(err, store.ErrRunning), errors.Is(err, store.ErrInUse), errors.Is(err, store.ErrOtherNetwork):
 		return fail(ExitRefused, "", err)
 	case errors.Is(err, store.ErrAway):

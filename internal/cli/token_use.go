@@ -52,7 +52,7 @@ func (t *tokenUse) parse(args []string) (err error) {
 	}
 	for i, a := range t.addresses {
 		a = strings.TrimPrefix(strings.TrimPrefix(a, "https://"), "http://")
-		if _, _, err := net.SplitHostPort(a); err != nil {
+		if _, port, err := net.SplitHostPort(a); err != nil || api.CheckPort(port) != nil {
 			return failf(ExitUsage, "HOST:PORT, as 192.0.2.1:23728 or [2001:db8::1]:23728", "%q is no address of a controller", a)
 		}
 		t.addresses[i] = a

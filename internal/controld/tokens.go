@@ -14,6 +14,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/store"
@@ -98,7 +99,7 @@ func tokenFrom(m *apiv1.CreateTokenRequest, now time.Time) (store.Token, error) 
 	length := 0
 	for _, address := range m.Addresses {
 		length += 1 + len(address)
-		if _, port, err := net.SplitHostPort(address); err != nil || port == "" || length > mostTokenAddresses {
+		if _, port, err := net.SplitHostPort(address); err != nil || port == "" || api.CheckPort(port) != nil || length > mostTokenAddresses {
 			return t, fmt.Errorf("address %.80q of a controller: want host:port, all of them in %d bytes", address, mostTokenAddresses)
 		}
 	}

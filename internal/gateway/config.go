@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"net"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +54,9 @@ func (c *Config) Check() error {
 		if _, err := api.ParseEndpoint(c.Daemon); err != nil {
 			return err
 		}
+	}
+	if _, port, err := net.SplitHostPort(c.HTTP); c.HTTP != "" && (err != nil || api.CheckPort(port) != nil) {
+		return fmt.Errorf("--metrics %q: want HOST:PORT", c.HTTP)
 	}
 	for _, d := range []struct {
 		flag string

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold"
 )
 
 // streams takes connections at a door.
@@ -136,8 +138,11 @@ func ending(err error) string {
 // cause is the innermost error: the sockets' addresses stand beside it already.
 func cause(err error) string {
 	var sys *os.SyscallError
-	if errors.As(err, &sys) {
-		err = sys.Err
+	switch {
+	case errors.Is(err, scaffold.ErrNoDaemon): // which names its socket
+		return err.Error() + " Start it, or name its socket by --daemon"
+	case errors.As(err, &sys):
+		return sys.Err.Error()
 	}
 	return err.Error()
 }

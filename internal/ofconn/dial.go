@@ -55,8 +55,12 @@ func CheckTarget(target string, secure *tls.Config) error {
 	if err != nil || network == "unix" {
 		return err
 	}
-	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
 		return fmt.Errorf("switch at %q: want %s:HOST:PORT, an IPv6 address in brackets", target, network)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("switch at %q: port %q: want a number up to 65535", target, port)
 	}
 	return nil
 }

@@ -98,6 +98,9 @@ func (c *Config) Check() error {
 			return fmt.Errorf("controller: %w", err)
 		}
 	}
+	if _, err := api.ParseEndpoint(c.Metrics); c.Metrics != "" && err != nil {
+		return fmt.Errorf("--metrics: %w", err)
+	}
 	if err := underlay.CheckOffers(c.Tunnels); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -60,10 +61,16 @@ func ParseMembers(list []string) (members []Peer, err error) {
 // CheckPeer says what is wrong with the URL of a member.
 func CheckPeer(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.User != nil {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !isPort(u.Port()) || u.Path != "" || u.User != nil {
 		return fmt.Errorf("%q: want http://host:port or https://host:port", text)
 	}
 	return nil
+}
+
+// isPort reports whether a text is the number of a port of TCP; url.Parse has seen that it is a number.
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // Own is the URL of this member, empty where nothing says it.

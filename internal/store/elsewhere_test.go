@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/url"
@@ -84,6 +85,16 @@ func TestAnEtcdElsewhereServesSeveralNetworksAndMayBeAway(t *testing.T) {
 	}
 	if other, err := b.Load(t.Context()); err != nil || len(other.Hosts) != 1 {
 		t.Errorf("the other network has %v, %v; want its one host", other.Hosts, err)
+	}
+}
+
+func TestARestoreThatIsInterruptedDoesNotBlameEtcd(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	cfg := Config{Network: "n", Endpoints: []string{"127.0.0.1:1"}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	if err := Restore(ctx, cfg, &Backup{BackupHeader: BackupHeader{Network: "n"}}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrAway) {
+		t.Errorf("%v: want that it was interrupted", err)
 	}
 }
 

@@ -77,11 +77,15 @@ func restored(r backupRecord) (value any, keep bool) {
 
 // vacant refuses a store with a network in it, or with a controller. What an interrupted restore left is removed.
 func (s *Store) vacant(ctx context.Context) error {
+	interrupted := ctx.Err
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	have, err := s.etcd().Get(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil {
-		return fmt.Errorf("store: read %s: %w: %w", s, ErrAway, err)
+	switch {
+	case err != nil && interrupted() != nil:
+		return fmt.Errorf("store: read %s: %w", s, err)
+	case err != nil:
+		return fmt.Errorf("store: %w at %s: is it running, and is --etcd right? (%w)", ErrAway, s, err)
 	}
 	records, broken := 0, false
 	for _, kv := range have.Kvs {
