@@ -18,6 +18,7 @@ import (
 func TestDaemonsDieUnnoticed(t *testing.T) {
 	n := theNetwork(t)
 	addr := n.create("daemons")
+	n.serveAll(0) // those of an earlier round are withdrawn: later it would count as this one's
 	n.loadServers("s1", addr)
 	n.loadServers("s2", addr)
 	for _, dead := range [][]string{
@@ -66,9 +67,15 @@ func dieUnnoticed(n *network, addr netip.Addr, dead []string) {
 // allServe waits for two instances on each port.
 func (n *network) allServe() {
 	n.t.Helper()
-	n.serving("daemons", "tcp", echoPort, 2)
-	n.serving("daemons", "tcp", askPort, 2)
-	n.serving("daemons", "udp", askPort, 2)
+	n.serveAll(2)
+}
+
+// serveAll waits for so many instances on each port.
+func (n *network) serveAll(instances int) {
+	n.t.Helper()
+	n.serving("daemons", "tcp", echoPort, instances)
+	n.serving("daemons", "tcp", askPort, instances)
+	n.serving("daemons", "udp", askPort, instances)
 }
 
 // newFlows opens flows until both servers have answered, over TCP and UDP.
