@@ -15,7 +15,7 @@ type mobility interface {
 	edgeOpened(e *host.Edge)              // also one that was adopted; nothing else comes before it
 	trusts(keys *session.Keys)            // nil in an open network
 	moved(from, to sid.Locator)           // from is lost or given up; to's uplink is ready to send
-	hush(l sid.Locator)                                   // l is lost: what very many connections send there waits
+	hush(l sid.Locator)                   // l is lost: what very many connections send there waits
 	back(l sid.Locator)                   // the link of a locator that the host has came back
 	accused(a accusation)                 // the network hears nothing of hosts
 	order(o *apiv1.DrainOrder)            // what to do with the flows of a service
