@@ -143,7 +143,7 @@ func (s *sessions) settle(now time.Time) {
 	s.arrive(now)
 	s.reconcile(now)
 	s.kernel.own.busy.Store(s.d.load.flows > 0)
-	s.kernel.moving(slices.ContainsFunc(s.journeys, func(j *journey) bool { return len(j.left) > atOnce }))
+	s.kernel.moving(slices.ContainsFunc(s.journeys, (*journey).crowded))
 }
 
 // deadline is when settle has something to do by itself.

@@ -77,6 +77,11 @@ type journey struct {
 	left     map[session.Key]bool
 }
 
+// crowded says whether connections that wait to be moved may be in each other's way: many of them, and not kept back.
+func (j *journey) crowded() bool {
+	return len(j.left) > atOnce && (j.flows < multitude || j.from == j.to)
+}
+
 // journeyLimit is when the story of a move is told whatever became of it.
 const journeyLimit = 30 * time.Second
 
