@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/ringbuf"
@@ -30,6 +31,8 @@ type Edge struct {
 	cfg  Config
 	maps edgeMaps
 	ring *ringbuf.Reader
+
+	beaten time.Time // the last heartbeat of ReadEvent, whose only caller has it
 
 	guestLoad sync.Mutex    // guards forGuests; may be taken after mu
 	forGuests *ebpf.Program // nil before the first guest
