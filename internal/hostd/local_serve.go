@@ -80,14 +80,15 @@ func (s *sessions) canResume(t sid.Triple) bool {
 	return s.keys != nil && (s.barren == nil || t.Proto != sid.TCP) && slices.ContainsFunc(s.servers, func(x *server) bool { return x.canResume && x.match(t) })
 }
 
-// recheckCapable tells the engine which services' flows may come here.
+// recheckCapable tells the engine which services' flows may come here: as with first packets, none before it is known
+// who may connect, and none of a service that this host may not serve.
 func (s *sessions) recheckCapable() {
 	if s.engine == nil {
 		return
 	}
 	now := map[sid.ServiceID]bool{}
 	for t, i := range s.d.serving.instances {
-		if i.refused == "" && s.canResume(t) {
+		if i.refused == "" && (i.trusted || s.d.serving.known(t)) && s.canResume(t) {
 			now[t.Service] = true
 		}
 	}

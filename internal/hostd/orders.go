@@ -61,6 +61,7 @@ func (r *registry) policy(p *apiv1.ServicePolicy) {
 	}
 	for t, i := range r.instances {
 		if t.Service == id {
+			r.changes++
 			i.refused = stillRefused(i.refused) // as long as there was no such service, or it might not
 			r.admit(t, i)
 			r.share(t)
@@ -113,6 +114,7 @@ func (r *registry) refuse(o *apiv1.RegistrationRefused) {
 	if i.refused == "" {
 		i.refused = "refused by the controller"
 	}
+	r.changes++
 	r.told[t] = r.verdict(t, i) // it knows
 	if err := r.d.edge.Withdraw(t); err != nil {
 		r.d.log.Error("cannot withdraw", "triple", t, "error", err)

@@ -60,7 +60,7 @@ type registry struct {
 	missing   map[uint64]int         // looks at which a listener was not there
 	seq       uint64
 	dirty     bool
-	changes   int                     // instances that came or went, ever
+	changes   int                     // instances that came, went, or may serve or not since, ever
 	dumped    bool                    // the sockets from before are known
 	awaited   map[uint16]bool         // namespaces whose sockets from before are not known yet
 	shared    map[sid.Triple][]uint16 // who takes first packets, where guests do

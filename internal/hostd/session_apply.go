@@ -133,7 +133,7 @@ func (s *sessions) reset(now time.Time, b *steering, h held, c session.Change) {
 	} else {
 		b.add(host.Forget, h, c, reset)
 	}
-	s.tell(now, c.Key, "fail", "ended: "+c.Reason.String())
+	s.tell(now, c.Key, "fail", "ended: "+inWords(c.Reason.String()))
 	s.summarize("flow.reset", c)
 }
 

@@ -98,6 +98,34 @@ func TestTheControllerIsNotAskedOnAStrangersWord(t *testing.T) {
 	}
 }
 
+// A program that can resume takes nothing over before its host knows who may connect, and nothing of a service that the
+// host may not serve.
+func TestWhoMayNotServeTakesNothingOver(t *testing.T) {
+	n := newFakeNet(t)
+	a := n.host(placeA)
+	n.signs(map[*fakeHost][]sid.Locator{a: {placeA}})
+	a.servers = []*server{{match: func(sid.Triple) bool { return true }, canResume: true}}
+	i := &instance{}
+	a.d.serving.instances[sid.Triple{Service: webID, Proto: sid.TCP, Port: 80}] = i
+	for _, step := range []struct {
+		what  string
+		does  func()
+		takes bool
+	}{
+		{"nobody has said who may connect", func() {}, false},
+		{"it served before this daemon", func() { i.trusted = true }, true},
+		{"the policy is known", func() { i.trusted = false; a.d.serving.policies[webID] = &apiv1.ServicePolicy{} }, true},
+		{"the controller refuses it", func() { i.refused = "its permit has expired" }, false},
+		{"it may again", func() { i.refused = "" }, true},
+	} {
+		step.does()
+		a.d.serving.changes++
+		if a.settle(time.Now()); a.capable[webID] != step.takes {
+			t.Errorf("%s: it takes flows over: %v, want %v", step.what, a.capable[webID], step.takes)
+		}
+	}
+}
+
 // A flow that comes back while its first silence lasts and goes again is silent for the full time again.
 func TestASecondSilenceIsNotCutShortByTheFirst(t *testing.T) {
 	n := newFakeNet(t)

@@ -61,6 +61,17 @@ type summary struct {
 // countedAs are the kinds of summaries as metrics name them.
 var countedAs = map[string]string{"flow.failover": "failed_over", "flow.reset": "reset"}
 
+// inWords adds to a reason what somebody could do about it.
+func inWords(reason string) string {
+	switch reason {
+	case wire.Forbidden.String():
+		return reason + ": the client may not connect to the service (`scaffold service access`)"
+	case wire.NoInstance.String():
+		return reason + ": nobody who may serve it can go on with it"
+	}
+	return reason
+}
+
 // summarize counts a flow for the next event to the controller.
 func (s *sessions) summarize(kind string, c session.Change) {
 	s.d.metrics.count(countedAs[kind], 1)
@@ -76,7 +87,7 @@ func (s *sessions) reportSums() {
 		attrs := map[string]string{"flows": strconv.Itoa(n)}
 		text := fmt.Sprintf("%d flows went on elsewhere", n)
 		if what.kind == "flow.reset" {
-			text, attrs["reason"] = fmt.Sprintf("%d flows ended: %s", n, what.reason), what.reason
+			text, attrs["reason"] = fmt.Sprintf("%d flows ended: %s", n, inWords(what.reason)), what.reason
 		}
 		s.report(what.kind, text, attrs)
 	}

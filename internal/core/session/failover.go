@@ -22,7 +22,7 @@ func (e *Engine) block(now time.Time, f *flow, why wire.Reason) {
 	f.become(Blocked)
 	f.epoch++
 	e.renew(f)
-	f.Peer, f.peerKey, f.asked = Addr{}, wire.Key{}, 0
+	f.Peer, f.peerKey, f.asked, f.forbidden = Addr{}, wire.Key{}, 0, false
 	f.timer = now.Add(blockedFor)
 	e.timers.add(f.timer, f)
 }
@@ -60,7 +60,11 @@ func (e *Engine) Abandon(now time.Time, k Key, why wire.Reason) {
 // ask sends the unresolved RSYN; each time a service router may choose another instance.
 func (e *Engine) ask(now time.Time, f *flow) {
 	if f.asked == mostAsked {
-		e.reset(now, f, wire.NoInstance)
+		why := wire.NoInstance
+		if f.forbidden {
+			why = wire.Forbidden
+		}
+		e.reset(now, f, why)
 		return
 	}
 	m := e.resumption(f)
@@ -78,7 +82,10 @@ func (e *Engine) askAgain(f *flow, at time.Time) {
 
 // refused: an instance that cannot. Another one is asked at once. After each has refused all are asked again in a
 // while: soon at first, since the one that is gone may have been among them more than once.
-func (e *Engine) refused(now time.Time, f *flow) {
+//
+// One that forbids it ends the search no sooner than others: it may not have heard of a right that was just given.
+func (e *Engine) refused(now time.Time, f *flow, why wire.Reason) {
+	f.forbidden = f.forbidden || why == wire.Forbidden
 	if f.asked%retries != 0 {
 		e.ask(now, f)
 		return

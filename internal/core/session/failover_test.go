@@ -150,6 +150,23 @@ func TestNoContinueWithoutKeysOrCapableInstances(t *testing.T) {
 	}
 }
 
+// A client that lost its right while its server died is told so, and one that another instance still lets in goes on.
+func TestWhoMayNotConnectIsNotTakenOver(t *testing.T) {
+	bars := func(sid.ServiceID, sid.Locator) bool { return true }
+	w, k := newFailover(t)
+	w.hosts[2].cfg.Forbids, w.hosts[3].cfg.Forbids = bars, bars
+	w.died(k)
+	settleFailover(w)
+	if _, there := w.hosts[0].View(k); there || w.hosts[0].resets[k] != wire.Forbidden || w.hosts[2].adopted+w.hosts[3].adopted != 0 {
+		t.Errorf("the flow is there: %v; it ended because %v: %s", there, w.hosts[0].resets[k], w.describe())
+	}
+	w, k = newFailover(t)
+	w.hosts[2].cfg.Forbids = bars
+	w.died(k)
+	settleFailover(w)
+	w.believe(k, w.hosts[0], w.hosts[3])
+}
+
 // Who refuses is asked again after a pause that grows from milliseconds: routers hear of a death at the same time as
 // the client, and choose the dead instance until then. A lost message is repeated later.
 func TestThePauseBetweenRoundsOfRefusals(t *testing.T) {

@@ -113,7 +113,7 @@ func (e *Engine) failed(now time.Time, key wire.Key, m wire.FlowFail, x wire.Fai
 	case f == nil || f.Local.Socket != x.Socket:
 		e.count("late_fail")
 	case f.state == Asking:
-		e.refused(now, f)
+		e.refused(now, f, m.Reason)
 	case f.Peer.Socket != x.Quote || f.state == Blocked || f.state == Connecting:
 		e.count("late_fail")
 	case !e.trusts(f, key, m.Locator):

@@ -101,7 +101,8 @@ type flow struct {
 	nonce uint64 // of the probe that is out, 0 without
 
 	transport wire.Transport
-	asked     int // unresolved RSYNs and RACKs of this failover
+	asked     int  // unresolved RSYNs and RACKs of this failover
+	forbidden bool // an instance said that this client may not connect
 
 	farewell *farewell // of an end that this host gave up
 }
