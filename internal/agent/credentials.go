@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"connectrpc.com/connect"
@@ -67,6 +68,31 @@ func (c *Credentials) Take(fresh *apiv1.Credential) error {
 		return fmt.Errorf("a fresh credential is of no use; the old one goes on: %w", err)
 	}
 	return c.Directory.Save(credential)
+}
+
+// Reload takes up a credential that somebody put into the directory since, by `scaffold join`, and reports whether there
+// is another one.
+func (c *Credentials) Reload() bool {
+	if c.Directory == "" {
+		return false
+	}
+	m, err := c.Directory.Load()
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.member == nil || c.member.Same(m) {
+		return false // Member reads the first one
+	}
+	c.member = m
+	return true
+}
+
+// Foreign reports whether there is no session because the controller's certificate is of another network, as far as the
+// caller knows his own.
+func Foreign(err error) bool { // a transport may pass on the words alone
+	return err != nil && strings.Contains(err.Error(), trust.ErrOtherNetwork.Error())
 }
 
 // Unwelcome reports whether the controller says that this is no member, or not the one that it says: somebody has

@@ -63,7 +63,8 @@ type stream = *connect.BidiStreamForClient[apiv1.RouterReport, apiv1.RouterOrder
 
 // Converse keeps a session with the controller until ctx ends, and says once why there is none.
 func (r *Router) Converse(ctx context.Context) {
-	wait, said := retryFirst, ""
+	wait := retryFirst
+	var said Said
 	for ctx.Err() == nil {
 		endpoint, tired := r.Controllers.Next()
 		if tired {
@@ -77,15 +78,17 @@ func (r *Router) Converse(ctx context.Context) {
 			return
 		}
 		if joined {
-			wait, said = retryFirst/2, ""
+			wait = retryFirst / 2
+			said.Forget()
 			r.Controllers.Lost(endpoint)
+		} else if r.Credentials != nil {
+			r.Credentials.Reload()
 		}
 		kind, what := "unreachable", "controller unreachable; forwarding goes on, trying again"
-		if errors.Is(err, ErrRefused) || errors.Is(err, errOtherNetwork) || Unwelcome(err) {
+		if errors.Is(err, ErrRefused) || errors.Is(err, errOtherNetwork) || Unwelcome(err) || Foreign(err) {
 			kind, what = err.Error(), "not in the network; forwarding goes on, trying again"
 		}
-		if kind != said { // the errors of one absence differ
-			said = kind
+		if said.New(kind) { // the errors of one absence differ
 			r.Log.Warn(what, "controller", endpoint, "error", err)
 		}
 		r.Health(err)

@@ -140,3 +140,35 @@ func TestASecondDaemonOnOneHostIsRefused(t *testing.T) {
 		t.Errorf("the first noticed:\n%s", first.Output())
 	}
 }
+
+// A router and its hosts that are told controllers of two networks stay with the first, also while that is away.
+func TestOfControllersOfTwoNetworksTheFirstIsBelieved(t *testing.T) {
+	const other = "http://[fd00:99::1]:23730"
+	s := newSite(t, "h1")
+	c := s.controld()
+	r := s.routerd("--controller", other)
+	h := s.hostd("h1")
+	h.WaitFor(t, joined)
+	s.until("up", "host", "ls")
+	at := locatorOf(t, s, "r1")
+	s.start(s.ctl, []string{self, "controld", "--network", "other", "--listen", strings.TrimPrefix(other, "http://"), "--socket", s.path("o.sock"), "--data", s.path("o")})
+	c.Signal(syscall.SIGKILL)
+	c.Wait() //nolint:errcheck // killed
+	const trouble = "the controller is of another network than the one before: --controller names those of two (other)"
+	r.WaitFor(t, trouble)
+	s.hosts["h1"].Run(t, "ping", "-6", "-c", "1", "-W", "5", at)
+	s.controld()
+	nstest.Wait(t, "the host's log", func() error {
+		if lines(h, joined) < 2 {
+			return fmt.Errorf("%s", h.Output())
+		}
+		return nil
+	})
+	s.until("up", "host", "ls")
+	if n := lines(r, trouble); n != 1 {
+		t.Errorf("said %d times:\n%s", n, r.Output())
+	}
+	if now := locatorOf(t, s, "r1"); now != at {
+		t.Errorf("the router was at %s, is at %s", at, now)
+	}
+}

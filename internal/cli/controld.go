@@ -97,6 +97,7 @@ func (f *controldFlags) timing(cmd *cobra.Command) {
 	set.DurationVar(&f.cfg.RedirectFor, "redirect", controld.DefaultRedirectFor, "how long what comes for a locator that its host left is sent after it")
 	set.DurationVar(&f.cfg.CertifyFor, "certify", controld.DefaultCertifyFor, "how long the certificate of a host's locator is valid; hosts get fresh ones in time")
 	set.DurationVar(&f.cfg.CredentialFor, "credentials-for", controld.DefaultCredentialFor, "how long the credential of a member is valid; daemons get fresh ones in time")
+	set.DurationVar(&f.cfg.Announce, "announce", controld.DefaultAnnounce, "how long the network's next key is known, at least, before it certifies (scaffold net key rotate)")
 	set.BoolVar(&f.cfg.Profiles, "pprof", false, "serve /debug/pprof/ too; it tells much of the process")
 	set.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	set.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/hostd"
 	"scaffold.dev/scaffold/internal/routerd"
 	"scaffold.dev/scaffold/internal/setup"
@@ -76,7 +77,7 @@ func (j *joining) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	have, err := j.before()
+	have, err := j.before(met)
 	if err != nil {
 		return err
 	}
@@ -194,8 +195,9 @@ func interfacesThere(devices []string) error {
 	return nil
 }
 
-// before reports whether the machine is the member already.
-func (j *joining) before() (bool, error) {
+// before reports whether the machine is the member already. One whose certificate is by a key that the network has
+// retired is that no more, and may become it again.
+func (j *joining) before(met *apiv1.MeetResponse) (bool, error) {
 	m, err := trust.Directory(j.state).Load()
 	if info, err := os.Stat(j.state); err == nil && !info.IsDir() {
 		return false, failf(ExitUsage, "it keeps key and certificates", "--state %s is no directory", j.state)
@@ -207,6 +209,9 @@ func (j *joining) before() (bool, error) {
 		return false, err
 	}
 	who := m.Who()
+	if !m.Roots().Has(j.token.Pin) && m.Roots().Any(met.Retired) && who.Name == j.name && who.Role == j.token.Role {
+		return false, nil
+	}
 	if !m.Roots().Has(j.token.Pin) || who.Name != j.name || who.Role != j.token.Role {
 		return false, failf(ExitRefused, "`scaffold leave` takes it out of that, or --state names another directory", "this machine is %v of the network %s already", who, m.Network())
 	}

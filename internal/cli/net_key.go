@@ -96,6 +96,9 @@ func (a admin) printKeys(cmd *cobra.Command, state *apiv1.AuthorityState) error 
 		if len(behind) > 0 {
 			t.row(fmt.Sprintf("not here since the newest key certifies: %s", strings.Join(behind, ", ")))
 		}
+		if len(state.Unheard) > 0 {
+			t.row(fmt.Sprintf("the next key waits for hosts that are here and have not heard of it: %s", strings.Join(state.Unheard, ", ")))
+		}
 		if state.Tokens > 0 {
 			t.row(fmt.Sprintf("%d tokens that are open were made for the former key, and end with it", state.Tokens))
 		}

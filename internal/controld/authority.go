@@ -20,9 +20,6 @@ import (
 	"scaffold.dev/scaffold/internal/trust"
 )
 
-// announceFor is how long the network's next key is known before anything is certified by it, at least.
-const announceFor = time.Minute
-
 // tellAtOnce is how many sessions are certified anew before the loop does something else.
 const tellAtOnce = 64
 
@@ -73,7 +70,7 @@ func (t *trustAPI) RotateAuthority(ctx context.Context, _ *connect.Request[apiv1
 		if err != nil {
 			return nil, n.second, err
 		}
-		return n.key, store.Authority{Seed: next.Seed(), Next: true, Since: time.Now().Unix()}, nil
+		return n.key, store.Authority{Seed: next.Seed(), Next: true, Since: time.Now().Unix(), Retired: n.second.Retired}, nil
 	}, "the network has a next key: members learn it, and it certifies once all that are here know it")
 }
 
@@ -91,8 +88,21 @@ func (t *trustAPI) RetireAuthority(ctx context.Context, req *connect.Request[api
 		case !n.second.Next && len(state.Behind) > 0 && !req.Msg.Force:
 			return nil, n.second, fmt.Errorf("%w: %s not been here since the network has its new key, and would have to join again with a token: force goes on without them", errConflict, haveNames(state.Behind))
 		}
-		return n.key, store.Authority{Since: time.Now().Unix()}, nil
+		return n.key, n.withoutSecond(), nil
 	}, "a key of the network is retired: nothing that it certified counts any more")
+}
+
+// mostRetired is how many keys that count no more are remembered.
+const mostRetired = 16
+
+// withoutSecond takes the second key away. One that certified is remembered: members that slept are told.
+func (n *network) withoutSecond() store.Authority {
+	now := time.Now().Unix()
+	retired := slices.Clone(n.second.Retired)
+	if !n.second.Next {
+		retired = append(retired, store.RetiredKey{ID: pinOfSeed(n.second.Seed), At: now})
+	}
+	return store.Authority{Since: now, Retired: retired[max(0, len(retired)-mostRetired):]}
 }
 
 // haveNames lists a few members, and a verb that fits.
@@ -162,13 +172,17 @@ func (n *network) watchAuthority() {
 }
 
 // waitsForHeard reports whether a host that is here does not know the keys of now.
-func (n *network) waitsForHeard() bool {
+func (n *network) waitsForHeard() bool { return len(n.unheard()) > 0 || n.grace != nil }
+
+// unheard names the hosts that are here and do not know the keys of now.
+func (n *network) unheard() (list []string) {
 	for _, h := range n.hosts {
 		if h.Here && (h.session == nil || h.heard != n.keysEdition) {
-			return true
+			list = append(list, h.Name)
 		}
 	}
-	return n.grace != nil
+	slices.Sort(list)
+	return list
 }
 
 // takeNextKey certifies by the next key from now on, once that is saved.
@@ -177,7 +191,7 @@ func (n *network) takeNextKey(ctx context.Context) {
 		if !n.second.Next {
 			return nil, n.second, fmt.Errorf("%w: it is there no more", errConflict)
 		}
-		return ed25519.NewKeyFromSeed(n.second.Seed), store.Authority{Seed: n.key.Seed(), Since: time.Now().Unix()}, nil
+		return ed25519.NewKeyFromSeed(n.second.Seed), store.Authority{Seed: n.key.Seed(), Since: time.Now().Unix(), Retired: n.second.Retired}, nil
 	}, "the network's next key certifies now: the one of before counts until it is retired")
 	if err != nil {
 		n.log.Warn("the network's next key does not certify yet; trying again", "error", err)
@@ -261,7 +275,7 @@ func (n *network) authorityState() *apiv1.AuthorityState {
 	if len(n.second.Seed) > 0 {
 		other := &apiv1.AuthorityKey{Id: pinOfSeed(n.second.Seed), State: "former", SinceUnix: n.second.Since}
 		if n.second.Next {
-			other.State = "next"
+			other.State, state.Unheard = "next", n.unheard()
 		}
 		state.Keys = append(state.Keys, other)
 		for _, t := range n.tokens {

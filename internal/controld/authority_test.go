@@ -3,6 +3,7 @@ package controld
 import (
 	"bytes"
 	"crypto/ed25519"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,4 +161,63 @@ func TestTheNextKeyOfTheNetworkIsTakenBack(t *testing.T) {
 	}
 	_, err = call(t, at, m.Config()).trust.GetAuthority(t.Context(), connect.NewRequest(&apiv1.GetAuthorityRequest{}))
 	refusedWith(t, "asked by a host", err, connect.CodePermissionDenied, "may not")
+}
+
+// A host that is here and has not heard of the next key holds it up, and is named.
+func TestTheNextKeyNamesWhomItWaitsFor(t *testing.T) {
+	c, at := keyed(t, Config{Announce: time.Second})
+	c.router("r1")
+	m, key := c.member(at, "host", "s1")
+	h := c.hostOver(call(t, at, m.Config()).agent, aware(join("s1", "r1"), key))
+	h.isIn()
+	h.cancel()
+	c.await("its stream has ended", func() bool {
+		state := c.keysOfNetwork()
+		if len(state.Keys) == 1 {
+			if _, err := c.local().trust.RotateAuthority(t.Context(), connect.NewRequest(&apiv1.RotateAuthorityRequest{})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return slices.Equal(state.Unheard, []string{"s1"})
+	})
+	again := c.hostOver(call(t, at, m.Config()).agent, aware(join("s1", "r1"), key))
+	again.isIn()
+	c.certifies("former")
+	if state := c.keysOfNetwork(); len(state.Unheard) != 0 {
+		t.Errorf("it waits for %v", state.Unheard)
+	}
+}
+
+// Who has a certificate by a key that was retired is told that it was, and becomes the same member again by a token.
+func TestAfterAKeyIsRetiredMembersAreToldAndComeBack(t *testing.T) {
+	c, at := keyed(t, Config{Announce: time.Second})
+	m, key := c.member(at, "host", "s1")
+	trustAPI := c.local().trust
+	state, err := trustAPI.RotateAuthority(t.Context(), connect.NewRequest(&apiv1.RotateAuthorityRequest{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := c.certifies("former")[0]
+	if _, err := trustAPI.RetireAuthority(t.Context(), connect.NewRequest(&apiv1.RetireAuthorityRequest{Id: former, Force: true})); err != nil {
+		t.Fatal(err)
+	}
+	c.kill()
+	c.run(Config{Trust: TrustKeys, Listen: []string{"https://" + at}, Grace: time.Millisecond})
+	_, err = call(t, at, m.Config()).admin.GetStatus(t.Context(), connect.NewRequest(&apiv1.GetStatusRequest{}))
+	refusedWith(t, "one that slept", err, connect.CodeUnavailable, "`scaffold join --token T` on this machine makes it a member again")
+	unaware := m.Config()
+	unaware.VerifyConnection = nil // it takes any controller
+	_, err = call(t, at, unaware).admin.GetStatus(t.Context(), connect.NewRequest(&apiv1.GetStatusRequest{}))
+	refusedWith(t, "one that does not look", err, connect.CodeUnauthenticated, "the key "+former+", by which it was certified, was retired")
+	met, err := c.local().trust.Meet(t.Context(), connect.NewRequest(&apiv1.MeetRequest{}))
+	if err != nil || !m.Roots().Any(met.Msg.Retired) || slices.Contains(met.Msg.Retired, state.Msg.Keys[0].Id) {
+		t.Errorf("%v, %v: want the key that was retired, and not the one of now", met, err)
+	}
+	again, err := redeem(t, at, c.token(&apiv1.CreateTokenRequest{Role: "host"}), "s1", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call(t, at, again.Config()).admin.GetStatus(t.Context(), connect.NewRequest(&apiv1.GetStatusRequest{})); err != nil {
+		t.Error(err)
+	}
 }

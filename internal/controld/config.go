@@ -76,6 +76,7 @@ const (
 	DefaultRedirectFor   = time.Minute
 	DefaultCertifyFor    = 24 * time.Hour
 	DefaultCredentialFor = 90 * 24 * time.Hour
+	DefaultAnnounce      = time.Minute
 	DefaultQueueLength   = 4096
 )
 
@@ -98,7 +99,7 @@ func (c *Config) Check() error {
 	orElse(&c.CertifyFor, DefaultCertifyFor)
 	orElse(&c.CredentialFor, DefaultCredentialFor)
 	orElse(&c.KeyOverlap, keyOverlap)
-	orElse(&c.Announce, announceFor)
+	orElse(&c.Announce, DefaultAnnounce)
 	orElse(&c.QueueLength, DefaultQueueLength)
 	c.Domain = strings.Trim(strings.ToLower(c.Domain), ".")
 	if err := c.Space.Validate(); err != nil {

@@ -28,6 +28,7 @@ type gate struct {
 
 	mu      sync.Mutex
 	roots   *trust.Roots
+	retired []store.RetiredKey         // of the network, which count no more
 	revoked map[string]store.Revoked   // by key
 	calls   map[string]map[*entry]bool // that run, by key
 }
@@ -66,7 +67,7 @@ func (g *gate) certify(seed []byte, second store.Authority, network string) (*tr
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.roots = roots
+	g.roots, g.retired = roots, second.Retired
 	g.server.Certify(show...)
 	return by, nil
 }
@@ -162,6 +163,19 @@ func (g *gate) pin() trust.Pin {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.roots.Pin()
+}
+
+// retiredKeys are the ids of those that count no more.
+func (g *gate) retiredKeys() (ids []string) {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.retired {
+		ids = append(ids, r.ID)
+	}
+	return ids
 }
 
 func (g *gate) rootsDER() [][]byte {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"scaffold.dev/scaffold/internal/store"
@@ -119,10 +120,13 @@ func (g *gate) member(leaf *x509.Certificate) peer {
 		return stranger
 	}
 	g.mu.Lock()
-	roots, revoked, gone := g.roots, g.revoked[string(key)], g.revoked[string(key)].Key != nil
+	roots, retired, revoked, gone := g.roots, g.retired, g.revoked[string(key)], g.revoked[string(key)].Key != nil
 	g.mu.Unlock()
 	who, err := roots.Verify(leaf, x509.ExtKeyUsageClientAuth, time.Now())
+	by := slices.IndexFunc(retired, func(r store.RetiredKey) bool { return r.ID == trust.IssuerOf(leaf) })
 	switch {
+	case errors.Is(err, trust.ErrOtherNetwork) && by >= 0:
+		stranger.stranger = fmt.Errorf("this is no member of the network any more: the key %s, by which it was certified, was retired %v ago: %s", retired[by].ID, since(retired[by].At), trust.ComeBack(leaf))
 	case err != nil:
 		stranger.stranger = fmt.Errorf("this is no member of the network: %w", err)
 	case gone:

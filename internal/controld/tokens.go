@@ -46,7 +46,7 @@ func (n *network) needsKeys() error {
 // Meet is the first that somebody asks.
 func (t *trustAPI) Meet(context.Context, *connect.Request[apiv1.MeetRequest]) (*connect.Response[apiv1.MeetResponse], error) {
 	c := t.n.cfg
-	return connect.NewResponse(&apiv1.MeetResponse{Network: c.Network, Trust: c.Trust, NowUnixMs: time.Now().UnixMilli(), Domain: c.Domain, Leader: c.Name}), nil
+	return connect.NewResponse(&apiv1.MeetResponse{Network: c.Network, Trust: c.Trust, NowUnixMs: time.Now().UnixMilli(), Domain: c.Domain, Leader: c.Name, Retired: t.n.gate.retiredKeys()}), nil
 }
 
 // CreateToken makes a token and says it, this once.

@@ -23,7 +23,7 @@ func threeControllers(t *testing.T) *network {
 		t.Fatal(err)
 	}
 	f.Name = nstest.LabName() + "3k"
-	l, err := lab.Up(t.Context(), f, lab.Options{})
+	l, err := lab.Up(t.Context(), f, lab.Options{Binary: hurried(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,9 +212,10 @@ func TestControllersDieOneAfterTheOtherUnnoticed(t *testing.T) {
 		n.allServe()
 		l.progress("after " + what + " is back")
 	}
-	l.finish()
-	c.allThere()
 	if a, b := n.locator("c1"), n.locator("s1"); a != c1 || b != s1 {
 		t.Errorf("locators of c1 and s1 were %v and %v, are %v and %v", c1, s1, a, b)
 	}
+	n.networkKeyChanges(l, port(addr, askPort))
+	l.finish()
+	c.allThere()
 }

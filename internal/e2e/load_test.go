@@ -7,9 +7,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/nstest"
 )
 
@@ -76,6 +80,31 @@ func (l *load) progress(when string) {
 			return nil
 		})
 	}
+}
+
+// goesBy moves the flows from one of the host's links to another, which are both up: not even a datagram is lost. Peers
+// take a move by what the host can prove.
+func (l *load) goesBy(host string, from, to int) {
+	n := l.net
+	n.t.Helper()
+	ports := n.lab.Plan().Node(host).Ports
+	req := &apiv1.MoveFlowsRequest{From: ports[from].Dev, To: ports[to].Dev}
+	nstest.Wait(n.t, n.look(), func() error {
+		if _, err := n.local(host).MoveFlows(n.t.Context(), connect.NewRequest(req)); err != nil {
+			return err
+		}
+		r, err := n.local(host).ListFlows(n.t.Context(), connect.NewRequest(&apiv1.ListFlowsRequest{}))
+		if err != nil {
+			return err
+		}
+		for _, f := range l.flows {
+			i := slices.IndexFunc(r.Msg.Flows, func(x *apiv1.Flow) bool { return x.Local == f.conn.LocalAddr().String() })
+			if i < 0 || r.Msg.Flows[i].State != "bound" || r.Msg.Flows[i].Uplink != req.To {
+				return fmt.Errorf("%s does not go by %s: %v", f.what, req.To, r.Msg.Flows)
+			}
+		}
+		return nil
+	})
 }
 
 // finish ends the flows in good order and fails the test if one has seen anything.

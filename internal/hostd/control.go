@@ -56,7 +56,7 @@ type control struct {
 	reached  bool          // a session joined at least once
 	session  bool          // one is joined now
 	trouble  string        // why not
-	said     string        // the kind of trouble that was logged
+	said     agent.Said    // the kinds of trouble that were logged
 	ended    chan struct{} // closed when the session ended
 	leaving  bool          // no session after this one
 }
@@ -201,6 +201,8 @@ func (c *control) run(ctx context.Context) {
 		c.report(endpoint, err)
 		if errors.Is(err, errFinal) {
 			wait = retryFinal
+		}
+		if fresh := !joined && c.d.credentials.Reload(); fresh || errors.Is(err, errFinal) {
 			c.d.call(ctx, func() { c.admitted(endpoint) })
 		}
 		next, soon := c.next(endpoint, joined, err)
@@ -262,11 +264,10 @@ func (c *control) report(endpoint string, err error) {
 	if c.d.controllers != nil {
 		kind = "unreachable" // whichever it is of several
 	}
-	if errors.Is(err, errRefused) || errors.Is(err, errFinal) || errors.Is(err, errOther) {
+	if errors.Is(err, errRefused) || errors.Is(err, errFinal) || errors.Is(err, errOther) || agent.Foreign(err) {
 		kind, what = c.trouble, "not in the network; trying again"
 	}
-	if c.said != kind { // the errors of one absence differ, by port numbers if nothing else
-		c.said = kind
+	if c.said.New(kind) { // the errors of one absence differ, by port numbers if nothing else
 		c.d.log.Warn(what, "controller", endpoint, "error", err)
 	}
 }
@@ -350,7 +351,8 @@ func (c *control) believe(j *apiv1.Joined) error {
 func (c *control) converse(ctx context.Context, cancel context.CancelFunc, stream *connect.BidiStreamForClient[apiv1.HostReport, apiv1.HostOrder], bids []*bid, j *apiv1.Joined) error {
 	out, ended := make(chan *apiv1.HostReport, outLimit), make(chan struct{})
 	c.mu.Lock()
-	c.reached, c.session, c.trouble, c.said, c.ended = true, true, "", "", ended
+	c.reached, c.session, c.trouble, c.ended = true, true, "", ended
+	c.said.Forget()
 	c.mu.Unlock()
 	c.d.metrics.joins.Inc()
 	defer func() {

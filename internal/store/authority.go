@@ -13,6 +13,14 @@ type Authority struct {
 	Seed  []byte `json:"seed,omitempty"` // Ed25519; nil: there is no second key
 	Next  bool   `json:"next,omitempty"` // it is to certify; otherwise it did
 	Since int64  `json:"since"`          // seconds since 1970
+
+	Retired []RetiredKey `json:"retired,omitempty"` // keys that certified once, the latest last
+}
+
+// A RetiredKey is one that counts no more: whose certificate is by it was a member, and is told what happened.
+type RetiredKey struct {
+	ID string `json:"id"` // the beginning of its SHA-256
+	At int64  `json:"at"` // seconds since 1970
 }
 
 // PutSecondKey stores the network's second key, or that there is none any more.

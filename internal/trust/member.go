@@ -4,6 +4,8 @@ import (
 	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -56,6 +58,16 @@ func (m *Member) Roots() *Roots {
 	return m.roots
 }
 
+// Same reports whether another has the same credential.
+func (m *Member) Same(other *Member) bool {
+	other.mu.Lock()
+	leaf := other.own.Leaf
+	other.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.own.Leaf.Equal(leaf)
+}
+
 // Since is when the credential was made.
 func (m *Member) Since() time.Time {
 	m.mu.Lock()
@@ -77,7 +89,20 @@ func (m *Member) Config() *tls.Config {
 		defer m.mu.Unlock()
 		return m.own, nil
 	}
-	return clientConfig(func() string { return m.Roots().wanted() }, own, func(chain []*x509.Certificate) error { return checkServer(m.Roots(), chain[0], m.now()) })
+	return clientConfig(func() string { return m.Roots().wanted() }, own, func(chain []*x509.Certificate) error { return m.check(chain[0]) })
+}
+
+// check takes a controller of the network. One of another network of the same name may be one of this network, with a
+// key that this member slept through.
+func (m *Member) check(controller *x509.Certificate) error {
+	m.mu.Lock()
+	roots, own := m.roots, m.own
+	m.mu.Unlock()
+	err := checkServer(roots, controller, m.now())
+	if errors.Is(err, ErrOtherNetwork) && roots.sameName(controller) {
+		return fmt.Errorf("%w: if it was given another key while this member was away: %s", err, ComeBack(own.Leaf))
+	}
+	return err
 }
 
 // Stale reports whether a third of the certificate's time is over: then a fresh one is due.

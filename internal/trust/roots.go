@@ -3,6 +3,7 @@ package trust
 import (
 	"crypto/ed25519"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -71,6 +72,30 @@ func (r *Roots) Verify(c *x509.Certificate, usage x509.ExtKeyUsage, now time.Tim
 	return who, current(c, now)
 }
 
+// IssuerOf is the id, as Pin.String gives it, of the network's key by which a certificate says that it was made.
+func IssuerOf(c *x509.Certificate) string {
+	return hex.EncodeToString(c.AuthorityKeyId[:min(8, len(c.AuthorityKeyId))])
+}
+
+// ComeBack says how the holder of a certificate becomes a member again, where the network's key was replaced.
+func ComeBack(c *x509.Certificate) string {
+	const token = " (`scaffold token create` where the controller runs makes one)"
+	if who, err := identityOf(c); err == nil && who.Role == Admin {
+		return "`scaffold login --token T` lets you in again" + token
+	}
+	return "`scaffold join --token T` on this machine makes it a member again, under the same name" + token
+}
+
+// sameName reports whether a certificate says that it is of a network of this name.
+func (r *Roots) sameName(c *x509.Certificate) bool {
+	return slices.ContainsFunc(r.list, func(own *x509.Certificate) bool { return own.Subject.CommonName == c.Issuer.CommonName })
+}
+
+// Any reports whether one of the keys has one of the ids.
+func (r *Roots) Any(ids []string) bool {
+	return slices.ContainsFunc(r.list, func(c *x509.Certificate) bool { return slices.Contains(ids, pinOf(c).String()) })
+}
+
 // verifyEver is Verify but for the time.
 func (r *Roots) verifyEver(c *x509.Certificate, usage x509.ExtKeyUsage) (Identity, error) {
 	if r == nil {
@@ -83,15 +108,13 @@ func (r *Roots) verifyEver(c *x509.Certificate, usage x509.ExtKeyUsage) (Identit
 	_, err := c.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: c.NotBefore, KeyUsages: []x509.ExtKeyUsage{usage}})
 	var unknown x509.UnknownAuthorityError
 	if errors.As(err, &unknown) {
-		return Identity{}, fmt.Errorf("%w (issued by %q with the key %x, ours is %x)", ErrOtherNetwork, c.Issuer.CommonName, c.AuthorityKeyId[:min(8, len(c.AuthorityKeyId))], r.Pin().bytes(8))
+		return Identity{}, fmt.Errorf("%w (issued by %q with the key %s, ours is %v)", ErrOtherNetwork, c.Issuer.CommonName, IssuerOf(c), r.Pin())
 	}
 	if err != nil {
 		return Identity{}, fmt.Errorf("its certificate cannot be used: %w", err)
 	}
 	return identityOf(c)
 }
-
-func (p Pin) bytes(n int) []byte { return p[:n] }
 
 func current(c *x509.Certificate, now time.Time) error {
 	why := error(nil)

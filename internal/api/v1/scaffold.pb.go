@@ -11973,7 +11973,8 @@ type MeetResponse struct {
 	Trust         string                 `protobuf:"bytes,2,opt,name=trust,proto3" json:"trust,omitempty"`                             // "open", "keys"
 	NowUnixMs     int64                  `protobuf:"varint,3,opt,name=now_unix_ms,json=nowUnixMs,proto3" json:"now_unix_ms,omitempty"` // of the controller's clock
 	Domain        string                 `protobuf:"bytes,4,opt,name=domain,proto3" json:"domain,omitempty"`
-	Leader        string                 `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"` // name of the controller that answers
+	Leader        string                 `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"`     // name of the controller that answers
+	Retired       []string               `protobuf:"bytes,200,rep,name=retired,proto3" json:"retired,omitempty"` // keys of the network that count no more: who has a certificate by one was a member
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -12041,6 +12042,13 @@ func (x *MeetResponse) GetLeader() string {
 		return x.Leader
 	}
 	return ""
+}
+
+func (x *MeetResponse) GetRetired() []string {
+	if x != nil {
+		return x.Retired
+	}
+	return nil
 }
 
 type RedeemRequest struct {
@@ -12319,8 +12327,9 @@ func (x *RetireAuthorityRequest) GetForce() bool {
 type AuthorityState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Keys          []*AuthorityKey        `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
-	Behind        []*Member              `protobuf:"bytes,2,rep,name=behind,proto3" json:"behind,omitempty"`  // whose credential is not by the newest key
-	Tokens        uint32                 `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"` // that are open and were made for the old one
+	Behind        []*Member              `protobuf:"bytes,2,rep,name=behind,proto3" json:"behind,omitempty"`     // whose credential is not by the newest key
+	Tokens        uint32                 `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`    // that are open and were made for the old one
+	Unheard       []string               `protobuf:"bytes,200,rep,name=unheard,proto3" json:"unheard,omitempty"` // hosts that are here and have not heard of the next key: it waits for them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -12374,6 +12383,13 @@ func (x *AuthorityState) GetTokens() uint32 {
 		return x.Tokens
 	}
 	return 0
+}
+
+func (x *AuthorityState) GetUnheard() []string {
+	if x != nil {
+		return x.Unheard
+	}
+	return nil
 }
 
 type AuthorityKey struct {
@@ -14405,13 +14421,14 @@ const file_scaffold_proto_rawDesc = "" +
 	"link_local\x18\x03 \x01(\tR\tlinkLocal\x12\x12\n" +
 	"\x04seen\x18\x04 \x01(\tR\x04seen\x12\x14\n" +
 	"\x05trust\x18\x05 \x01(\tR\x05trust\"\r\n" +
-	"\vMeetRequest\"\x8e\x01\n" +
+	"\vMeetRequest\"\xa9\x01\n" +
 	"\fMeetResponse\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x14\n" +
 	"\x05trust\x18\x02 \x01(\tR\x05trust\x12\x1e\n" +
 	"\vnow_unix_ms\x18\x03 \x01(\x03R\tnowUnixMs\x12\x16\n" +
 	"\x06domain\x18\x04 \x01(\tR\x06domain\x12\x16\n" +
-	"\x06leader\x18\x05 \x01(\tR\x06leader\"K\n" +
+	"\x06leader\x18\x05 \x01(\tR\x06leader\x12\x19\n" +
+	"\aretired\x18\xc8\x01 \x03(\tR\aretired\"K\n" +
 	"\rRedeemRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\fR\x06secret\x12\x12\n" +
@@ -14424,11 +14441,12 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x16RotateAuthorityRequest\">\n" +
 	"\x16RetireAuthorityRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
-	"\x05force\x18\x02 \x01(\bR\x05force\"\x84\x01\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"\x9f\x01\n" +
 	"\x0eAuthorityState\x12-\n" +
 	"\x04keys\x18\x01 \x03(\v2\x19.scaffold.v1.AuthorityKeyR\x04keys\x12+\n" +
 	"\x06behind\x18\x02 \x03(\v2\x13.scaffold.v1.MemberR\x06behind\x12\x16\n" +
-	"\x06tokens\x18\x03 \x01(\rR\x06tokens\"S\n" +
+	"\x06tokens\x18\x03 \x01(\rR\x06tokens\x12\x19\n" +
+	"\aunheard\x18\xc8\x01 \x03(\tR\aunheard\"S\n" +
 	"\fAuthorityKey\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1d\n" +
