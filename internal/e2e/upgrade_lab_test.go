@@ -76,8 +76,8 @@ type upgrade struct {
 	addr     netip.Addr
 }
 
-// theUpgrade brings up a network of that version.
-func theUpgrade(t *testing.T, version string) *upgrade {
+// theUpgrade brings up a network of that version, open or with keys.
+func theUpgrade(t *testing.T, version, trust string) *upgrade {
 	t.Helper()
 	nstest.Root(t)
 	if os.Getenv("SCAFFOLD_PLANE") != "" {
@@ -102,7 +102,7 @@ func theUpgrade(t *testing.T, version string) *upgrade {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Name = nstest.LabName() + "_up"
+	f.Name, f.Network.Trust = nstest.LabName()+"_up", trust
 	l, err := lab.Up(t.Context(), f, lab.Options{Binary: u.path})
 	if err != nil {
 		t.Fatal(err)

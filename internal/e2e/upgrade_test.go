@@ -18,7 +18,7 @@ import (
 var upgradeOrder = []string{"ctl/controld", "r1/routerd", "r2/routerd", "s1/hostd", "s2/hostd", "c1/hostd"}
 
 func TestUpgradeOneByOneLosesNothingInAnyOrder(t *testing.T) {
-	u := theUpgrade(t, baseVersion)
+	u := theUpgrade(t, baseVersion, "keys")
 	for _, step := range []struct {
 		what, version string
 		order         []string
@@ -38,13 +38,17 @@ func (u *upgrade) replaceAll(what, version string, order []string) bool {
 	since := u.lastEvent()
 	l := u.startLoad(u.addr)
 	c := u.callers()
-	for _, daemon := range order {
+	for i, daemon := range order {
 		u.replace(daemon, version)
+		if i == len(order)/2 {
+			l.goesBy("c1", 0, 1) // between daemons of both versions
+		}
 		l.progress(what + ": while " + daemon + " starts")
 		u.together()
 		l.progress(what + ": after " + daemon + " is back")
 		u.newFlows(u.addr, what+": after "+daemon)
 	}
+	l.goesBy("c1", 1, 0)
 	l.finish()
 	c.finish(u.t, what)
 	u.nothingWithdrawn(since)
@@ -111,7 +115,7 @@ func (c *callers) finish(t *testing.T, what string) {
 }
 
 func TestUpgradeThatCrashesAtStartHurtsNobody(t *testing.T) {
-	u := theUpgrade(t, "this")
+	u := theUpgrade(t, "this", "open")
 	u.versions["broken"] = u.path + ".broken"
 	if err := os.WriteFile(u.versions["broken"], []byte("#!/bin/sh\necho segmentation fault\nexit 139\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -138,7 +142,7 @@ func (u *upgrade) startWhenDead(daemon string) {
 }
 
 func TestUpgradeToAVersionThatIsUnknownIsRefusedWithTheCure(t *testing.T) {
-	u := theUpgrade(t, "this")
+	u := theUpgrade(t, "this", "open")
 	l := u.startLoad(u.addr)
 	for _, c := range []struct{ daemon, speaks, cure string }{
 		{"ctl/controld", "3-4", "upgrade this controller"},
@@ -159,7 +163,7 @@ func TestUpgradeToAVersionThatIsUnknownIsRefusedWithTheCure(t *testing.T) {
 }
 
 func TestUpgradeOfTheStoreIsNotTakenBackUnawares(t *testing.T) {
-	u := theUpgrade(t, "this")
+	u := theUpgrade(t, "this", "open")
 	l := u.startLoad(u.addr)
 	u.pretend("ctl/controld", "schema=0-9")
 	u.together()
