@@ -12,7 +12,7 @@ import (
 // clone makes a second host that has all that the first one has: its edge, its key, what its daemon wrote down. It
 // comes up at another place.
 func (n *fakeNet) clone(h *fakeHost, at sid.Locator) *fakeHost {
-	e := &fakeEdge{net: n, flows: map[host.Tuple]*host.Flow{}, byID: maps.Clone(h.edge.byID), sessions: maps.Clone(h.edge.sessions)}
+	e := &fakeEdge{net: n, flows: map[host.Tuple]*host.Flow{}, byID: maps.Clone(h.edge.byID), sessions: maps.Clone(h.edge.sessions), quiet: maps.Clone(h.edge.quiet)}
 	for t, f := range h.edge.flows {
 		g := *f
 		e.flows[t] = &g
