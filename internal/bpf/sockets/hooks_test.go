@@ -6,8 +6,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/sid"
@@ -331,6 +334,60 @@ func TestRestartTakesTheRowOver(t *testing.T) {
 	next.expect(t, "unregister udp "+web+":54 closed")
 }
 
+// A guest's namespace may have neither a process nor a name of `ip netns`: another host's daemon that starts on the
+// machine takes nothing from it while a file or a mount keeps it, and forgets it then.
+func TestANamespaceWithoutProcessesIsKeptWhileItIsHeld(t *testing.T) {
+	hooks := open(t)
+	p := nstest.New(t, "apart").Start(t, "unshare", "-n", "sh", "-c", "echo ready; exec sleep 1000")
+	p.WaitFor(t, "ready")
+	path, file := fmt.Sprintf("/proc/%d/ns/net", p.PID()), filepath.Join(t.TempDir(), "name")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), syscall.Mount(path, file, "", syscall.MS_BIND, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Unmount(file, syscall.MNT_DETACH) })
+	fd, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fd.Close()
+	guest := joinAt(t, hooks, fd)
+	known := func(when string, want bool) {
+		t.Helper()
+		open(t) // another daemon's
+		var row hooksHostRow
+		if err := hooks.maps.Hosts.Lookup(guest.netns, &row); (err == nil) != want {
+			t.Errorf("%s: known: %v (%v), want %v", when, err == nil, err, want)
+		}
+	}
+	p.Kill()
+	known("the last process has ended", true)
+	fd.Close()
+	known("the last file is closed", true)
+	if err := syscall.Unmount(file, syscall.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	known("the last name is gone", false)
+}
+
+// joinAt is join for the namespace of a file.
+func joinAt(t *testing.T, hooks *Hooks, ns *os.File) (host *Host) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
+		if err == nil {
+			host, err = hooks.Join(services)
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { host.Close(true) })
+	return host
+}
+
 func TestFullRingIsNoticedAndHealed(t *testing.T) {
 	w := newWorld(t)
 	p := start(t, w.ns, "")
@@ -370,7 +427,6 @@ func TestLastHostOutUnpinsAll(t *testing.T) {
 	}
 	ns := nstest.New(t, "last")
 	w := join(t, hooks, ns)
-	start(t, ns, "") // a namespace without a process is taken for dead
 	second, err := Open(nstest.BPFFS)
 	if err != nil {
 		t.Fatal(err)

@@ -1,24 +1,32 @@
 package sockets
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
-// sweep forgets hosts whose network namespace is gone: their daemon was killed and never came back.
+// sweep forgets namespaces that are gone: of hosts whose daemon was killed and never came back, and of their guests.
 func (h *Hooks) sweep() {
-	live := liveNamespaces()
 	var key uint64
 	var row hooksHostRow
-	var dead []uint64
+	dead := map[uint64]uint32{} // cookie -> inode
+	live := inhabited()
 	for it := h.maps.Hosts.Iterate(); it.Next(&key, &row); {
 		if !live[row.Inode] {
-			dead = append(dead, key)
+			dead[key] = row.Inode
 		}
 	}
-	for _, key := range dead {
-		h.forget(key)
+	if len(dead) == 0 {
+		return
+	}
+	held := held() // of all processes' files, which is dear: not looked at where nothing is to be forgotten
+	for key, inode := range dead {
+		if !held[inode] {
+			h.forget(key) //nolint:errcheck // the next daemon tries again
+		}
 	}
 }
 
@@ -41,9 +49,8 @@ func (h *Hooks) forget(netns uint64) error {
 	return err
 }
 
-// liveNamespaces are the inodes of all network namespaces that a process or a name keeps alive. One
-// kept by nothing but an open file is taken for dead: then its daemon is not running either.
-func liveNamespaces() map[uint32]bool {
+// inhabited are the inodes of the network namespaces that processes are in, or that `ip netns` has a name for.
+func inhabited() map[uint32]bool {
 	live := map[uint32]bool{}
 	for _, pattern := range []string{"/proc/[0-9]*/ns/net", "/run/netns/*"} {
 		names, _ := filepath.Glob(pattern)
@@ -58,6 +65,42 @@ func liveNamespaces() map[uint32]bool {
 		live[inode] = true
 	}
 	return live
+}
+
+// held are the inodes of those that an open file or a mount keeps, of whatever process: a guest that has no process
+// yet, and is known by a file elsewhere than in /run/netns, is kept by the daemon whose guest it is.
+func held() map[uint32]bool {
+	held := map[uint32]bool{}
+	files, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, file := range files {
+		if to, err := os.Readlink(file); err == nil {
+			note(held, to)
+		}
+	}
+	seen := map[string]bool{}
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, process := range processes {
+		mounts, err := os.Readlink(process + "/ns/mnt")
+		if err != nil || seen[mounts] {
+			continue
+		}
+		seen[mounts] = true
+		text, _ := os.ReadFile(process + "/mountinfo")
+		for line := range strings.Lines(string(text)) {
+			if fields := strings.Fields(line); len(fields) > 3 {
+				note(held, fields[3]) // what of its file system is mounted
+			}
+		}
+	}
+	return held
+}
+
+// note reads the kernel's name of a network namespace, net:[4026531840].
+func note(held map[uint32]bool, name string) {
+	var inode uint32
+	if n, _ := fmt.Sscanf(name, "net:[%d]", &inode); n == 1 {
+		held[inode] = true
+	}
 }
 
 func inodeOf(name string) (uint32, bool) {
