@@ -125,6 +125,30 @@ func TestAContainerServesByItsWildcardListener(t *testing.T) {
 	n.serving("plain", "tcp", 80, 0)
 }
 
+// What a name cannot lead to is told to the operator, with the cure.
+func TestWhatAGuestCannotServeIsTold(t *testing.T) {
+	n := theNetwork(t)
+	addr := n.create("half")
+	box := n.guest("s1", "half", "--serve", "half")
+	box.Listen(t, "tcp4", "0.0.0.0:80")
+	box.Listen(t, "tcp", "[::]:81")
+	bare := box.ListenPacket(t, "udp", "[::]:123")
+	box.ListenPacket(t, "udp4", "0.0.0.0:40000") // as a client's
+	n.serving("half", "tcp", 81, 1)
+	got := n.guests("s1")["half"].GetTrouble()
+	want := fmt.Sprintf("tcp/80 listens on IPv4 alone, and names lead to IPv6: have it listen on [::]; "+
+		"udp/123 answers from no address in particular, which clients would not know: have it bind %v", addr)
+	if got != want {
+		t.Errorf("`guest ls` says %q, want %q", got, want)
+	}
+	bare.Close()
+	box.ListenPacket(t, "udp6", port(addr, 123))
+	n.serving("half", "udp", 123, 1)
+	if got := n.guests("s1")["half"].GetTrouble(); strings.Contains(got, "udp") {
+		t.Errorf("with a socket at the address: %q", got)
+	}
+}
+
 // says sends a line and wants the answer of that guest.
 func says(c net.Conn, text, name string) error {
 	c.SetDeadline(time.Now().Add(answerTime))
@@ -169,9 +193,13 @@ func TestGuestsOutliveTheirHostsDaemon(t *testing.T) {
 	want("with new daemons", says(c, "four", "server"))
 	want("a listener that began without a daemon", says(n.dial("client", "tcp6", port(addr, 81)), "five", "server"))
 	for host, name := range map[string]string{"s1": "server", "c1": "client"} {
-		if g := n.guests(host)[name]; g == nil || g.Flows == 0 {
-			t.Errorf("`guest ls` on %s says of %s: %v", host, name, g)
-		}
+		nstest.Wait(t, n.look(), func() error { // the new daemon may not answer yet
+			all, err := n.askGuests(host)
+			if g := all[name]; err == nil && g.GetFlows() == 0 {
+				err = fmt.Errorf("`guest ls` on %s says of %s: %v", host, name, g)
+			}
+			return err
+		})
 	}
 }
 

@@ -108,3 +108,12 @@ func removeResolver(r *guestRecord) {
 	}
 	r.Resolver = ""
 }
+
+// resolverOf is where `ip netns` keeps the resolv.conf of a namespace that it made; "" for others.
+func resolverOf(path string) string {
+	dir, name := filepath.Split(filepath.Clean(path))
+	if dir == "/run/netns/" || dir == "/var/run/netns/" {
+		return filepath.Join("/etc/netns", name, "resolv.conf")
+	}
+	return ""
+}

@@ -173,7 +173,6 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	d.names.serve()
 	d.lead.set(d.cabled())
 	d.keepTunnels()
-	go d.guests.watch()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -128,9 +129,11 @@ func (l *local) ListGuests(ctx context.Context, _ *connect.Request[apiv1.ListGue
 
 func (x *guest) show() *apiv1.Guest {
 	g := &apiv1.Guest{Name: x.Name, Netns: x.Path, Identity: x.identity.String(), Interface: x.dev(), Mtu: uint32(x.mtu), SinceUnixMs: x.Since.UnixMilli(), Serve: x.Serve}
+	trouble := x.unserved()
 	if x.mute != "" {
-		g.Trouble = "finds no names: " + x.mute
+		trouble = append(trouble, "finds no names: "+x.mute)
 	}
+	g.Trouble = strings.Join(trouble, "; ")
 	for _, t := range x.serves() {
 		g.Serves = append(g.Serves, fmt.Sprintf("%s %v/%d", x.d.serving.name(t.Service), t.Proto, t.Port))
 	}

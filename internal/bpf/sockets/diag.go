@@ -75,8 +75,17 @@ type diagReply struct {
 
 // Each calls f with the IPv6 sockets in the given states; port 0 means any local port.
 func (d *Diag) Each(proto sid.Proto, states uint32, port uint16, f func(DiagSocket)) error {
+	return d.each(unix.AF_INET6, proto, states, port, f)
+}
+
+// EachIPv4 is Each of IPv4 sockets.
+func (d *Diag) EachIPv4(proto sid.Proto, states uint32, port uint16, f func(DiagSocket)) error {
+	return d.each(unix.AF_INET, proto, states, port, f)
+}
+
+func (d *Diag) each(family uint8, proto sid.Proto, states uint32, port uint16, f func(DiagSocket)) error {
 	d.seq++
-	if err := d.ask(proto, states, port); err != nil {
+	if err := d.ask(family, proto, states, port); err != nil {
 		return fmt.Errorf("ask sock_diag for %v sockets: %w", proto, err)
 	}
 	for {
@@ -94,8 +103,8 @@ func (d *Diag) Each(proto sid.Proto, states uint32, port uint16, f func(DiagSock
 	}
 }
 
-func (d *Diag) ask(proto sid.Proto, states uint32, port uint16) error {
-	req := diagRequest{Family: unix.AF_INET6, Protocol: uint8(proto), States: states}
+func (d *Diag) ask(family uint8, proto sid.Proto, states uint32, port uint16) error {
+	req := diagRequest{Family: family, Protocol: uint8(proto), States: states}
 	binary.BigEndian.PutUint16(req.ID.SrcPort[:], port)
 	size := unix.SizeofNlMsghdr + int(unsafe.Sizeof(req))
 	h := unix.NlMsghdr{Len: uint32(size), Type: unix.SOCK_DIAG_BY_FAMILY, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: d.seq}
@@ -140,14 +149,21 @@ func diagError(data []byte) error {
 
 func parseDiag(data []byte) (DiagSocket, bool) {
 	var r diagReply
-	if n, err := binary.Decode(data, binary.NativeEndian, &r); err != nil || n == 0 || r.Family != unix.AF_INET6 {
+	if n, err := binary.Decode(data, binary.NativeEndian, &r); err != nil || n == 0 {
 		return DiagSocket{}, false
 	}
 	return DiagSocket{
 		Cookie: uint64(r.ID.Cookie[0]) | uint64(r.ID.Cookie[1])<<32,
 		Inode:  r.Inode,
-		Local:  netip.AddrPortFrom(netip.AddrFrom16(r.ID.Src), binary.BigEndian.Uint16(r.ID.SrcPort[:])),
-		Peer:   netip.AddrPortFrom(netip.AddrFrom16(r.ID.Dst), binary.BigEndian.Uint16(r.ID.DstPort[:])),
+		Local:  netip.AddrPortFrom(r.address(r.ID.Src), binary.BigEndian.Uint16(r.ID.SrcPort[:])),
+		Peer:   netip.AddrPortFrom(r.address(r.ID.Dst), binary.BigEndian.Uint16(r.ID.DstPort[:])),
 		Queue:  r.RQueue, Backlog: r.WQueue,
 	}, true
+}
+
+func (r *diagReply) address(a [16]byte) netip.Addr {
+	if r.Family == unix.AF_INET {
+		return netip.AddrFrom4([4]byte(a[:4]))
+	}
+	return netip.AddrFrom16(a)
 }
