@@ -115,7 +115,7 @@ func explain(err error, endpoint, listing string) error {
 	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
 		return unreachable(err, endpoint, remote.Message())
 	case connect.CodeUnimplemented:
-		return failf(ExitFailed, "flows are asked of a host's daemon, the network of the controller; or bring both ends to the same version", "%s does not offer this", endpoint)
+		return failf(ExitFailed, "flows and guests are asked of a host's daemon, the network of the controller; or bring both ends to the same version", "%s does not offer this", endpoint)
 	case connect.CodeCanceled:
 		return failf(ExitFailed, "", "interrupted")
 	}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -36,7 +38,7 @@ func addRemote(flags *pflag.FlagSet) *remote {
 func accepts(socket string) bool {
 	c, err := net.DialTimeout("unix", socket, time.Second)
 	if err != nil {
-		return os.IsPermission(err) // somebody's, only not ours: let the call itself say so
+		return errors.Is(err, fs.ErrPermission) // somebody's, only not ours: let the call itself say so
 	}
 	c.Close()
 	return true
@@ -105,10 +107,10 @@ func (r *remote) labSockets(node, name string) ([]nodeSocket, error) {
 	byLab, dead := r.inLabs(node, name)
 	if len(byLab) == 0 && dead == 0 && node != "*" {
 		if others, _ := r.inLabs("*", name); len(others) > 0 {
-			return nil, fail(ExitNotFound, "`scaffold lab status` lists the nodes", r.nobody(node))
+			return nil, fail(ExitNotFound, "`scaffold lab status` lists the nodes", r.absent(node, name))
 		}
 	}
-	return r.onlyLab(byLab, node)
+	return r.onlyLab(byLab, node, name)
 }
 
 // inLabs finds the live sockets by lab, and counts those of daemons that have died.
@@ -131,7 +133,7 @@ func (r *remote) inLabs(node, name string) (byLab map[string][]nodeSocket, dead 
 	return byLab, dead
 }
 
-func (r *remote) onlyLab(byLab map[string][]nodeSocket, node string) ([]nodeSocket, error) {
+func (r *remote) onlyLab(byLab map[string][]nodeSocket, node, name string) ([]nodeSocket, error) {
 	if len(byLab) == 1 {
 		for _, sockets := range byLab {
 			return sockets, nil
@@ -140,10 +142,24 @@ func (r *remote) onlyLab(byLab map[string][]nodeSocket, node string) ([]nodeSock
 	if len(byLab) > 1 {
 		return nil, failf(ExitUsage, "say which one with --lab NAME", "several labs run here: %s", strings.Join(sorted(byLab), ", "))
 	}
-	return nil, fail(ExitUnreachable, "start one (`scaffold lab up FILE`, `scaffold controld`) or name one with --api", r.nobody(node))
+	return nil, r.nobody(node, name)
 }
 
-func (r *remote) nobody(node string) error {
+// nobody says that nobody was found, as far as this user may look.
+func (r *remote) nobody(node, name string) error {
+	for _, dir := range []string{r.run, filepath.Join(r.run, "lab"), filepath.Join(r.run, "lab", r.lab)} {
+		if _, err := os.ReadDir(dir); errors.Is(err, fs.ErrPermission) {
+			return failf(ExitMissing, "try again with sudo", "this user may not look into %s: daemons and labs in there are not seen", dir)
+		}
+	}
+	hint := "start one (`scaffold lab up FILE`, `scaffold controld`) or name one with --api"
+	if name == "hostd.sock" {
+		hint = "start it (`scaffold install host`, `scaffold hostd --name NAME`), or say which lab's with --lab"
+	}
+	return fail(ExitUnreachable, hint, r.absent(node, name))
+}
+
+func (r *remote) absent(node, name string) error {
 	switch {
 	case r.lab != "" && node != "*":
 		return fmt.Errorf("no host %q answers in lab %q", node, r.lab)
@@ -151,6 +167,9 @@ func (r *remote) nobody(node string) error {
 		return fmt.Errorf("no host %q answers in a lab of this machine", node)
 	case r.lab != "":
 		return fmt.Errorf("no lab %q answers on this machine", r.lab)
+	}
+	if name == "hostd.sock" {
+		return fmt.Errorf("no host daemon (hostd) answers on this machine and no lab runs here")
 	}
 	return fmt.Errorf("no scaffold daemon answers on this machine and no lab runs here")
 }
