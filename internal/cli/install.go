@@ -15,11 +15,8 @@ import (
 	"scaffold.dev/scaffold/internal/setup"
 )
 
-// How long a daemon has until it answers.
-const (
-	beginWait = 10 * time.Second
-	wellWait  = 10 * time.Second // and until it has found its network
-)
+// wellWait is how long a daemon has until it has found its network.
+const wellWait = 10 * time.Second
 
 const aboutInstall = `Install makes a daemon part of this machine: its systemd unit, its user and directories, its
 configuration file, and on a host the way from the resolver to the names of the network. The flags of
@@ -219,7 +216,7 @@ func (in *installation) begin(out io.Writer, m *setup.Machine, changed bool) err
 	case in.noStart:
 		fmt.Fprintf(out, "%s is installed and starts at the next boot, or by: systemctl start %s\n", role, role.Unit())
 	default:
-		if err := m.Begin(role, changed, beginWait); err != nil {
+		if err := m.Begin(role, changed); err != nil {
 			return fail(ExitFailed, "journalctl -u "+role.Unit()+" says why; the installation stays", err)
 		}
 		fmt.Fprintf(out, "%s is installed and runs\n", role)

@@ -59,7 +59,7 @@ func run(ctx context.Context, cfg Config, s *store.Store, listeners []net.Listen
 	group.Go(func() error { return c.run(ctx) })
 	if s.Elected() {
 		group.Go(func() error { s.Candidates(ctx, c.seen); return nil })
-		group.Go(func() error { return api.Serve(ctx, c, listeners...) })
+		group.Go(func() error { return serve(ctx, c, listeners) })
 		return group.Wait()
 	}
 	group.Go(func() error { // nobody is answered before there is an answer
@@ -68,9 +68,15 @@ func run(ctx context.Context, cfg Config, s *store.Store, listeners []net.Listen
 		case <-ctx.Done():
 			return closeAll(listeners)
 		}
-		return api.Serve(ctx, c, listeners...)
+		return serve(ctx, c, listeners)
 	})
 	return group.Wait()
+}
+
+// serve answers. Of several controllers one is ready that follows another, or waits for the rest.
+func serve(ctx context.Context, c *seat, listeners []net.Listener) error {
+	obs.TellManager("READY=1")
+	return api.Serve(ctx, c, listeners...)
 }
 
 func listen(cfg Config) ([]net.Listener, error) {

@@ -64,7 +64,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	defer func() { g.closeAPI() }()
-	notify("READY=1", fmt.Sprintf("MAINPID=%d", os.Getpid()))
+	obs.TellManager("READY=1", fmt.Sprintf("MAINPID=%d", os.Getpid()))
 	g.report("gateway.start", fmt.Sprintf("a gateway for %s", g.targets()))
 	return g.loop(ctx, watchSignals())
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/obs"
 )
 
 // watchSignals returns those that mean something to a gateway.
@@ -70,7 +72,7 @@ func (g *Gateway) signal(s os.Signal) bool {
 func (g *Gateway) leave(exit bool) {
 	g.exiting = g.exiting || exit
 	if exit {
-		notify("STOPPING=1")
+		obs.TellManager("STOPPING=1")
 	}
 	if g.state == closed { // drained before
 		g.await()

@@ -3,9 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"net"
 	"os"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -35,18 +33,4 @@ func (g *Gateway) report(kind, text string) {
 	if _, err := apiv1connect.NewLocalClient(client, base).Report(ctx, connect.NewRequest(&apiv1.ReportRequest{Event: e})); err != nil {
 		g.log.Debug("the event is in this log alone", "kind", kind, "error", err)
 	}
-}
-
-// notify tells the service manager how the process stands (sd_notify(3)); without one it does nothing.
-func notify(lines ...string) {
-	path := os.Getenv("NOTIFY_SOCKET")
-	if path == "" {
-		return
-	}
-	c, err := net.Dial("unixgram", path)
-	if err != nil {
-		return // nobody listens: the manager's own trouble
-	}
-	defer c.Close()
-	_, _ = c.Write([]byte(strings.Join(lines, "\n")))
 }

@@ -20,6 +20,7 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/internal/bpf/sockets"
 	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/sid"
 )
@@ -109,6 +110,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	if err := d.start(ctx); err != nil {
 		return errors.Join(err, d.undo())
 	}
+	obs.TellManager("READY=1")
 	d.loop(ctx)
 	d.cfg.Keep = d.cfg.Keep || errors.Is(context.Cause(ctx), api.ErrHandOver)
 	return d.farewell()

@@ -254,3 +254,16 @@ func TestKeepLeavesTheDataPath(t *testing.T) {
 		t.Errorf("left behind:\n%s\nbefore:\n%s", after, before)
 	}
 }
+
+// A daemon that said so answers at the first try.
+func TestAHostIsReadyWhenItSaysSo(t *testing.T) {
+	next := nstest.Manager(t)
+	l := newLink(t)
+	l.start(t, nil)
+	if got := next(); got != "READY=1" {
+		t.Fatalf("the service manager hears %q", got)
+	}
+	if _, err := l.local(t).GetHostStatus(t.Context(), connect.NewRequest(&apiv1.GetHostStatusRequest{})); err != nil {
+		t.Error(err)
+	}
+}

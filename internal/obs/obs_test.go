@@ -122,3 +122,10 @@ func TestVersionIsNeverEmpty(t *testing.T) {
 		t.Error("empty version")
 	}
 }
+
+func TestNoServiceManagerIsNoTrouble(t *testing.T) {
+	for _, path := range []string{"", t.TempDir() + "/nobody"} {
+		t.Setenv("NOTIFY_SOCKET", path)
+		TellManager("READY=1")
+	}
+}

@@ -110,6 +110,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 		_, err := d.stream.Rotate(ctx)
 		return err
 	})
+	obs.TellManager("READY=1")
 	err = d.loop(served)
 	cancel()
 	d.cfg.Keep = d.cfg.Keep || errors.Is(context.Cause(ctx), api.ErrHandOver)

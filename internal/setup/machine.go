@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -195,14 +193,4 @@ func (m *Machine) glob(dir, ending string) (paths []string) {
 		}
 	}
 	return paths
-}
-
-// answers reports whether a daemon accepts at a socket.
-func answers(socket string) bool {
-	c, err := net.DialTimeout("unix", socket, time.Second)
-	if err != nil {
-		return false
-	}
-	c.Close()
-	return true
 }

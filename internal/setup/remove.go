@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 )
 
 // A Removal is what an uninstallation would do.
@@ -161,13 +160,10 @@ func (m *Machine) Uninstall(rm *Removal) error {
 // revive starts a daemon that was killed and left its part of the kernel, and its tunnels, for the next one: its end
 // takes them away.
 func (m *Machine) revive(r Role) {
-	if (r == Router || r == Host) && m.exists(r.Socket()) && m.Run("systemctl", "is-active", "--quiet", r.Unit()) != nil {
-		m.Begin(r, false, reviveWait) //nolint:errcheck // where it does not start, what it left goes with the next boot
+	if (r == Router || r == Host) && m.exists(r.Socket()) && !m.active(r) {
+		m.Begin(r, false) //nolint:errcheck // where it does not start, what it left goes with the next boot
 	}
 }
-
-// reviveWait is how long it may take to answer.
-const reviveWait = 10 * time.Second
 
 // stays reports whether one of the roles is left on the machine.
 func (rm *Removal) stays(roles ...Role) bool {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Resolvers are the ways to lead the names of the network's domain to the host's daemon: found by
@@ -196,4 +197,14 @@ func taken(m *Machine, p *Plan) bool {
 		l.Close()
 	}
 	return errors.Is(err, syscall.EADDRINUSE) // who may not try (a dry run) is not told so
+}
+
+// answers reports whether a daemon accepts at a socket.
+func answers(socket string) bool {
+	c, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
 }

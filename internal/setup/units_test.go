@@ -76,3 +76,12 @@ func TestSystemdReadsTheUnits(t *testing.T) {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }
+
+// TestDaemonsSayWhenTheyAreReady: a command that starts one waits for that, and does not ask.
+func TestDaemonsSayWhenTheyAreReady(t *testing.T) {
+	for _, r := range Roles {
+		if !slices.Contains(settings(r), "Type=notify") {
+			t.Errorf("%s has no Type=notify", r.Unit())
+		}
+	}
+}
