@@ -40,6 +40,7 @@ printf '# the provider\nsearch example.org\nnameserver 192.0.2.254\noptions time
 hostname "$name"
 mkdir .old
 pivot_root . .old
+# Mounts are shared with services, as systemd has it on a machine and leaves it to others in a container.
 # shellcheck disable=SC2016
 container=scaffold PATH=/usr/sbin:/usr/bin:/sbin:/bin exec chroot . /bin/sh -c \
-	'umount -l /.old && rmdir /.old; exec /lib/systemd/systemd --unit=multi-user.target </dev/null >/dev/null 2>&1'
+	'umount -l /.old && rmdir /.old; mount --make-rshared /; exec /lib/systemd/systemd --unit=multi-user.target </dev/null >/dev/null 2>&1'

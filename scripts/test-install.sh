@@ -161,6 +161,13 @@ on net1 systemd-analyze security --no-pager scaffold-controld.service scaffold-r
 on web1 systemd-analyze security --no-pager scaffold-hostd.service 2>/dev/null | grep -i overall || true
 on net1 man -w scaffold-hostd scaffold.yaml >/dev/null || fail "no manual"
 
+# A guest of a daemon with the unit's rights finds the name, and goes with its namespace.
+on web1 sh -c 'ip netns add box && scaffold guest add box' >/dev/null || fail "a guest of an installed host"
+wants hello on web1 ip netns exec box curl --no-progress-meter http://web.svc/
+on web1 ip netns del box
+until [ "$(on web1 scaffold guest ls -o json | grep -c box)" = 0 ]; do read -rt 0.1 <> <(:) || true; done
+wants 'scaffold.*guest.*hook' on web1 cat /usr/share/containers/oci/hooks.d/scaffold.json
+
 # Flows live through restarts, an upgrade and a crash.
 slow
 on web1 systemctl restart scaffold-hostd
