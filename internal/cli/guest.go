@@ -27,7 +27,7 @@ func guestCommand() *cobra.Command {
 	cmd.Long = aboutGuests
 	f := &flows{admin: addAdmin(cmd)}
 	cmd.PersistentFlags().StringVar(&f.host, "host", "", "this host of the lab")
-	cmd.AddCommand(guestAdd(f), guestRemove(f), guestList(f))
+	cmd.AddCommand(guestAdd(f), guestRemove(f), guestList(f), guestHook(f))
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -375,4 +376,79 @@ func TestGuestsFlowsMoveWithTheirHosts(t *testing.T) {
 		m.hop("s2", how)
 		m.goOn("a move of the server's host, "+how, talks...)
 	}
+}
+
+// Guests of hosts whose uplink is a tunnel, one of VXLAN and one of WireGuard behind a NAT, serve and connect: whole
+// streams through the smaller MTU, and while their hosts' daemons die and the tunnels with them.
+func TestGuestsGoThroughTheirHostsTunnels(t *testing.T) {
+	n := theUnderlay(t)
+	for _, host := range []string{"c1", "s1", "s2"} {
+		n.tunneled(host, anywhere)
+	}
+	n.guest("s1", "deep")
+	n.guest("s2", "shallow")
+	deep, shallow := n.servedBy("deep", "deep"), n.servedBy("shallow", "shallow")
+	for _, c := range []struct {
+		from string
+		to   netip.Addr
+	}{{"shallow", deep}, {"deep", shallow}, {"far", deep}, {"s2", deep}} {
+		l := n.talks(c.from, c.to)
+		l.progress("through tunnels")
+		l.finish()
+	}
+	if mtu := n.guests("s1")["deep"].GetMtu(); mtu > 1290 || mtu < 1280 {
+		t.Errorf("the guest behind WireGuard has an MTU of %d, want its host's", mtu)
+	}
+	l := n.talks("shallow", deep)
+	for _, host := range []string{"s1", "s2"} {
+		n.kill(host + "/hostd") // and the WireGuard process with it
+		n.do("start " + host + "/hostd")
+		n.tunneled(host, anywhere)
+		l.progress("after " + host + "'s daemon and tunnel were killed")
+	}
+	l.finish()
+}
+
+// A container runtime's hook: the state on the standard input and no environment, before the container's program begins
+// and after its end; a restart in between that nobody announced.
+func TestARuntimesHookMakesAContainerAGuest(t *testing.T) {
+	n := theNetwork(t)
+	addr := n.create("hooked")
+	hook := func(status string, pid int) {
+		t.Helper()
+		state := fmt.Sprintf(`{"ociVersion":"1.0.2","id":"0123456789abcdef","status":%q,"pid":%d,"bundle":"/b","annotations":{"dev.scaffold.guest":"hooked","dev.scaffold.serve":"hooked"}}`, status, pid)
+		cmd := exec.Command(self, "guest", "hook", "--lab", n.lab.File.Name, "--host", "s1")
+		cmd.Env, cmd.Stdin = []string{}, strings.NewReader(state)
+		if out, err := nstest.TryBy(n.starter("s1"), cmd); err != nil {
+			t.Fatalf("the hook at %s: %v %s\nlook at: %s", status, err, out, n.look())
+		}
+	}
+	box := func() *nstest.Proc {
+		t.Helper()
+		cmd := exec.Command("unshare", "-n", "sh", "-c", "echo made; read go && exec python3 -m http.server --bind :: 80")
+		program, runtime, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdin = program
+		p := nstest.StartBy(t, "container", n.starter("s1"), cmd)
+		program.Close()
+		p.WaitFor(t, "made")
+		hook("created", p.PID())
+		fmt.Fprintln(runtime, "go")
+		runtime.Close()
+		n.serving("hooked", "tcp", 80, 1)
+		if out, err := n.run("c1", "curl", "-sS", "-m", "30", "-o", "/dev/null", "-w", "%{http_code}", "http://["+addr.String()+"]/"); out != "200" {
+			t.Errorf("%q %v\nlook at: %s", out, err, n.look())
+		}
+		return p
+	}
+	box().Kill() // of which no hook tells
+	second := box()
+	second.Kill()
+	hook("stopped", 0)
+	if g := n.guests("s1")["hooked"]; g != nil {
+		t.Errorf("after the end: %v", g)
+	}
+	n.serving("hooked", "tcp", 80, 0)
 }

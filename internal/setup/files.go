@@ -27,6 +27,9 @@ func text(name, binary string) []byte {
 	return []byte(strings.NewReplacer("@BIN@", binary, "@HOSTCAPS@", hostCapabilities, "@ROUTERCAPS@", routerCapabilities, "@GATEWAYCAPS@", GatewayCapabilities).Replace(string(raw)))
 }
 
+// hookDir is the one directory that container runtimes look for hooks in unless they are told another.
+const hookDir = "/usr/share/containers/oci/hooks.d"
+
 // A shared file serves every role.
 type shared struct{ name, unpackaged, packaged string }
 
@@ -39,6 +42,9 @@ func common(r Role) []shared {
 	}
 	if r == Router || r == Host {
 		all = append(all, unit("run-scaffold-bpf.mount"))
+	}
+	if r == Host {
+		all = append(all, shared{"oci-hook.json", hookDir + "/scaffold-guest.json", hookDir + "/scaffold.json"})
 	}
 	return all
 }

@@ -109,6 +109,8 @@ func fileWhy(name string) string {
 		return "directories"
 	case "run-scaffold-bpf.mount":
 		return "where the data path is pinned"
+	case "oci-hook.json":
+		return "makes containers guests that ask for it"
 	}
 	return "how the daemon runs"
 }

@@ -133,10 +133,10 @@ func allowed(path string) bool {
 		}
 		return false
 	}
-	return strings.HasPrefix(path, "/etc/") || path == savedConf || path == "/var/lib/scaffold"
+	return strings.HasPrefix(path, "/etc/") || filepath.Dir(path) == hookDir || path == savedConf || path == "/var/lib/scaffold"
 }
 
 // plainDirs are directories that an installation makes where they are not there.
 var plainDirs = []string{"/usr", "/usr/local", "/usr/local/bin", "/etc", "/etc/sysusers.d", "/etc/tmpfiles.d", "/etc/systemd", "/etc/systemd/system",
 	"/etc/systemd/system/multi-user.target.wants", "/etc/systemd/resolved.conf.d", "/etc/NetworkManager", "/etc/NetworkManager/dnsmasq.d",
-	"/etc/dnsmasq.d", "/etc/resolvconf", "/etc/resolvconf/resolv.conf.d", "/var", "/var/lib"}
+	"/etc/dnsmasq.d", "/etc/resolvconf", "/etc/resolvconf/resolv.conf.d", "/usr/share", "/usr/share/containers", "/usr/share/containers/oci", hookDir, "/var", "/var/lib"}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/syslog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+)
+
+// Annotations of a container that is to be a guest.
+const (
+	guestAnnotation = "dev.scaffold.guest" // its name as a guest; "true": the short form of the container's
+	serveAnnotation = "dev.scaffold.serve" // as --serve
+)
+
+const aboutHook = `Hook is for container runtimes, which run it as a hook of the OCI runtime specification: createRuntime makes a
+container a guest before its program begins, poststop ends that. The runtime writes the container's state to the
+standard input. Which container: one with the annotation dev.scaffold.guest=NAME, and dev.scaffold.serve=SERVICE as
+--serve of "scaffold guest add". "scaffold install host" puts the hook where podman looks for it.`
+
+// A containerState is what a runtime tells its hooks.
+type containerState struct {
+	ID          string            `json:"id"`
+	Status      string            `json:"status"`
+	PID         int               `json:"pid"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// maxState is far more than the annotations of any container.
+const maxState = 1 << 20
+
+func readState(r io.Reader) (*containerState, error) {
+	s := &containerState{}
+	if err := json.NewDecoder(io.LimitReader(r, maxState)).Decode(s); err != nil { // and no further: who writes it may leave the pipe open
+		return nil, fmt.Errorf("the container's state on the standard input: %w", err)
+	}
+	switch {
+	case s.ID == "":
+		return nil, errors.New("the container's state on the standard input has no id")
+	case s.Status == "":
+		return nil, errors.New("the container's state on the standard input has no status")
+	case s.Status != stopped && s.PID <= 0:
+		return nil, fmt.Errorf("container %.64s is %s and has no process: the hook is for createRuntime and poststop", s.ID, s.Status)
+	}
+	return s, nil
+}
+
+// stopped is the status of a container whose process has ended.
+const stopped = "stopped"
+
+// guest is the container's name as a guest.
+func (s *containerState) guest() string {
+	name := cmp.Or(s.Annotations[guestAnnotation], "true")
+	if name == "true" {
+		return s.ID[:min(len(s.ID), 12)]
+	}
+	return name
+}
+
+func (s *containerState) netns() string { return fmt.Sprintf("/proc/%d/ns/net", s.PID) }
+
+func guestHook(f *flows) *cobra.Command {
+	return &cobra.Command{
+		Use:     "hook",
+		Short:   "Make a container a guest, as a hook of its runtime",
+		Long:    aboutHook,
+		Example: "  podman run -d --network none --dns ::1 --annotation dev.scaffold.guest=web1 --annotation dev.scaffold.serve=web IMAGE",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := f.hook(cmd)
+			if err != nil {
+				toSyslog(err)
+			}
+			return err
+		},
+	}
+}
+
+func (f *flows) hook(cmd *cobra.Command) error {
+	s, err := readState(cmd.InOrStdin())
+	if err != nil {
+		return fail(ExitUsage, "runtimes write it: see docs/guests.md", err)
+	}
+	client, node, err := f.local()
+	if err != nil {
+		return err
+	}
+	h := &hook{s, client, node.path}
+	if s.Status != stopped {
+		return h.add(cmd.Context())
+	}
+	err = h.remove(cmd.Context())
+	if known := (*exitError)(nil); errors.As(err, &known) && known.code == ExitUnreachable {
+		return nil // the next daemon sees that the process is gone
+	}
+	return err
+}
+
+// toSyslog is for the operator: runtimes say that a hook failed, and not why.
+func toSyslog(err error) {
+	w, away := syslog.New(syslog.LOG_ERR|syslog.LOG_DAEMON, "scaffold-hook")
+	if away != nil {
+		return // no syslog, no journal: the exit code has to do
+	}
+	defer w.Close()
+	w.Err(err.Error()) //nolint:errcheck // likewise
+}
+
+// A hook is one run.
+type hook struct {
+	*containerState
+	client   apiv1connect.LocalClient
+	endpoint string
+}
+
+// add makes the container a guest. The name may still be that of the one before a restart.
+func (h *hook) add(ctx context.Context) error {
+	if err := h.remove(ctx); err != nil {
+		return err
+	}
+	req := &apiv1.AddGuestRequest{Name: h.guest(), Netns: h.netns(), Serve: h.Annotations[serveAnnotation]}
+	_, err := askFor(ctx, guestTime, h.client.AddGuest, req, h.endpoint, listing(req))
+	return err
+}
+
+// remove ends the guest of that name if it is this container, or one whose process is gone. Another container's stays.
+func (h *hook) remove(ctx context.Context) error {
+	all, err := ask(ctx, h.client.ListGuests, &apiv1.ListGuestsRequest{}, h.endpoint, "")
+	if err != nil {
+		return err
+	}
+	for _, g := range all.Guests {
+		if g.Name != h.guest() || g.Netns != h.netns() && !processGone(g.Netns) {
+			continue
+		}
+		_, err := askFor(ctx, guestTime, h.client.RemoveGuest, &apiv1.RemoveGuestRequest{Name: g.Name}, h.endpoint, listGuests)
+		var known *exitError
+		if errors.As(err, &known) && known.code == ExitNotFound {
+			return nil // the daemon has noticed by itself
+		}
+		return err
+	}
+	return nil
+}
+
+// processGone reports whether the path is that of a process that is no more.
+func processGone(netns string) bool {
+	var pid int
+	if n, _ := fmt.Sscanf(netns, "/proc/%d/ns/net", &pid); n != 1 {
+		return false
+	}
+	_, err := os.Readlink(netns) // of a process that has ended and was not waited for there is none either
+	return err != nil
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"scaffold.dev/scaffold/internal/api"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+)
+
+// A hostOfGuests is a host's daemon that knows guests and nothing else.
+type hostOfGuests struct {
+	apiv1connect.UnimplementedLocalHandler
+	guests []*apiv1.Guest
+}
+
+func (h *hostOfGuests) ListGuests(context.Context, *connect.Request[apiv1.ListGuestsRequest]) (*connect.Response[apiv1.ListGuestsResponse], error) {
+	return connect.NewResponse(&apiv1.ListGuestsResponse{Guests: h.guests}), nil
+}
+
+func (h *hostOfGuests) AddGuest(_ context.Context, r *connect.Request[apiv1.AddGuestRequest]) (*connect.Response[apiv1.Guest], error) {
+	g := &apiv1.Guest{Name: r.Msg.Name, Netns: r.Msg.Netns, Serve: r.Msg.Serve}
+	if slices.ContainsFunc(h.guests, func(o *apiv1.Guest) bool { return o.Name == g.Name }) {
+		return nil, connect.NewError(connect.CodeAlreadyExists, errors.New("there is a guest of that name already"))
+	}
+	h.guests = append(h.guests, g)
+	return connect.NewResponse(g), nil
+}
+
+func (h *hostOfGuests) RemoveGuest(_ context.Context, r *connect.Request[apiv1.RemoveGuestRequest]) (*connect.Response[apiv1.RemoveGuestResponse], error) {
+	h.guests = slices.DeleteFunc(h.guests, func(o *apiv1.Guest) bool { return o.Name == r.Msg.Name })
+	return connect.NewResponse(&apiv1.RemoveGuestResponse{}), nil
+}
+
+// says is what the daemon knows, in one line.
+func (h *hostOfGuests) says() string {
+	var all []string
+	for _, g := range h.guests {
+		all = append(all, g.Name+" "+g.Netns+" "+g.Serve)
+	}
+	return strings.TrimSpace(strings.Join(all, ", "))
+}
+
+// serve is the command's way to it.
+func (h *hostOfGuests) serve(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cli") // a socket's path has 107 characters
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(apiv1connect.NewLocalHandler(h))
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- api.Serve(ctx, mux, l) }()
+	t.Cleanup(func() { stop(); <-served })
+	return "unix:" + l.Addr().String()
+}
+
+// ended is the number of a process that is no more.
+func ended(t *testing.T) int {
+	t.Helper()
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid
+}
+
+// A runtime runs the hook with the container's state: before the container's program begins, and after its end.
+func TestAHookMakesContainersGuests(t *testing.T) {
+	here, gone := os.Getpid(), ended(t)
+	netns := func(pid int) string { return fmt.Sprintf("/proc/%d/ns/net", pid) }
+	const id = "4f2c1d0e9b8a77665544332211"
+	state := func(status string, pid int, annotations string) string {
+		return fmt.Sprintf(`{"ociVersion":"1.0","id":%q,"status":%q,"pid":%d,"bundle":"/b","annotations":{%s}}`, id, status, pid, annotations)
+	}
+	const web = `"dev.scaffold.guest":"web1","dev.scaffold.serve":"web"`
+	for name, c := range map[string]struct {
+		before []*apiv1.Guest
+		state  string
+		after  string
+		code   ExitCode
+	}{
+		"a container":               {state: state("created", here, web), after: "web1 " + netns(here) + " web"},
+		"one without a name":        {state: state("creating", here, `"dev.scaffold.guest":"true"`), after: "4f2c1d0e9b8a " + netns(here)},
+		"one without an annotation": {state: state("running", here, ""), after: "4f2c1d0e9b8a " + netns(here)},
+		"a restart": {before: []*apiv1.Guest{{Name: "web1", Netns: netns(gone)}}, state: state("created", here, web),
+			after: "web1 " + netns(here) + " web"},
+		"the name of another container": {before: []*apiv1.Guest{{Name: "web1", Netns: netns(os.Getppid())}}, state: state("created", here, web),
+			after: "web1 " + netns(os.Getppid()), code: ExitRefused},
+		"its end":                        {before: []*apiv1.Guest{{Name: "web1", Netns: netns(gone)}, {Name: "db"}}, state: state("stopped", 0, web), after: "db"},
+		"its end, told by its process":   {before: []*apiv1.Guest{{Name: "web1", Netns: netns(here)}}, state: state("stopped", here, web)},
+		"its end, and the daemon knew":   {state: state("stopped", 0, web)},
+		"its end, another one has it":    {before: []*apiv1.Guest{{Name: "web1", Netns: netns(here)}}, state: state("stopped", 0, web), after: "web1 " + netns(here)},
+		"its end, a file of that name":   {before: []*apiv1.Guest{{Name: "web1", Netns: "/run/netns/web1"}}, state: state("stopped", 0, web), after: "web1 /run/netns/web1"},
+		"no state":                       {code: ExitUsage},
+		"half a state":                   {state: `{"id":`, code: ExitUsage},
+		"no id":                          {state: `{"status":"created","pid":1}`, code: ExitUsage},
+		"no status":                      {state: `{"id":"x","pid":1}`, code: ExitUsage},
+		"no process":                     {state: state("created", 0, web), code: ExitUsage},
+		"a number that is none":          {state: `{"id":"x","status":"created","pid":"1"}`, code: ExitUsage},
+		"a stage without a process, yet": {state: state("creating", -1, web), code: ExitUsage},
+	} {
+		h := &hostOfGuests{guests: c.before}
+		root := New()
+		root.SilenceErrors, root.SilenceUsage = true, true
+		root.SetIn(strings.NewReader(c.state))
+		root.SetOut(new(bytes.Buffer))
+		root.SetArgs([]string{"guest", "hook", "--api", h.serve(t)})
+		err := root.ExecuteContext(t.Context())
+		code := ExitOK
+		if known := (*exitError)(nil); errors.As(err, &known) {
+			code = known.code
+		}
+		if h.says() != c.after || code != c.code {
+			t.Errorf("%s: guests %q, exit code %d (%v); want %q and %d", name, h.says(), code, err, c.after, c.code)
+		}
+	}
+}
+
+// Where no daemon runs a container that wants to be a guest does not start, and one that ends is not held up.
+func TestAHookWithoutADaemon(t *testing.T) {
+	for status, want := range map[string]ExitCode{"created": ExitUnreachable, "stopped": ExitOK} {
+		root := New()
+		root.SilenceErrors, root.SilenceUsage = true, true
+		root.SetIn(strings.NewReader(fmt.Sprintf(`{"id":"x","status":%q,"pid":%d}`, status, os.Getpid())))
+		root.SetArgs([]string{"guest", "hook", "--api", "unix:" + filepath.Join(t.TempDir(), "none")})
+		err := root.ExecuteContext(t.Context())
+		known := (*exitError)(nil)
+		if errors.As(err, &known) && known.code != want || err == nil && want != ExitOK {
+			t.Errorf("%s: %v, want exit code %d", status, err, want)
+		}
+	}
+}
