@@ -153,7 +153,7 @@ func (r *remote) nobody(node, name string) error {
 		}
 	}
 	hint := "start one (`scaffold lab up FILE`, `scaffold controld`) or name one with --api"
-	if name == "hostd.sock" {
+	if name == "hostd.sock" && node == "*" && r.lab == "" {
 		hint = "start it (`scaffold install host`, `scaffold hostd --name NAME`), or say which lab's with --lab"
 	}
 	return fail(ExitUnreachable, hint, r.absent(node, name))

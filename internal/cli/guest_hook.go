@@ -73,7 +73,8 @@ func guestHook(f *flows) *cobra.Command {
 		Use:     "hook",
 		Short:   "Make a container a guest, as a hook of its runtime",
 		Long:    aboutHook,
-		Example: "  podman run -d --network none --dns ::1 --annotation dev.scaffold.guest=web1 --annotation dev.scaffold.serve=web IMAGE",
+		Example: `  podman run -d --annotation dev.scaffold.guest=web1 --annotation dev.scaffold.serve=web IMAGE
+  crun state web1 | scaffold guest hook       # as the runtime does, by hand`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.hook(cmd)
