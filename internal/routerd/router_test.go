@@ -363,6 +363,29 @@ func TestRoutersFindEachOther(t *testing.T) {
 	sa.neighbour(&apiv1.Neighbour{Port: "far", Peer: "b", PeerPort: "far", Up: false, Reason: "hello"})
 }
 
+// A router that said so answers at the first try; that it has a controller is another thing.
+func TestARouterIsReadyWhenItSaysSo(t *testing.T) {
+	next := nstest.Manager(t)
+	cfg := Config{Name: "r1", Controllers: []string{"http://[::1]:9"}, Socket: filepath.Join(t.TempDir(), "s")}
+	start(t, nstest.New(t, "ready"), cfg)
+	if got := next(); got != "READY=1" {
+		t.Fatalf("the service manager hears %q", got)
+	}
+	c, base, err := api.Dial("unix:" + cfg.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdleConnections()
+	resp, err := c.Get(base + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("/status: %s", resp.Status)
+	}
+}
+
 // TestControllerAwayIsSaidOnce also looks at the health.
 func TestControllerAwayIsSaidOnce(t *testing.T) {
 	ns := nstest.New(t, "lonely")
