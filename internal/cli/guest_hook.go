@@ -70,12 +70,12 @@ func (s *containerState) netns() string { return fmt.Sprintf("/proc/%d/ns/net", 
 
 func guestHook(f *flows) *cobra.Command {
 	return &cobra.Command{
-		Use:     "hook",
-		Short:   "Make a container a guest, as a hook of its runtime",
-		Long:    aboutHook,
+		Use:   "hook",
+		Short: "Make a container a guest, as a hook of its runtime",
+		Long:  aboutHook,
 		Example: `  podman run -d --annotation dev.scaffold.guest=web1 --annotation dev.scaffold.serve=web IMAGE
   crun state web1 | scaffold guest hook       # as the runtime does, by hand`,
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.hook(cmd)
 			if err != nil {
