@@ -48,8 +48,6 @@ func read(t *testing.T, name string) string {
 var (
 	heading = regexp.MustCompile(`(?m)^#+ ([0-9]+(?:\.[0-9]+)*)\.? `)
 	cited   = regexp.MustCompile(`docs/protocol\.md §([0-9]+(?:\.[0-9]+)*)`)
-	fence   = regexp.MustCompile("(?ms)^```(?:sh|console)\n(.*?)^```")
-	target  = regexp.MustCompile(`(?m)^([a-z-]+):`)
 	link    = regexp.MustCompile(`\]\(([^)#: ]+)(?:#[^)]*)?\)`)
 )
 
@@ -65,58 +63,6 @@ func TestCitedSectionsExist(t *testing.T) {
 			}
 		}
 	})
-}
-
-// commands returns the lines of the shell blocks of a document, without prompts, output and comments.
-func commands(text string) (lines []string) {
-	for _, m := range fence.FindAllStringSubmatch(text, -1) {
-		for line := range strings.Lines(m[1]) {
-			line, _, _ = strings.Cut(strings.TrimPrefix(line, "$ "), " #")
-			lines = append(lines, strings.TrimSpace(line))
-		}
-	}
-	return lines
-}
-
-func TestDocumentedCommandsExist(t *testing.T) {
-	targets := map[string]bool{}
-	for _, m := range target.FindAllStringSubmatch(read(t, "Makefile"), -1) {
-		targets[m[1]] = true
-	}
-	files(t, []string{".md"}, func(name, text string) {
-		for _, line := range commands(text) {
-			words := strings.Fields(strings.TrimPrefix(line, "sudo "))
-			switch {
-			case len(words) > 1 && words[0] == "make" && !strings.Contains(words[1], "=") && !targets[words[1]]:
-				t.Errorf("%s: %q: the Makefile has no such target", name, line)
-			case len(words) > 1 && (words[0] == "scaffold" || words[0] == "bin/scaffold"):
-				if complaint := tryCommand(words[1:]); complaint != "" {
-					t.Errorf("%s: %q: %s", name, line, complaint)
-				}
-			}
-		}
-	})
-}
-
-// tryCommand finds the command and parses its flags; it runs nothing.
-func tryCommand(words []string) string {
-	if cut := slices.IndexFunc(words, func(w string) bool { return w == "|" || w == ">" || w == "&&" || w == "&" }); cut >= 0 {
-		words = words[:cut]
-	}
-	if slices.Contains([]string{"help", "completion"}, words[0]) {
-		return ""
-	}
-	cmd, rest, err := cli.New().Find(words)
-	if err != nil {
-		return err.Error()
-	}
-	if cmd.HasSubCommands() && cmd.ValidateArgs(nil) != nil { // one that only holds others
-		return "there is no such subcommand"
-	}
-	if err := cmd.ParseFlags(rest); err != nil && !slices.Contains(rest, "--help") {
-		return err.Error()
-	}
-	return ""
 }
 
 func TestLinksInDocumentsLead(t *testing.T) {
