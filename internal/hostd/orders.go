@@ -62,7 +62,7 @@ func (r *registry) policy(p *apiv1.ServicePolicy) {
 	for t, i := range r.instances {
 		if t.Service == id {
 			r.changes++
-			i.refused = stillRefused(i.refused) // as long as there was no such service, or it might not
+			i.refused = "" // as long as there was no such service, or it might not
 			r.admit(t, i)
 			r.share(t)
 		}

@@ -97,7 +97,7 @@ func (p *permits) showAnew() {
 		}
 		now[t.Service] = raw
 		if !bytes.Equal(p.sent[t.Service], raw) {
-			i.refused = stillRefused(i.refused)
+			i.reconsider()
 			if _, told := p.d.serving.told[t]; told {
 				p.d.serving.told[t] = verdict{reason: "to be told again"}
 			}

@@ -18,6 +18,7 @@ type instance struct {
 	trusted bool              // found in place by a new daemon: it serves until a check says otherwise
 	drained bool              // by word of somebody on this host
 	refused string            // why the edge or the controller does not take it
+	barred  bool              // it is the edge that does not
 	check   string            // why its ready checks fail, where none passes
 	queue   serving.Group     // of accepted connections
 	stuck   string            // why its program does not accept
@@ -236,12 +237,14 @@ func (r *registry) up(t sid.Triple, why string) {
 // admit lets first packets in. It waits until it is known who may connect.
 func (r *registry) admit(t sid.Triple, i *instance) {
 	err := r.d.edge.Admit(t)
-	if err == nil {
+	if i.barred = err != nil; !i.barred {
 		return
 	}
 	i.refused = err.Error()
-	if errors.Is(err, host.ErrSuffix) {
-		i.refused = host.ErrSuffix.Error()
+	for _, known := range []error{host.ErrSuffix, host.ErrNoRoom} {
+		if errors.Is(err, known) {
+			i.refused = known.Error()
+		}
 	}
 	r.d.log.Warn("cannot serve", "triple", t, "error", err)
 }
@@ -287,19 +290,18 @@ func (r *registry) snapshot() {
 	clear(r.told)
 	var all []*apiv1.Registration
 	for t, i := range r.instances {
-		i.refused = stillRefused(i.refused)
+		i.reconsider()
 		all = append(all, r.registration(t, i))
 	}
 	r.seq++
 	r.d.control.send(&apiv1.HostReport{Report: &apiv1.HostReport_Snapshot{Snapshot: &apiv1.Registrations{Entries: all, Seq: r.seq}}})
 }
 
-// stillRefused keeps the edge's refusal; the controller may have changed its mind.
-func stillRefused(reason string) string {
-	if reason == host.ErrSuffix.Error() {
-		return reason
+// reconsider keeps the edge's refusal; the controller may have changed its mind.
+func (i *instance) reconsider() {
+	if !i.barred {
+		i.refused = ""
 	}
-	return ""
 }
 
 // flush reports what changed, withdrawals first. A snapshot waits until the sockets from before are

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/sid"
 )
@@ -12,6 +13,9 @@ import (
 // ErrSuffix is in the error of Admit when two services of one host share a suffix: only the suffix
 // reaches the host, so one of them must go elsewhere.
 var ErrSuffix = errors.New("another service of this host has the same suffix")
+
+// ErrNoRoom is in the error of Admit when the edge has as many instances, or services, as it can have.
+var ErrNoRoom = errors.New("this host serves as many instances as it can")
 
 // Datagrams says how a service's datagram flows bind, docs/protocol.md §3.
 type Datagrams uint8
@@ -54,10 +58,21 @@ func (e *Edge) Admit(t sid.Triple) error {
 	case errors.Is(err, ebpf.ErrKeyExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("host edge: admit %v: %w", t, err)
+		return fmt.Errorf("host edge: admit %v: %w", t, roomless(err))
 	}
 	s.Live++
-	return e.putService(t.Service, s)
+	if err := e.putService(t.Service, s); err != nil {
+		return errors.Join(roomless(err), e.maps.Instances.Delete(instanceKey(t)))
+	}
+	return nil
+}
+
+// roomless says of a map that is full what that means.
+func roomless(err error) error {
+	if errors.Is(err, unix.E2BIG) {
+		return fmt.Errorf("%w: %w", ErrNoRoom, err)
+	}
+	return err
 }
 
 // Withdraw bounces later first packets for the triple back to the network, which finds another instance.

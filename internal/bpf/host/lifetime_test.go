@@ -234,6 +234,29 @@ func TestUnknownLayoutIsRefused(t *testing.T) {
 	}
 }
 
+// Of docs/scale.md.
+func TestAnInstanceForWhichThereIsNoRoomIsRefused(t *testing.T) {
+	const most = 16384
+	e := newEdge(t, Config{})
+	nth := func(i int) sid.Triple {
+		return sid.Triple{Service: sid.ServiceID{SS: web.SS, Suffix: sid.Suffix(1000 + i)}, Proto: sid.TCP, Port: 80}
+	}
+	for i := range most {
+		must(t, e.Admit(nth(i)))
+	}
+	another := sid.Triple{Service: nth(0).Service, Proto: sid.TCP, Port: 81}
+	for _, more := range []sid.Triple{nth(most), another} {
+		if err := e.Admit(more); !errors.Is(err, ErrNoRoom) {
+			t.Errorf("admit %v: %v, want ErrNoRoom", more, err)
+		}
+	}
+	must(t, e.Withdraw(nth(1)))
+	must(t, e.Admit(another))
+	if all, err := e.Admitted(); err != nil || len(all) != most {
+		t.Errorf("%d are admitted, %v; want %d", len(all), err, most)
+	}
+}
+
 func TestSuffixOfAnotherServiceIsRefused(t *testing.T) {
 	e := newEdge(t, Config{})
 	must(t, e.Admit(webTCP))
