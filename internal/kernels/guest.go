@@ -201,7 +201,7 @@ func runSuites() {
 			continue
 		}
 		begun := time.Now()
-		code := s.run(dir, left)
+		code := s.run(dir, left, todo.Patience)
 		fmt.Printf("kernels: %s ended with %d after %v\n", s.Name, code, time.Since(begun).Round(time.Second/10))
 		if s.Name == doctorSuite && code == lacks {
 			break // no test could pass

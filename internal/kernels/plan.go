@@ -8,8 +8,9 @@ import (
 
 // A plan is what a machine is to do.
 type plan struct {
-	Limit  time.Duration // of the machine, from its start to its end
-	Suites []suite
+	Limit    time.Duration // of the machine, from its start to its end
+	Patience int           // how many times slower than others it is
+	Suites   []suite
 }
 
 // share is the part of a machine's time that is kept for its end: what has been said by then is to get out.

@@ -55,10 +55,11 @@ func boot(ctx context.Context, k kernel, suites []suite, dir string, limit time.
 	if err != nil {
 		return err
 	}
+	patience := 1
 	if !kvm() {
-		limit *= slower
+		limit, patience = limit*slower, slower
 	}
-	todo, err := json.Marshal(plan{limit, suites})
+	todo, err := json.Marshal(plan{limit, patience, suites})
 	if err == nil {
 		err = errors.Join(os.WriteFile(filepath.Join(dir, "initramfs"), image, 0o644), os.WriteFile(filepath.Join(dir, planFile), todo, 0o644))
 	}

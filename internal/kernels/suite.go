@@ -87,8 +87,9 @@ func (s suite) file(dir string) string {
 	return filepath.Join(dir, strings.ReplaceAll(s.Name, "/", "-")+".out")
 }
 
-// run runs the suite in the guest, for so long at most. Its exit code is the last line of its output.
-func (s suite) run(dir string, limit time.Duration) int {
+// run runs the suite in the guest, for so long at most, with tests that wait so many times longer than others. Its exit
+// code is the last line of its output.
+func (s suite) run(dir string, limit time.Duration, patience int) int {
 	f, err := os.Create(s.file(dir))
 	if err != nil {
 		fmt.Println("kernels:", err)
@@ -104,7 +105,8 @@ func (s suite) run(dir string, limit time.Duration) int {
 	if s.Name == doctorSuite {
 		cmd.Stderr = nil
 	}
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/root", "SCAFFOLD_ROOT_TESTS=1", "LC_ALL=C.UTF-8"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/root", "SCAFFOLD_ROOT_TESTS=1", "LC_ALL=C.UTF-8",
+		fmt.Sprintf("SCAFFOLD_TEST_PATIENCE=%d", patience)}
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		fmt.Fprintln(f, err)
 	}

@@ -2,7 +2,9 @@ package nstest
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -11,8 +13,19 @@ import (
 )
 
 // Deadline is how long the helpers here wait for an event before the test fails. It only ends a test
-// that is broken; nothing takes this long.
-const Deadline = 30 * time.Second
+// that hangs: nothing is ever waited for longer than it takes. Where PatienceEnv says so it is as many times as long.
+var Deadline = patience(os.Getenv(PatienceEnv)) * 30 * time.Second
+
+// PatienceEnv is how many times slower than others the machine is that runs the tests: one that is emulated.
+const PatienceEnv = "SCAFFOLD_TEST_PATIENCE"
+
+func patience(text string) time.Duration {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 1
+	}
+	return time.Duration(max(1, n))
+}
 
 // Run runs a program in the namespace to its end and returns what it printed; failure ends the test.
 func (n *NS) Run(t testing.TB, argv ...string) string {
