@@ -6,12 +6,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
+	"scaffold.dev/scaffold/internal/nsenter"
 	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/sid"
 )
@@ -372,16 +370,11 @@ func TestANamespaceWithoutProcessesIsKeptWhileItIsHeld(t *testing.T) {
 // joinAt is join for the namespace of a file.
 func joinAt(t *testing.T, hooks *Hooks, ns *os.File) (host *Host) {
 	t.Helper()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
-		if err == nil {
-			host, err = hooks.Join(services)
-		}
-		done <- err
-	}()
-	if err := <-done; err != nil {
+	err := nsenter.Do(ns, func() (err error) {
+		host, err = hooks.Join(services)
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { host.Close(true) })
