@@ -77,7 +77,7 @@ func (s *sleeper) wakes(leader string) {
 	}
 	token := strings.TrimSpace(n.must(leader, "token", "create", "--role", "host", "--name", s.host, "--lab", n.lab.File.Name))
 	dir := n.t.TempDir()
-	n.must("r2", "join", "--token", token, "--name", s.host, "--uplink", "lo", "--state", n.lab.ProgramDir(s.host, "state"), "--config", filepath.Join(dir, "hostd.yaml"),
+	n.must("k1", "join", "--token", token, "--name", s.host, "--uplink", "lo", "--state", n.lab.ProgramDir(s.host, "state"), "--config", filepath.Join(dir, "hostd.yaml"),
 		netip.AddrPortFrom(n.lab.Plan().Node(leader).Management, lab.ControllerPort).String())
 	nstest.Wait(n.t, n.look(), func() error { return n.hostIs(s.host, "up") })
 	if now := n.locator(s.host); now != at {
@@ -101,7 +101,7 @@ func (n *network) must(node string, argv ...string) string {
 // netKey runs one of the commands of the network's key.
 func (n *network) netKey(argv ...string) (string, error) {
 	n.t.Helper()
-	return n.run("r2", append(append([]string{self, "net", "key"}, argv...), "--lab", n.lab.File.Name)...)
+	return n.run("k1", append(append([]string{self, "net", "key"}, argv...), "--lab", n.lab.File.Name)...)
 }
 
 // networkKeyChanges replaces the network's key under load, while the controller that leads dies. Flows go on and move by
@@ -164,7 +164,7 @@ func (n *network) formerIsRefused(controller string, old trust.Directory) {
 		n.t.Fatal(err)
 	}
 	client := api.DialWith(e.As(who), func(_ context.Context, network, address string) (net.Conn, error) {
-		return n.at("r2").Dial(network, address)
+		return n.at("k1").Dial(network, address)
 	})
 	defer client.CloseIdleConnections()
 	_, err = apiv1connect.NewAdminClient(client, api.BaseURL()).GetStatus(n.t.Context(), connect.NewRequest(&apiv1.GetStatusRequest{}))
