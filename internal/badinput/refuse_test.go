@@ -64,8 +64,8 @@ func TestWithAFullDiskTheControllerGoesOnAndLosesNothing(t *testing.T) {
 	if err := os.WriteFile(ballast, make([]byte, 64<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
 	}
-	h := s.hostd("h1")
-	h.WaitFor(t, joined) // works, and cannot be saved
+	h, room := s.hostdOnASmallDisk("h1")
+	h.WaitFor(t, joined) // works, and cannot be saved, here or there
 	_, said, code := s.ask("service", "create", "more")
 	if code != 5 && code != 1 || !strings.Contains(said, "disk full") || !strings.Contains(said, "make room") {
 		t.Errorf("service create on a full disk: exit code %d: %s", code, said)
@@ -82,6 +82,24 @@ func TestWithAFullDiskTheControllerGoesOnAndLosesNothing(t *testing.T) {
 		t.Errorf("with room again: exit code %d: %s%s", code, out, errs)
 	}
 	s.until("web", "service", "ls")
+	const unsaved = "a restart will not know what changed since"
+	if n := lines(h, unsaved); n != 1 {
+		t.Errorf("the host says %d times that it cannot save:\n%s", n, h.Output())
+	}
+	if err := os.Remove(room); err != nil {
+		t.Fatal(err)
+	}
+	h.WaitFor(t, "saved again")
+}
+
+// hostdOnASmallDisk starts a host's daemon that has a key and no room for more, and returns what takes the room.
+func (s *site) hostdOnASmallDisk(host string) (p *nstest.Proc, ballast string) {
+	s.t.Helper()
+	dir := s.path(host)
+	script := fmt.Sprintf("mkdir -p %[1]s && mount -t tmpfs -o size=64k scaffold %[1]s && echo %064[2]d >%[1]s/key && dd if=/dev/zero of=%[1]s/ballast bs=4k 2>/dev/null; exec %[3]s hostd --name %[4]s --uplink eth0 --socket %[1]s.sock --state %[1]s",
+		dir, 7, path(s.t), host)
+	p = s.start(s.hosts[host], []string{"unshare", "-m", "sh", "-c", script})
+	return p, fmt.Sprintf("/proc/%d/root%s/ballast", p.PID(), dir)
 }
 
 func TestWhatClientsGetOfNamesThatNobodyServes(t *testing.T) {

@@ -44,15 +44,17 @@ type daemon struct {
 	held        []func()    // taken from inbox and not done yet
 	metrics     metrics     // for every goroutine
 
-	ctx     context.Context // of everything but the farewell
-	uplinks []*uplink       // in the order of preference
-	home    *home           // nil until the host was told where it is
-	places  []place         // where it is now, in the order of preference
-	former  []former        // locators that it had, the oldest first
-	told    sid.Locator     // that others are sent to
-	unsaved bool            // home, places or former changed
-	serial  uint32          // of the last bid
-	permits *permits
+	ctx      context.Context // of everything but the farewell
+	uplinks  []*uplink       // in the order of preference
+	home     *home           // nil until the host was told where it is
+	places   []place         // where it is now, in the order of preference
+	former   []former        // locators that it had, the oldest first
+	told     sid.Locator     // that others are sent to
+	unsaved  bool            // home, places or former changed
+	diskFull bool            // or something else keeps them from being saved
+	retries  bool            // saving is tried again
+	serial   uint32          // of the last bid
+	permits  *permits
 
 	challenge []byte // of the session: what is signed in it quotes it
 	kernel    kernel

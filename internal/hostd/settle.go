@@ -137,10 +137,23 @@ func (d *daemon) save() {
 		return
 	}
 	d.unsaved = false
-	if err := d.store.savePlaces(&record{home: *d.home, Places: d.places, Former: d.former}); err != nil {
-		d.log.Warn("a restart will not know the host's place", "error", err)
+	err := d.store.savePlaces(&record{home: *d.home, Places: d.places, Former: d.former})
+	switch {
+	case err == nil && d.diskFull:
+		d.log.Info("what a restart needs is saved again")
+	case err != nil && !d.diskFull:
+		d.log.Warn("a restart will not know what changed since; trying again", "error", err)
+	}
+	if d.diskFull = err != nil; d.diskFull && !d.retries {
+		d.retries = true
+		time.AfterFunc(saveAgain, func() {
+			d.post(func() { d.retries, d.unsaved = false, d.unsaved || d.diskFull && d.home != nil })
+		})
 	}
 }
+
+// saveAgain is after what time something is tried again that could not be saved: a disk may have room by then.
+const saveAgain = time.Second
 
 // readEdge brings the edge's events to the loop until the edge is closed.
 func (d *daemon) readEdge(edge *host.Edge) {
