@@ -136,9 +136,43 @@ func (e *Edge) service(id sid.ServiceID) (edgeService, error) {
 	return s, err
 }
 
+// putService writes what the suffix means here. Of a service that was withdrawn it stays known where late first packets
+// go, until the room is needed.
 func (e *Edge) putService(id sid.ServiceID, s edgeService) error {
-	if err := e.maps.Services.Put(network(uint64(id.Suffix)), &s); err != nil {
+	err := e.maps.Services.Put(network(uint64(id.Suffix)), &s)
+	if errors.Is(err, unix.E2BIG) {
+		if err := e.forgetWithdrawn(); err != nil {
+			return err
+		}
+		err = e.maps.Services.Put(network(uint64(id.Suffix)), &s)
+	}
+	if err != nil {
 		return fmt.Errorf("host edge: service %v: %w", id, err)
+	}
+	return nil
+}
+
+// forgetWithdrawn makes room among the services. Those stay that somebody guards, and those whose answers come without
+// a source of their own (Unset).
+func (e *Edge) forgetWithdrawn() error {
+	var gone [][8]byte
+	err := scan(e.maps.Services, func(suffix *[8]byte, s *edgeService) bool {
+		if s.Live == 0 && s.Guarded == 0 {
+			var p edgePolicy
+			err := e.maps.Policies.Lookup(append(s.Upper[:], suffix[:]...), &p)
+			if err != nil || Datagrams(p.Datagrams) != Unset {
+				gone = append(gone, *suffix)
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("host edge: services: %w", err)
+	}
+	for _, suffix := range gone {
+		if err := e.maps.Services.Delete(&suffix); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("host edge: forget a service that was withdrawn: %w", err)
+		}
 	}
 	return nil
 }

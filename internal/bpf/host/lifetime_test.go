@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
+	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/internal/nstest"
 	"scaffold.dev/scaffold/sid"
 )
@@ -254,6 +255,15 @@ func TestAnInstanceForWhichThereIsNoRoomIsRefused(t *testing.T) {
 	must(t, e.Admit(another))
 	if all, err := e.Admitted(); err != nil || len(all) != most {
 		t.Errorf("%d are admitted, %v; want %d", len(all), err, most)
+	}
+	must(t, e.Withdraw(another))
+	must(t, e.Admit(nth(most))) // in the room of the service that was withdrawn
+	must(t, e.Withdraw(nth(2)))
+	must(t, e.SetService(nth(2).Service, Policy{Datagrams: Unset}))
+	must(t, e.Withdraw(nth(3)))
+	must(t, e.SetGuard(nth(3).Service, resolve.Guard{}))
+	if err := e.Admit(nth(most + 1)); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("%v: what is guarded and what is unset keep their room", err)
 	}
 }
 
