@@ -115,7 +115,8 @@ func TestTheNetworkGetsAnotherKey(t *testing.T) {
 	c.kill()
 	c.run(Config{Trust: TrustKeys, Listen: []string{"https://" + at}, Grace: time.Millisecond})
 	c.router("r1")
-	back := c.hostOver(call(t, at, away.Config()).agent, aware(join("away", "r1"), awayKey))
+	over := call(t, at, away.Config())
+	back := c.hostOver(over.agent, aware(join("away", "r1"), awayKey))
 	back.isIn()
 	cred := back.joined.Credential
 	if cred == nil || len(back.joined.NetworkKeys) != 2 || away.Replace(awayKey, trust.Credential{Certificate: cred.Certificate, Roots: cred.Roots}) != nil || away.Roots().Pin().String() != next {
@@ -126,6 +127,9 @@ func TestTheNetworkGetsAnotherKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	back.told("one key", func(o *apiv1.HostOrder) bool { return len(o.GetNetworkKeys().GetKeys()) == 1 })
+	if _, err := over.admin.GetStatus(t.Context(), connect.NewRequest(&apiv1.GetStatusRequest{})); err != nil {
+		t.Errorf("by the connection that shows the credential of before: %v", err)
+	}
 	if _, err := call(t, at, away.Config()).admin.GetStatus(t.Context(), connect.NewRequest(&apiv1.GetStatusRequest{})); err != nil {
 		t.Error(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"maps"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -30,6 +32,7 @@ type gate struct {
 	roots   *trust.Roots
 	retired []store.RetiredKey         // of the network, which count no more
 	revoked map[string]store.Revoked   // by key
+	grants  map[string]grant           // the last of each key
 	calls   map[string]map[*entry]bool // that run, by key
 }
 
@@ -39,7 +42,7 @@ type entry struct{ end context.CancelCauseFunc }
 func newGate(name, socket string, refused func(error)) *gate {
 	return &gate{
 		server: trust.NewServer(nil, name), refused: refused, socket: socket,
-		revoked: make(map[string]store.Revoked), calls: make(map[string]map[*entry]bool),
+		revoked: make(map[string]store.Revoked), grants: make(map[string]grant), calls: make(map[string]map[*entry]bool),
 	}
 }
 
@@ -163,6 +166,37 @@ func (g *gate) pin() trust.Pin {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.roots.Pin()
+}
+
+// certifying is the id of the key that certifies now; "" in an open network, and as long as it is not known.
+func (g *gate) certifying() string {
+	if g == nil || !g.ready() {
+		return ""
+	}
+	return g.pin().String()
+}
+
+// A grant is a credential that this controller has given to the holder of a key.
+type grant struct {
+	who   trust.Identity
+	by    string // id of the network's key
+	until time.Time
+}
+
+// granted notes a credential.
+func (g *gate) granted(who trust.Identity, until time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.grants[string(who.Key)] = grant{who, g.roots.Pin().String(), until}
+}
+
+// renewed is who shows a certificate whose time is over, or that of its key: a connection shows what it was made with, and
+// the holder of the key may have had another one since.
+func (g *gate) renewed(leaf *x509.Certificate, key []byte) (trust.Identity, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	have, ok := g.grants[string(key)]
+	return have.who, ok && g.roots != nil && have.by == g.roots.Pin().String() && time.Now().Before(have.until) && trust.Names(leaf, have.who)
 }
 
 // retiredKeys are the ids of those that count no more.

@@ -58,6 +58,7 @@ func (n *network) credential(who trust.Identity) (*apiv1.Credential, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.gate.granted(who, until)
 	if m, known := n.members[memberName{string(who.Role), who.Name}]; known && m.By != n.gate.pin().String() {
 		m.By = n.gate.pin().String()
 		n.enrol(m)

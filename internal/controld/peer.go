@@ -123,6 +123,11 @@ func (g *gate) member(leaf *x509.Certificate) peer {
 	roots, retired, revoked, gone := g.roots, g.retired, g.revoked[string(key)], g.revoked[string(key)].Key != nil
 	g.mu.Unlock()
 	who, err := roots.Verify(leaf, x509.ExtKeyUsageClientAuth, time.Now())
+	if errors.Is(err, trust.ErrOtherNetwork) || errors.Is(err, trust.ErrExpired) {
+		if again, ok := g.renewed(leaf, key); ok {
+			who, err = again, nil
+		}
+	}
 	by := slices.IndexFunc(retired, func(r store.RetiredKey) bool { return r.ID == trust.IssuerOf(leaf) })
 	switch {
 	case errors.Is(err, trust.ErrOtherNetwork) && by >= 0:

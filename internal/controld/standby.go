@@ -102,7 +102,7 @@ func (c *seat) handOn() http.Handler {
 			r.Out.Header.Set(onBehalf, peerOf(r.In.Context()).header())
 			r.Out.Header.Set(seenAt, r.In.RemoteAddr)
 		},
-		Transport:     &onward{who: c.gate.client(), clients: map[string]*http.Client{}},
+		Transport:     &onward{who: c.gate.client(), by: c.gate.certifying, clients: map[string]*http.Client{}},
 		FlushInterval: -1,
 		ErrorHandler:  unavailable,
 	}
@@ -115,7 +115,7 @@ func (c *seat) handOn() http.Handler {
 				t.ServeHTTP(w, r)
 				return
 			}
-			if at := c.reached(wait); at != "" && r.Header.Get(handedOn) == "" {
+			if at := c.reached(wait); at != "" && r.Header.Get(handedOn) == "" && (c.gate == nil || c.gate.ready()) { // it has just begun
 				proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), onwardKey{}, at)))
 				return
 			}
@@ -156,8 +156,10 @@ func (c *seat) reached(ctx context.Context) string {
 
 // onward sends a request to the endpoint that its context names.
 type onward struct {
-	who     *tls.Config // nil: in the clear
+	who     *tls.Config   // nil: in the clear
+	by      func() string // the network's key by which it is known to those that it calls now
 	mu      sync.Mutex
+	since   string // by, when the clients were made
 	clients map[string]*http.Client
 }
 
@@ -176,6 +178,13 @@ type onwardKey struct{}
 func (o *onward) client(endpoint string) (*http.Client, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if by := o.by(); by != o.since { // connections show the certificate that they were made with
+		for _, c := range o.clients {
+			c.CloseIdleConnections()
+		}
+		clear(o.clients)
+		o.since = by
+	}
 	if c := o.clients[endpoint]; c != nil {
 		return c, nil
 	}

@@ -183,12 +183,16 @@ func TestControllersDieOneAfterTheOtherUnnoticed(t *testing.T) {
 	n.allServe()
 	c1, s1 := n.locator("c1"), n.locator("s1")
 	l, c := n.startLoad(addr), n.startChurn()
+	var rekeying *rekeying
 	c.grows("before anything happens")
 	for _, what := range []string{"the leader", "one that stands by", "the leader again"} {
 		leader, standby := n.allRun("")
 		victim := leader
-		if what == "one that stands by" {
+		switch what {
+		case "one that stands by":
 			victim = standby
+		case "the leader again": // in the middle of it
+			rekeying = n.rekeys(port(addr, askPort))
 		}
 		began := time.Now()
 		n.do("kill " + victim + "/controld")
@@ -215,7 +219,7 @@ func TestControllersDieOneAfterTheOtherUnnoticed(t *testing.T) {
 	if a, b := n.locator("c1"), n.locator("s1"); a != c1 || b != s1 {
 		t.Errorf("locators of c1 and s1 were %v and %v, are %v and %v", c1, s1, a, b)
 	}
-	n.networkKeyChanges(l, port(addr, askPort))
+	rekeying.ends(l)
 	l.finish()
 	c.allThere()
 }

@@ -104,25 +104,31 @@ func (n *network) netKey(argv ...string) (string, error) {
 	return n.run("k1", append(append([]string{self, "net", "key"}, argv...), "--lab", n.lab.File.Name)...)
 }
 
-// networkKeyChanges replaces the network's key under load, while the controller that leads dies. Flows go on and move by
-// the new key; the former one, once it is retired, counts nowhere; who slept comes back with a token.
-func (n *network) networkKeyChanges(l *load, to string) {
-	t := n.t
-	t.Helper()
-	asleep := n.sleeps("z1", to)
-	copied := t.TempDir() // what z1 has of before
-	if err := os.CopyFS(copied, os.DirFS(n.lab.ProgramDir("z1", "state"))); err != nil {
-		t.Fatal(err)
+// A rekeying replaces the network's key while one host sleeps.
+type rekeying struct {
+	*network
+	asleep *sleeper
+	before trust.Directory // a copy of what the sleeper has of before
+}
+
+// rekeys makes the network's next key.
+func (n *network) rekeys(to string) *rekeying {
+	n.t.Helper()
+	r := &rekeying{n, n.sleeps("z1", to), trust.Directory(n.t.TempDir())}
+	if err := os.CopyFS(string(r.before), os.DirFS(n.lab.ProgramDir("z1", "state"))); err != nil {
+		n.t.Fatal(err)
 	}
-	leader, _ := n.allRun("")
 	if out, err := n.netKey("rotate"); err != nil || !strings.Contains(out, " next ") {
-		t.Fatalf("rotate: %v\n%s", err, out)
+		n.t.Fatalf("rotate: %v\n%s", err, out)
 	}
-	n.do("kill " + leader + "/controld")
-	now, _ := n.allRun(leader)
-	former := ""
-	nstest.Wait(t, n.look(), func() error {
-		out, err := n.netKey("ls")
+	return r
+}
+
+// certifies waits until the next key certifies for all but the sleeper, and gives the former one.
+func (r *rekeying) certifies() (former string) {
+	r.t.Helper()
+	nstest.Wait(r.t, r.look(), func() error {
+		out, err := r.netKey("ls")
 		for line := range strings.Lines(out) {
 			if f := strings.Fields(line); len(f) > 1 && f[1] == "former" {
 				former = f[0]
@@ -133,21 +139,31 @@ func (n *network) networkKeyChanges(l *load, to string) {
 		}
 		return nil
 	})
+	return former
+}
+
+// ends retires the former key under load. Flows go on and move by the new key; the former one counts nowhere; who slept
+// comes back with a token.
+func (r *rekeying) ends(l *load) {
+	t := r.t
+	t.Helper()
+	former := r.certifies()
 	l.progress("after the network's next key certifies")
-	if out, err := n.netKey("retire", former); exitCode(err) != 4 || !strings.Contains(out, "host z1 has not been here") {
+	if out, err := r.netKey("retire", former); exitCode(err) != 4 || !strings.Contains(out, "host z1 has not been here") {
 		t.Errorf("retire while a host sleeps: %v\n%s", err, out)
 	}
-	if out, err := n.netKey("retire", former, "--force"); err != nil || strings.Contains(out, former) {
+	if out, err := r.netKey("retire", former, "--force"); err != nil || strings.Contains(out, former) {
 		t.Errorf("retire --force: %v\n%s", err, out)
 	}
-	n.do("start " + leader + "/controld")
-	n.allRun("")
-	n.settled()
-	n.do("heal c1 r2")
+	for _, host := range []string{"c1", "s1", "s2"} { // by the connections of before
+		r.must(host, "service", "show", "daemons", "--api", "unix:"+r.lab.Socket(host))
+	}
+	r.do("heal c1 r2")
 	l.goesBy("c1", 0, 1)
 	l.progress("after a move by the new key")
-	n.formerIsRefused(now, trust.Directory(copied))
-	asleep.wakes(now)
+	leader, _ := r.allRun("")
+	r.formerIsRefused(leader, r.before)
+	r.asleep.wakes(leader)
 }
 
 // formerIsRefused calls a controller with a credential by the key that was retired, as one does who takes any controller.

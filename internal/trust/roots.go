@@ -77,6 +77,12 @@ func IssuerOf(c *x509.Certificate) string {
 	return hex.EncodeToString(c.AuthorityKeyId[:min(8, len(c.AuthorityKeyId))])
 }
 
+// Names reports whether a certificate says of its holder what is known of him, whoever signed it.
+func Names(c *x509.Certificate, who Identity) bool {
+	said, err := identityOf(c)
+	return err == nil && said.Role == who.Role && said.Name == who.Name && said.Key.Equal(who.Key)
+}
+
 // ComeBack says how the holder of a certificate becomes a member again, where the network's key was replaced.
 func ComeBack(c *x509.Certificate) string {
 	const token = " (`scaffold token create` where the controller runs makes one)"

@@ -61,9 +61,15 @@ func (s *Server) Config() *tls.Config {
 	}
 }
 
-// Client is the end by which this controller calls others of the network.
+// Client is the end by which this controller calls others of the network. It shows a certificate by the key that certifies
+// now, which outlives the former one.
 func (s *Server) Client(roots func() *Roots) *tls.Config {
-	own := func() (*tls.Certificate, error) { return s.certificate("") }
+	own := func() (*tls.Certificate, error) {
+		if r := roots(); r != nil {
+			return s.certificate(r.wanted())
+		}
+		return s.certificate("")
+	}
 	return clientConfig(func() string { return serverName }, own, func(chain []*x509.Certificate) error { return checkServer(roots(), chain[0], s.now()) })
 }
 

@@ -111,7 +111,7 @@ func TestWhoMayServeAServiceWithAKeyInANetworkWithKeys(t *testing.T) {
 		t.Fatalf("s2 with its permit: exit code %d, %s", code, out)
 	}
 	s.serving(1)
-	p, got := s.client("curl", "-sS", "--fail", "--limit-rate", "20M", "-o", "GOT", "http://vault.svc/blob")
+	p, got := s.fast()
 	s.arrived(p, got, size/16)
 	p.Signal(syscall.SIGSTOP)
 	if out, code := s.shows("s1", long); code != 0 {
