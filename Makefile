@@ -39,7 +39,7 @@ bench: build ## measure this machine (BENCH=path names one of the benchmarks)
 	@for name in $(BENCH); do scripts/as-root.sh bin/scaffold bench $$name || exit; done
 
 EXPERIMENT ?= tftp_failover tftp_move web_reset web_failover web_load memcached
-test-kernels: ## boot other kernels under qemu and run the kernel's tests there: 10 minutes with KVM, hours without (KERNELS="6.1 6.12")
+test-kernels: ## boot other kernels under qemu and run the kernel's tests there: 10 minutes with KVM, 15 to 30 for each without (KERNELS="6.1 6.12")
 	@scripts/as-root.sh scripts/packages.sh kernels
 	@scripts/as-root.sh scripts/kernels.sh $(KERNELS)
 
