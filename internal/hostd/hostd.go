@@ -60,11 +60,13 @@ type daemon struct {
 	kernel    kernel
 	nonlocal  string // what the sysctl was before us
 
-	edge  *host.Edge
-	flows *keeper // of edge
-	hooks *sockets.Hooks
-	socks *sockets.Host
-	diag  *sockets.Diag
+	edge     *host.Edge
+	flows    *keeper // of edge
+	hooks    *sockets.Hooks
+	socks    *sockets.Host
+	catching sync.Mutex    // of who waits for caught
+	caught   chan struct{} // hears when a reader of sockets has caught up; nil: nobody waits
+	diag     *sockets.Diag
 
 	lead       lead  // whether a cable leads to the network; for every goroutine
 	guard      guard // of tunnels

@@ -130,6 +130,9 @@ func (l *local) DrainLocal(ctx context.Context, req *connect.Request[apiv1.Drain
 	if mode != "" && mode != "wait" && mode != "shed" {
 		return invalid("mode %q: want wait or shed", mode)
 	}
+	if req.Msg.Undrain {
+		l.d.catchUp(ctx) // what has just ended is not to come back for a moment
+	}
 	p := &apiv1.DrainProgress{}
 	err := l.inLoop(ctx, func(s *sessions) error {
 		want = l.d.named(req.Msg.Service)

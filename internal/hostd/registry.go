@@ -1,10 +1,12 @@
 package hostd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
+	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/host"
@@ -106,8 +108,54 @@ func (d *daemon) readSockets(guest uint16, socks *sockets.Host, done chan struct
 		case e.Kind == sockets.Lost:
 			d.log.Warn("socket events came faster than they were read; looking at all sockets")
 			d.dump(guest, socks)
+		case e.Kind == sockets.CaughtUp:
+			d.post(func() {
+				select {
+				case d.caught <- struct{}{}:
+				default: // nobody waits any more
+				}
+			})
 		default:
 			d.post(func() { d.serving.event(guest, e) })
+		}
+	}
+}
+
+// catchUpTime bounds how long catchUp takes where a guest goes meanwhile.
+const catchUpTime = time.Second
+
+// catchUp returns when the loop knows of every socket that was closed by now: also of a program's whose end its parent
+// has heard of already.
+func (d *daemon) catchUp(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, catchUpTime)
+	defer stop()
+	d.catching.Lock()
+	defer d.catching.Unlock()
+	var from []*sockets.Host
+	var caught chan struct{}
+	known := d.call(ctx, func() {
+		if d.socks != nil {
+			from = append(from, d.socks)
+		}
+		for _, x := range d.guests.up {
+			if x.socks != nil {
+				from = append(from, x.socks)
+			}
+		}
+		caught = make(chan struct{}, len(from))
+		d.caught = caught
+	})
+	if !known {
+		return
+	}
+	for _, s := range from {
+		if s.Flush() != nil {
+			continue // it is closed
+		}
+		select {
+		case <-caught:
+		case <-ctx.Done():
+			return
 		}
 	}
 }

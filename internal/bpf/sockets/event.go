@@ -9,11 +9,13 @@ import (
 // A Kind says what happened to a socket.
 type Kind uint8
 
-// The kinds of events. Lost means that the ring was full and events are missing: Dump tells what is.
+// The kinds of events. Lost means that the ring was full and events are missing: Dump tells what is. CaughtUp answers
+// Flush.
 const (
 	Register   Kind = 1
 	Unregister Kind = 2
 	Lost       Kind = 3
+	CaughtUp   Kind = 4
 )
 
 func (k Kind) String() string {
@@ -24,6 +26,8 @@ func (k Kind) String() string {
 		return "unregister"
 	case Lost:
 		return "lost"
+	case CaughtUp:
+		return "caught up"
 	}
 	return "unknown"
 }

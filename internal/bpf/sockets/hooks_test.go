@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -154,6 +155,27 @@ func TestTCPServesFromListenToClose(t *testing.T) {
 	p.must(t, "close a")
 	w.expect(t, "unregister tcp "+web+":80 closed")
 	w.quiet(t, p)
+}
+
+// What has happened before Flush comes before its answer, however late the kernel wakes the reader.
+func TestFlushBringsWhatHasHappened(t *testing.T) {
+	w := newWorld(t).watch()
+	p := start(t, w.ns, "")
+	for i := range 20 {
+		p.must(t, "udp a")
+		p.must(t, "bind a %s:80", web)
+		p.must(t, "close a")
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		var got []Kind
+		for len(got) == 0 || got[len(got)-1] != CaughtUp {
+			got = append(got, nstest.Receive(t, "what Flush brings", w.events).Kind)
+		}
+		if !slices.Equal(got, []Kind{Register, Unregister, CaughtUp}) {
+			t.Fatalf("round %d: %v", i, got)
+		}
+	}
 }
 
 func TestShutdownWithdrawsAndListenServesAgain(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync"
 	"unsafe"
 
@@ -121,7 +122,9 @@ func (host *Host) Read() (Event, error) {
 			return Event{Kind: Lost, ExitCode: -1}, nil
 		}
 	}
-	if err := host.reader.ReadInto(&host.record); err != nil {
+	if err := host.reader.ReadInto(&host.record); errors.Is(err, ringbuf.ErrFlushed) {
+		return Event{Kind: CaughtUp, ExitCode: -1}, nil
+	} else if err != nil {
 		return Event{}, err
 	}
 	return parseEvent(host.record.RawSample)
@@ -132,6 +135,17 @@ func (host *Host) drained() bool {
 	host.open.Lock()
 	defer host.open.Unlock()
 	return !host.ended && host.reader.AvailableBytes() == 0
+}
+
+// Flush makes Read return what has happened by now and then CaughtUp: the kernel wakes a reader up to a tick of its
+// clock after an event.
+func (host *Host) Flush() error {
+	host.open.Lock()
+	defer host.open.Unlock()
+	if host.ended {
+		return os.ErrClosed
+	}
+	return host.reader.Flush()
 }
 
 // Interrupt makes a blocked Read return os.ErrClosed; Close must still follow.
