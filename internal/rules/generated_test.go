@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,11 @@ func TestGeneratedFilesAreCommitted(t *testing.T) {
 		nstest.Lacks(t, "no git here: this tree is an archive")
 	}
 	tracked := strings.Fields(string(out))
+	for _, name := range tracked {
+		if !strings.HasSuffix(name, ".o") && compiled(filepath.Join(root(t), name)) {
+			t.Errorf("%s: a compiled program is in git, which no build makes anew", name)
+		}
+	}
 	files(t, []string{".c", ".proto"}, func(name, _ string) {
 		dir := filepath.Dir(name)
 		var want []string
@@ -34,6 +40,18 @@ func TestGeneratedFilesAreCommitted(t *testing.T) {
 			}
 		}
 	})
+}
+
+// compiled reports whether the file is one that the kernel runs, by its first bytes.
+func compiled(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	magic := make([]byte, 4)
+	_, err = io.ReadFull(f, magic)
+	return err == nil && string(magic) == "\x7fELF"
 }
 
 func product(tracked []string, dir, suffix string) bool {
