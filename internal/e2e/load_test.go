@@ -31,6 +31,13 @@ type loadFlow struct {
 	ended chan error
 }
 
+// is says whether the host's flow is this one: a port may be used by others to another port, or by another protocol.
+func (f *loadFlow) is(x *apiv1.Flow) bool {
+	local := f.conn.LocalAddr()
+	return x.Role == "client" && x.Local == local.String() && x.Proto == local.Network() &&
+		(x.Proto == "udp" || x.Peer == f.conn.RemoteAddr().String())
+}
+
 const (
 	echoPort = 7  // what comes is sent back
 	askPort  = 80 // lines, and datagrams
@@ -98,9 +105,12 @@ func (l *load) goesBy(host string, from, to int) {
 			return err
 		}
 		for _, f := range l.flows {
-			i := slices.IndexFunc(r.Msg.Flows, func(x *apiv1.Flow) bool { return x.Local == f.conn.LocalAddr().String() })
-			if i < 0 || r.Msg.Flows[i].State != "bound" || r.Msg.Flows[i].Uplink != req.To {
-				return fmt.Errorf("%s does not go by %s: %v", f.what, req.To, r.Msg.Flows)
+			i := slices.IndexFunc(r.Msg.Flows, f.is)
+			if i < 0 {
+				return fmt.Errorf("%s is not among the %d flows of %s", f.what, len(r.Msg.Flows), host)
+			}
+			if x := r.Msg.Flows[i]; x.State != "bound" || x.Uplink != req.To {
+				return fmt.Errorf("%s does not go by %s: %v", f.what, req.To, x)
 			}
 		}
 		return nil

@@ -77,8 +77,8 @@ func (d *daemon) tail() string {
 	return ", which ends with:\n" + strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
-// stopTime is how long a daemon gets to end by itself.
-const stopTime = 5 * time.Second
+// stopTime is how long a daemon gets to end by itself: on a busy machine one with many routes takes seconds.
+const stopTime = 20 * time.Second
 
 func (d *daemon) stop() error {
 	d.cmd.Process.Signal(syscall.SIGTERM) // one that has ended does not mind
