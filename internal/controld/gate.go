@@ -33,6 +33,7 @@ type gate struct {
 	retired []store.RetiredKey         // of the network, which count no more
 	revoked map[string]store.Revoked   // by key
 	grants  map[string]grant           // the last of each key
+	sweepAt int                        // of how many grants those that count no more are forgotten
 	calls   map[string]map[*entry]bool // that run, by key
 }
 
@@ -183,11 +184,19 @@ type grant struct {
 	until time.Time
 }
 
+// leastGrants is how many grants there may be before any is forgotten.
+const leastGrants = 1024
+
 // granted notes a credential.
 func (g *gate) granted(who trust.Identity, until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.grants[string(who.Key)] = grant{who, g.roots.Pin().String(), until}
+	now, by := time.Now(), g.roots.Pin().String()
+	if len(g.grants) >= g.sweepAt { // members come and go, and change their keys
+		maps.DeleteFunc(g.grants, func(_ string, old grant) bool { return old.by != by || !now.Before(old.until) })
+		g.sweepAt = max(leastGrants, 2*len(g.grants))
+	}
+	g.grants[string(who.Key)] = grant{who, by, until}
 }
 
 // renewed is who shows a certificate whose time is over, or that of its key: a connection shows what it was made with, and

@@ -183,9 +183,9 @@ func waitFor(cmd *exec.Cmd) error {
 func runSuites() {
 	dir := place()
 	text, err := os.ReadFile(filepath.Join(dir, planFile))
-	var todo plan
+	var work plan
 	if err == nil {
-		err = json.Unmarshal(text, &todo)
+		err = json.Unmarshal(text, &work)
 	}
 	if err == nil {
 		err = exec.Command("ip", "link", "set", "lo", "up").Run()
@@ -194,14 +194,14 @@ func runSuites() {
 		fmt.Println("kernels:", err)
 		os.Exit(1)
 	}
-	for _, s := range todo.Suites {
-		left := todo.left(uptime())
+	for _, s := range work.Suites {
+		left := work.left(uptime())
 		if left <= 0 {
 			fmt.Printf("kernels: no time for %s\n", s.Name)
 			continue
 		}
 		begun := time.Now()
-		code := s.run(dir, left, todo.Patience)
+		code := s.run(dir, left, work.Patience)
 		fmt.Printf("kernels: %s ended with %d after %v\n", s.Name, code, time.Since(begun).Round(time.Second/10))
 		if s.Name == doctorSuite && code == lacks {
 			break // no test could pass

@@ -59,9 +59,9 @@ func boot(ctx context.Context, k kernel, suites []suite, dir string, limit time.
 	if !kvm() {
 		limit, patience = limit*slower, slower
 	}
-	todo, err := json.Marshal(plan{limit, patience, suites})
+	work, err := json.Marshal(plan{limit, patience, suites})
 	if err == nil {
-		err = errors.Join(os.WriteFile(filepath.Join(dir, "initramfs"), image, 0o644), os.WriteFile(filepath.Join(dir, planFile), todo, 0o644))
+		err = errors.Join(os.WriteFile(filepath.Join(dir, "initramfs"), image, 0o644), os.WriteFile(filepath.Join(dir, planFile), work, 0o644))
 	}
 	if err != nil {
 		return err

@@ -177,8 +177,8 @@ func (p *packet) adjust(from, to []byte, at int) {
 		acc += uint64(^binary.BigEndian.Uint16(from[i:])) + uint64(binary.BigEndian.Uint16(to[i:]))
 	}
 	sum := ^checksum.Fold(acc)
-	if sum == 0 && p.proto == sid.UDP {
-		sum = 0xffff
+	if p.proto == sid.UDP {
+		sum = checksum.NonZero(sum)
 	}
 	binary.BigEndian.PutUint16(p.b[at:], sum)
 }
