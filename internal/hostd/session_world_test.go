@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,15 +39,23 @@ type fakeHost struct {
 	cut  bool // answers no PROBE
 }
 
-// A fakeEdge has flows and does steps to them as abi.h has it.
+// A fakeEdge has flows and does steps to them as abi.h has it. Its calls may come from several goroutines, as those of an edge.
 type fakeEdge struct {
 	net      *fakeNet
+	mu       sync.Mutex // of flows: the comparison of flows reads them beside the loop
 	flows    map[host.Tuple]*host.Flow
 	byID     map[sid.SocketID]host.Tuple
 	sessions map[host.SessionKey][]byte
 	steps    []host.Step
 	heard    uint64 // CLOCK_MONOTONIC, ns
 	quiet    map[sid.Locator]bool
+}
+
+// add is a connection of a program.
+func (e *fakeEdge) add(f *host.Flow) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.flows[f.Tuple], e.byID[f.ID] = f, f.Tuple
 }
 
 func (e *fakeEdge) Walk(f func(host.Flow) bool) error {
@@ -61,6 +70,8 @@ func (e *fakeEdge) Walk(f func(host.Flow) bool) error {
 func (e *fakeEdge) Flow(id sid.SocketID) (host.Flow, bool, error) { return e.Lookup(e.byID[id]) }
 
 func (e *fakeEdge) Lookup(t host.Tuple) (host.Flow, bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if f := e.flows[t]; f != nil {
 		return *f, true, nil
 	}
@@ -68,6 +79,8 @@ func (e *fakeEdge) Lookup(t host.Tuple) (host.Flow, bool, error) {
 }
 
 func (e *fakeEdge) Steer(steps []host.Step) (failed []int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for i, s := range steps {
 		e.steps = append(e.steps, s)
 		f := e.flows[s.Flow]
@@ -169,9 +182,8 @@ func (n *fakeNet) connect(c, s *fakeHost, port uint16, p sid.Proto) (host.Tuple,
 	ct := host.Tuple{Local: netip.AddrPortFrom(space.Identity(1), port), Remote: netip.AddrPortFrom(webAddr, 80), Proto: p}
 	st := host.Tuple{Local: netip.AddrPortFrom(webAddr, 80), Remote: netip.AddrPortFrom(stable, port), Proto: p}
 	add := func(h *fakeHost, t host.Tuple, id sid.SocketID, role host.Role, peer netip.Addr) {
-		h.edge.flows[t] = &host.Flow{ID: id, Role: role, Proto: p, State: host.BoundFlow, Service: webID, Tuple: t, Birth: id, Stable: stable,
-			Local: t.Local, Peer: t.Remote, Locator: h.at, WirePeer: netip.AddrPortFrom(peer, t.Remote.Port())}
-		h.edge.byID[id] = t
+		h.edge.add(&host.Flow{ID: id, Role: role, Proto: p, State: host.BoundFlow, Service: webID, Tuple: t, Birth: id, Stable: stable,
+			Local: t.Local, Peer: t.Remote, Locator: h.at, WirePeer: netip.AddrPortFrom(peer, t.Remote.Port())})
 	}
 	add(c, ct, cid, host.Client, s.at.Addr(uint64(sock)))
 	add(s, st, sock, host.Server, stable)
