@@ -18,17 +18,46 @@ func (n *network) neighbours(r *router, m *apiv1.Neighbours) {
 		n.event("router.error", r.Name, because("router reports links that are not believed", err.Error()))
 		links = nil
 	}
-	if m.GetPartial() {
-		links = slices.Concat(links, elsewhere(r.links, links))
+	r.said, r.reported, r.whole = links, true, !m.GetPartial()
+	n.believe(r)
+	if !r.whole {
+		return
+	}
+	for _, x := range n.routers { // what was kept for as long as nobody had heard r
+		if x != r && x.session != nil && x.whole && slices.ContainsFunc(x.links, func(l *apiv1.Neighbour) bool { return l.Peer == r.Name }) {
+			n.believe(x)
+		}
+	}
+}
+
+// believe settles what counts of a router's links: what it says, and what was known of ports that it says nothing of,
+// while it looks for its neighbours, or while the neighbour there does not greet because it is away.
+func (n *network) believe(r *router) {
+	links := slices.Clone(r.said)
+	for _, l := range elsewhere(r.links, r.said) {
+		switch peer, known := n.routers[l.Peer]; {
+		case !r.whole:
+			links = append(links, l)
+		case known && (peer.session == nil || !peer.whole):
+			links = append(links, silent(l))
+		}
 	}
 	n.linkEvents(r, links)
-	r.links, r.reported = links, true
+	r.links = links
 	n.plan.SetLinks(r.Name, planLinks(links))
 	record := store.Links{Router: r.Name, Links: storedLinks(links)}
 	if !slices.Equal(record.Links, r.stored) {
 		r.stored = record.Links
 		n.saver.later(store.PutLinks(record))
 	}
+}
+
+// silent is a link on which nobody greets any more.
+func silent(l *apiv1.Neighbour) *apiv1.Neighbour {
+	if !l.Up {
+		return l
+	}
+	return &apiv1.Neighbour{Port: l.Port, Peer: l.Peer, PeerPort: l.PeerPort, Via: l.Via, Cost: l.Cost, Reason: "hello"}
 }
 
 // elsewhere are the links on ports that none of those named is on.

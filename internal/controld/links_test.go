@@ -75,6 +75,39 @@ func TestALookingRouterKeepsTheLinksThatItHad(t *testing.T) {
 	c.await("what it found is all there is", func() bool { return len(c.links("a")) == 1 })
 }
 
+// A switch that has not found the new controller yet is greeted by nobody's word but the old one's. It forwards on, and so
+// do its neighbours, until it is back and says itself what is there.
+func TestALinkToARouterThatIsAwayStaysTheLastResort(t *testing.T) {
+	t.Parallel()
+	const farBlock = "fd5d:0:1:200::/56"
+	c := start(t, Config{})
+	a := c.routerAt("a", 1, live("e0", "b"), live("e1", "b"))
+	c.routerAt("b", 2, live("e2", "a"))
+	c.await("a has a way to b", func() bool { return a.way(farBlock) == "fe80::b" })
+	c.kill()
+	c.run(Config{Grace: 200 * time.Millisecond})
+	a = c.routerAt("a", 1)
+	c.event("controller.settle")
+	c.await("a has its rules", func() bool { return a.snapshotCount() > 0 })
+	if via := a.way(farBlock); via != "fe80::b" {
+		t.Errorf("a reaches b, which is away, by %q, want by what was known", via)
+	}
+	for _, l := range c.links("a") {
+		if l.Up || l.Reason != "hello" {
+			t.Errorf("a link to a router that is away is shown as %v, want silent", l)
+		}
+	}
+	a.links(live("e0", "c"))
+	c.await("who is at the port now has its place", func() bool { return len(c.links("a")) == 2 && a.way(farBlock) == "fe80::b" })
+	b := c.silentRouter(&apiv1.RouterJoin{Name: "b", BootId: "boot-b", Block: 2})
+	c.await("b has joined", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.joined != nil })
+	if via := a.way(farBlock); via != "fe80::b" {
+		t.Errorf("a reaches b, which looks for its neighbours, by %q, want by what was known", via)
+	}
+	b.links()
+	c.await("b says that nothing is there", func() bool { return len(c.links("a")) == 1 && a.way(farBlock) == "" })
+}
+
 // links are those of a router, as they are shown.
 func (c *controller) links(router string) []*apiv1.Link {
 	c.t.Helper()

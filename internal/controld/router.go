@@ -23,10 +23,12 @@ type router struct {
 	session  *routerSession // nil while it is away: it forwards by what it knows
 	synced   bool           // the session has had its snapshot
 	reported bool           // the session has told its links
+	whole    bool           // and all of them: it looks for no more
 	bootID   string
 	version  string                         // of its daemon
 	protocol uint32                         // version of its stream
-	links    []*apiv1.Neighbour             // as it told last, perhaps before the restart
+	said     []*apiv1.Neighbour             // its links, as it told last
+	links    []*apiv1.Neighbour             // and those that count, perhaps of before the restart
 	stored   []store.Link                   // the same in the store
 	states   map[sid.Locator]plan.HostState // of its hosts, as the session told
 	told     uint64                         // generation of the last rules sent to it
@@ -104,7 +106,7 @@ func (n *network) admitRouter(s *routerSession, want store.Router, j *apiv1.Rout
 		n.plan.SetRouter(n.planRouter(want))
 		n.saver.later(store.PutRouter(want))
 	}
-	r.session, r.synced, r.reported, r.bootID = s, false, false, j.BootId
+	r.session, r.synced, r.reported, r.whole, r.bootID = s, false, false, false, j.BootId
 	r.version, r.protocol = j.Version, protocol
 	n.succeeded(trust.Router, r.Name, s.peer.Key)
 	clear(r.states)
@@ -165,7 +167,7 @@ func (n *network) lostRouter(name string, s *routerSession, err error) {
 	if !ok || r.session != s {
 		return
 	}
-	r.session, r.synced, r.reported, r.sendings = nil, false, false, nil
+	r.session, r.synced, r.reported, r.whole, r.sendings = nil, false, false, false, nil
 	reason := "its stream ended"
 	if err != nil {
 		reason = err.Error()
