@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"strconv"
@@ -10,7 +11,9 @@ import (
 	"connectrpc.com/connect"
 	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -44,6 +47,33 @@ func (n *network) drops(host string) map[string]uint64 {
 	return r.Msg.Counters
 }
 
+// switchDrops is what the switches of the lab and their controller count that they lost, of labs with switches.
+func (n *network) switchDrops() string {
+	var said []string
+	for _, node := range n.lab.Plan().Nodes {
+		text, err := n.lab.Output(n.t.Context(), node.Name, "ovs-appctl", "coverage/show")
+		if err != nil {
+			continue // no switch
+		}
+		for line := range strings.SplitSeq(string(text), "\n") {
+			if strings.Contains(line, "overflow") || strings.Contains(line, "drop") {
+				said = append(said, node.Name+": "+strings.Join(strings.Fields(line), " "))
+			}
+		}
+	}
+	client, base, err := api.Dial(n.lab.Controller())
+	if err != nil {
+		return err.Error()
+	}
+	defer client.CloseIdleConnections()
+	if list, err := apiv1connect.NewSwitchesClient(client, base).ListSwitches(n.t.Context(), connect.NewRequest(&apiv1.ListSwitchesRequest{})); err == nil {
+		for _, s := range list.Msg.Switches {
+			said = append(said, fmt.Sprintf("%s: the controller took %d packets too few", s.Name, s.Dropped))
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
 // lateRefusals is how many of a thousand connects may wait for the kernel's next SYN. It should be none and
 // mostly is; on a busy machine about one in thirty thousand does.
 const lateRefusals = 2
@@ -70,7 +100,7 @@ func TestAThousandRefusalsComeAtOnce(t *testing.T) {
 			again := n.counter("c1", "TCPSynRetrans") - before
 			t.Logf("%d SYNs were sent again by the kernel, after a second", again)
 			if err := only(results, c.want); err != nil || again > lateRefusals {
-				t.Errorf("%v: %v; SYNs sent again by the kernel: %d, want 0, at most %d\nthe client's edge counts %v\nlook at: %s", c.to, err, again, lateRefusals, n.drops("c1"), n.look())
+				t.Errorf("%v: %v; SYNs sent again by the kernel: %d, want 0, at most %d\nthe client's edge counts %v\n%s\nlook at: %s", c.to, err, again, lateRefusals, n.drops("c1"), n.switchDrops(), n.look())
 			}
 		})
 	}

@@ -6,7 +6,33 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// receiveRoom is for what a switch punts while nobody reads, in bytes: some thousands of first packets of flows. Open
+// vSwitch keeps a hundred messages that the connection does not take, and drops the others without a word. As it is counted
+// with all that a packet takes in the kernel, a quarter of it is the window that the switch may use.
+const receiveRoom = 4 << 20
+
+// widen gives a socket its room before it is connected, or as much of it as net.core.rmem_max allows to who is not root. A
+// window that stays the same while the room fills is acknowledged at once, one that shrinks late, and a sender at rest has
+// ten packets before it needs to hear something.
+func widen(network, _ string, c syscall.RawConn) error {
+	if !strings.HasPrefix(network, "tcp") {
+		return nil
+	}
+	return c.Control(func(number uintptr) {
+		fd := int(number)
+		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveRoom) != nil {
+			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveRoom) //nolint:errcheck // what there is will do
+		}
+		if room, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF); err == nil {
+			unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP, room/4) //nolint:errcheck // Linux has had it for ever
+		}
+	})
+}
 
 // Dial connects to a switch that waits for controllers, at tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE,
 // as Open vSwitch writes them. Secure is for ssl alone. To who comes by that way Open vSwitch sends
@@ -18,9 +44,9 @@ func Dial(ctx context.Context, target string, secure *tls.Config, cfg Config) (*
 	}
 	var nc net.Conn
 	if network == "ssl" {
-		nc, err = (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", address)
+		nc, err = (&tls.Dialer{NetDialer: &net.Dialer{Control: widen}, Config: secure}).DialContext(ctx, "tcp", address)
 	} else {
-		nc, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		nc, err = (&net.Dialer{Control: widen}).DialContext(ctx, network, address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("switch at %s: %w", target, err)
@@ -38,7 +64,8 @@ func Listen(ctx context.Context, target string, secure *tls.Config) (net.Listene
 	if err != nil {
 		return nil, err
 	}
-	var lc net.ListenConfig
+	lc := net.ListenConfig{Control: widen}
+	lc.SetMultipathTCP(false) // it has no TCP_WINDOW_CLAMP
 	if network != "ssl" {
 		return lc.Listen(ctx, network, address)
 	}
