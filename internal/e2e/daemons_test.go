@@ -112,6 +112,9 @@ func (n *network) settled() {
 			if err != nil || h.Msg.State != "up" {
 				return fmt.Errorf("%s, by the controller: %v %v", host, h, err)
 			}
+			if h.Msg.Protocol == 0 { // up by the state that was stored; the daemon may still believe in the controller of before
+				return fmt.Errorf("%s has not joined the controller since that has begun: %v", host, h)
+			}
 		}
 		r, err := n.admin.ListRouters(n.t.Context(), connect.NewRequest(&apiv1.ListRoutersRequest{}))
 		if err != nil {
