@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,10 +91,15 @@ func labDownCommand() *cobra.Command {
 			}
 			return labFail(err)
 		}
-		if err := lab.Sweep(cmd.Context(), opt); err != nil {
+		swept, err := lab.Sweep(cmd.Context(), opt)
+		if err != nil {
 			return labFail(err)
 		}
-		return labFail(lab.Down(cmd.Context(), strings.Join(args, ""), opt))
+		err = lab.Down(cmd.Context(), strings.Join(args, ""), opt)
+		if errors.Is(err, lab.ErrNone) && (slices.Contains(swept, strings.Join(args, "")) || len(args) == 0 && len(swept) > 0) {
+			return nil // a crash had left it
+		}
+		return labFail(err)
 	}
 	return cmd
 }

@@ -102,6 +102,9 @@ func (c *Config) Check() error {
 	orElse(&c.Announce, DefaultAnnounce)
 	orElse(&c.QueueLength, DefaultQueueLength)
 	c.Domain = strings.Trim(strings.ToLower(c.Domain), ".")
+	if err := c.checkTimes(); err != nil {
+		return err
+	}
 	if err := c.Space.Validate(); err != nil {
 		return err
 	}
@@ -131,11 +134,30 @@ func (c *Config) Check() error {
 	return c.checkSeveral()
 }
 
+// checkTimes refuses what would be over before it began.
+func (c *Config) checkTimes() error {
+	for _, x := range []struct {
+		flag string
+		time time.Duration
+	}{{"probe-interval", c.ProbeInterval}, {"gone-after", c.GoneAfter}, {"lease", c.Lease}, {"grace", c.Grace}, {"quarantine", c.Quarantine},
+		{"redirect", c.RedirectFor}, {"certify", c.CertifyFor}, {"credentials-for", c.CredentialFor}, {"announce", c.Announce}} {
+		if x.time < 0 {
+			return fmt.Errorf("%s %v: want a time of more than 0", x.flag, x.time)
+		}
+	}
+	return nil
+}
+
 // checkSeveral looks at what several controllers need: who they are, and how they reach each other.
 func (c *Config) checkSeveral() error {
 	orElse(&c.LeaderLease, store.DefaultLease)
 	if c.LeaderLease < minLease || c.LeaderLease > maxLease {
 		return fmt.Errorf("leader-lease %v: want %v to %v", c.LeaderLease, minLease, maxLease)
+	}
+	for _, endpoint := range c.Advertise {
+		if _, err := api.ParseEndpoint(endpoint); err != nil {
+			return fmt.Errorf("advertise: %w", err)
+		}
 	}
 	if c.Cluster == nil && len(c.Etcd) == 0 {
 		return nil
@@ -155,14 +177,9 @@ func (c *Config) checkSeveral() error {
 	return c.advertise()
 }
 
-// advertise finds out where others reach this controller.
+// advertise finds out where others reach this controller, unless it was told.
 func (c *Config) advertise() error {
 	if len(c.Advertise) > 0 {
-		for _, endpoint := range c.Advertise {
-			if _, err := api.ParseEndpoint(endpoint); err != nil {
-				return fmt.Errorf("advertise: %w", err)
-			}
-		}
 		return nil
 	}
 	for _, endpoint := range c.Listen {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"scaffold.dev/scaffold/internal/core/names"
 )
@@ -38,6 +39,8 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		"nowhere to listen": {},
 		"port is taken":     {Listen: []string{taken.Addr().String()}},
 		"domain":            {Domain: "a b", Listen: []string{"127.0.0.1:0"}},
+		"announce -5s":      {Announce: -5 * time.Second, Listen: []string{"127.0.0.1:0"}},
+		"advertise":         {Advertise: []string{"nonsense"}, Listen: []string{"127.0.0.1:0"}},
 		"not a directory":   {Data: "/dev/null/x", Listen: []string{"127.0.0.1:0"}},
 	} {
 		if err := Run(t.Context(), cfg, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), says) {

@@ -40,7 +40,11 @@ func (a *standbyAdmin) ListControllers(ctx context.Context, _ *connect.Request[a
 func (c *seat) listControllers(ctx context.Context, known map[string]store.Controller) *connect.Response[apiv1.ListControllersResponse] {
 	answer := &apiv1.ListControllersResponse{Asked: c.cfg.Name, Store: c.where()}
 	if !c.store.Elected() {
-		answer.Controllers = []*apiv1.Controller{{Name: c.cfg.Name, Endpoints: c.cfg.Listen, State: "leads", SinceUnixMs: c.began.UnixMilli()}}
+		endpoints := c.cfg.Listen
+		if len(c.cfg.Advertise) > 0 {
+			endpoints = c.cfg.Advertise
+		}
+		answer.Controllers = []*apiv1.Controller{{Name: c.cfg.Name, Endpoints: endpoints, State: "leads", SinceUnixMs: c.began.UnixMilli()}}
 		return connect.NewResponse(answer)
 	}
 	_, trouble, _ := c.peers.now()

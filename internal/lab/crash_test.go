@@ -56,7 +56,7 @@ func TestTheNextCommandRemovesWhatACrashLeft(t *testing.T) {
 		if machine(t) == before {
 			t.Fatalf("the crash before %q left nothing: the test shows nothing", step)
 		}
-		if err := Sweep(t.Context(), Options{Log: t.Logf}); err != nil {
+		if removed, err := Sweep(t.Context(), Options{Log: t.Logf}); err != nil || len(removed) == 0 {
 			t.Errorf("crash before %q: %v", step, err)
 		}
 		if after := machine(t); after != before {
@@ -84,7 +84,7 @@ func TestALabInOtherHandsIsLeftAlone(t *testing.T) {
 	if err := Down(t.Context(), f.Name, opt); !errors.As(err, &busy) || busy.Owner != os.Getpid() {
 		t.Errorf("down of a lab in use: %v", err)
 	}
-	if err := Sweep(t.Context(), opt); err != nil || len(l.root.pids()) == 0 {
+	if removed, err := Sweep(t.Context(), opt); err != nil || len(removed) > 0 || len(l.root.pids()) == 0 {
 		t.Errorf("sweep took a lab in use: %v", err)
 	}
 }

@@ -58,7 +58,7 @@ func DownAll(ctx context.Context, opt Options) (removed []string, err error) {
 
 // Sweep removes what labs left that died on their way up, down or through a run: their phase says
 // so and nobody holds their lock.
-func Sweep(ctx context.Context, opt Options) error {
+func Sweep(ctx context.Context, opt Options) (removed []string, err error) {
 	labs, err := names(opt.dir())
 	for _, name := range labs {
 		p := place{opt.dir(), name}
@@ -71,11 +71,15 @@ func Sweep(ctx context.Context, opt Options) error {
 		}
 		if s, e := p.read(); e != nil || s == nil || s.Phase != phaseUp {
 			opt.logf("lab %s: removing what a crash left", name)
-			err = errors.Join(err, p.remove(ctx))
+			if e := p.remove(ctx); e != nil {
+				err = errors.Join(err, e)
+			} else {
+				removed = append(removed, name)
+			}
 		}
 		release()
 	}
-	return err
+	return removed, err
 }
 
 // remove takes down a lab whose lock this process holds; the wish to stop does not stop it.

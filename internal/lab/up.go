@@ -36,7 +36,7 @@ func up(ctx context.Context, f *File, opt Options, phase string) (*Lab, error) {
 	if err := l.checkMachine(); err != nil {
 		return nil, err
 	}
-	if err := Sweep(ctx, opt); err != nil {
+	if _, err := Sweep(ctx, opt); err != nil {
 		return nil, err
 	}
 	if l.release, err = l.place.acquire(); err != nil {

@@ -38,10 +38,16 @@ func (r *Reader) Err() error { return r.Errs.Sorted() }
 // yamlLine is how the YAML parser names lines in its messages.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
+// parserSays are messages of the second of the parser's two stages, which counts lines from 0.
+var parserSays = regexp.MustCompile(`did not find expected (',' or '[\]}]'|key$|'-' indicator|node content|<document start>)`)
+
 func (r *Reader) notYAML(err error) {
 	line, at := 1, yamlLine.FindStringSubmatch(err.Error())
 	if len(at) == 2 && at[1] != "" {
 		line, _ = strconv.Atoi(at[1])
+	}
+	if parserSays.MatchString(err.Error()) {
+		line++
 	}
 	r.Errorf(line, 0, "not YAML: %s", yamlLine.ReplaceAllString(err.Error(), ""))
 }
