@@ -18,7 +18,8 @@ import (
 // receiveBuffer is what the kernel keeps while the reader is busy.
 const receiveBuffer = 16 << 20
 
-// A Tap sees the network's packets at one interface, as they are on the wire. One goroutine reads it.
+// A Tap sees the network's packets at one interface, as they are on the wire. While the interface is down there are
+// none. One goroutine reads it.
 type Tap struct {
 	file   *os.File
 	conn   rawConn
@@ -81,6 +82,9 @@ func (t *Tap) Next(ctx context.Context) (p Packet, err error) {
 
 func (t *Tap) receive(fd int) (Packet, error) {
 	n, oobn, _, from, err := unix.Recvmsg(fd, t.buffer, t.oob, unix.MSG_TRUNC)
+	for err == unix.ENETDOWN { // said once each time that the interface goes down; the socket stays bound until it is up again
+		n, oobn, _, from, err = unix.Recvmsg(fd, t.buffer, t.oob, unix.MSG_TRUNC)
+	}
 	if err != nil {
 		return Packet{}, err
 	}

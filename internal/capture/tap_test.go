@@ -61,6 +61,32 @@ func TestATapSeesBothDirections(t *testing.T) {
 	}
 }
 
+// An uplink that is down when the watching begins, and one that goes down meanwhile, end nothing: what comes when the
+// link is up again is seen.
+func TestATapSeesPacketsAfterItsLinkWasDown(t *testing.T) {
+	nstest.Root(t)
+	a, b := nstest.New(t, "a"), nstest.New(t, "b")
+	nstest.Veth(t, a, "up0", b, "down0")
+	packet := tcp(p, r, 41234, 80, bpftest.ACK).Bytes()
+	frame := append([]byte{0x33, 0x33, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd}, packet...)
+	a.Down(t, "up0")
+	tap, err := watch(a, "up0", whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tap.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for range 2 {
+		a.Up(t, "up0")
+		a.Frames(t, "up0").Send(t, frame)
+		if got, err := tap.Next(ctx); err != nil || string(got.Data) != string(packet) {
+			t.Fatalf("%d bytes %x, error %v; want %x", got.Length, got.Data, err, packet)
+		}
+		a.Down(t, "up0")
+	}
+}
+
 func TestATapEndsWithItsContextAndNamesWhatIsNotThere(t *testing.T) {
 	nstest.Root(t)
 	a := nstest.New(t, "a")
