@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -25,7 +26,7 @@ func (s *stalls) add(one breaks.Stall) {
 
 // Kick measures how long TCP streams stand still after a break, with the kick and without, in alternating
 // pairs, and what it takes to kick a crowd of connections.
-func Kick(times, crowd int) (rep Report, err error) {
+func Kick(ctx context.Context, times, crowd int) (rep Report, err error) {
 	n, err := breaks.New(kickRTOMin)
 	if err != nil {
 		return rep, err
@@ -33,7 +34,7 @@ func Kick(times, crowd int) (rep Report, err error) {
 	defer func() { err = errors.Join(err, n.Close()) }()
 	var with, without stalls
 	for _, gone := range kickCuts {
-		a, b, err := stallPairs(n, gone, times)
+		a, b, err := stallPairs(ctx, n, gone, times)
 		if err != nil {
 			return rep, err
 		}
@@ -49,7 +50,7 @@ func Kick(times, crowd int) (rep Report, err error) {
 		NewRow("all cuts, not kicked: p50", "ms", "", "", without.all),
 		QuantileRow("all cuts, not kicked: p99", "ms", "", "", without.all, 0.99))
 	rep.Notes = append(rep.Notes, fmt.Sprintf("streams of 2 MB/s; rto_min %d ms and quickack on the routes; every byte was checked", kickRTOMin))
-	rows, err := kickCrowd(n, crowd)
+	rows, err := kickCrowd(ctx, n, crowd)
 	rep.Rows = append(rep.Rows, rows...)
 	return rep, err
 }
@@ -58,13 +59,13 @@ func peerMedian(samples []float64) string {
 	return fmt.Sprintf("no kick: %s ms", short(Quantile(samples, 0.5)))
 }
 
-func stallPairs(n *breaks.Network, gone time.Duration, times int) (with, without stalls, err error) {
+func stallPairs(ctx context.Context, n *breaks.Network, gone time.Duration, times int) (with, without stalls, err error) {
 	for range times {
-		a, err := n.Stall(gone, true)
+		a, err := n.Stall(ctx, gone, true)
 		if err != nil {
 			return with, without, err
 		}
-		b, err := n.Stall(gone, false)
+		b, err := n.Stall(ctx, gone, false)
 		if err != nil {
 			return with, without, err
 		}
@@ -77,17 +78,17 @@ func stallPairs(n *breaks.Network, gone time.Duration, times int) (with, without
 // crowdTimes is how often the crowd is kicked, and not.
 const crowdTimes = 3
 
-func kickCrowd(n *breaks.Network, count int) ([]Row, error) {
+func kickCrowd(ctx context.Context, n *breaks.Network, count int) ([]Row, error) {
 	if count == 0 {
 		return nil, nil
 	}
 	var look, kick, last, alone []float64
 	for range crowdTimes {
-		a, err := n.Crowd(count, true)
+		a, err := n.Crowd(ctx, count, true)
 		if err != nil {
 			return nil, err
 		}
-		b, err := n.Crowd(count, false)
+		b, err := n.Crowd(ctx, count, false)
 		if err != nil {
 			return nil, err
 		}

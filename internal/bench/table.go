@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -19,14 +20,14 @@ type TableSize struct{ Services, PerService, Changes, Packets int }
 // Table fills a service router's kernel tables with services of perService instances each and
 // measures what an instance takes, what one change costs and what the first packet of a flow costs, beside
 // tables of fewer services.
-func Table(size TableSize) (Report, error) {
+func Table(ctx context.Context, size TableSize) (Report, error) {
 	t := tableBench{size: size, figure: []plot.Line{{Name: "services at random"}, {Name: "one service"}, {Name: "change"}}}
 	for n := 1; n < size.Services; n *= 10 {
-		if err := t.measure(n); err != nil {
+		if err := t.measure(ctx, n); err != nil {
 			return t.rep, err
 		}
 	}
-	if err := t.measure(size.Services); err != nil {
+	if err := t.measure(ctx, size.Services); err != nil {
 		return t.rep, err
 	}
 	t.rep.Notes = []string{"first packets are test runs of the program, each of another flow, to services drawn at random from all or to one; the kernel's clock around each run is part of it",
@@ -46,8 +47,8 @@ type tableBench struct {
 	rep    Report
 }
 
-func (t *tableBench) measure(services int) error {
-	cost, err := fill(services, t.size)
+func (t *tableBench) measure(ctx context.Context, services int) error {
+	cost, err := fill(ctx, services, t.size)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ type tableCost struct {
 }
 
 // fill loads a table and measures it.
-func fill(services int, size TableSize) (cost tableCost, err error) {
+func fill(ctx context.Context, services int, size TableSize) (cost tableCost, err error) {
 	space := sid.DefaultSpace()
 	r, err := router.Open(router.Config{Space: space})
 	if err != nil {
@@ -106,6 +107,9 @@ func fill(services int, size TableSize) (cost tableCost, err error) {
 	}
 	defer r.Close(false) //nolint:errcheck // unpinned: the kernel frees it
 	for i := range services {
+		if ctx.Err() != nil {
+			return cost, ctx.Err()
+		}
 		if err := r.SetService(tableService(i), router.Service{Instances: uint32(size.PerService)}); err != nil {
 			return cost, err
 		}
@@ -117,16 +121,19 @@ func fill(services int, size TableSize) (cost tableCost, err error) {
 		return cost, err
 	}
 	for i := range size.Changes {
+		if ctx.Err() != nil {
+			return cost, ctx.Err()
+		}
 		start := time.Now()
 		if err := r.SetTable(triple(tableService(i%services)), targets(space, i+1, size.PerService)); err != nil {
 			return cost, err
 		}
 		cost.changes = append(cost.changes, float64(time.Since(start).Nanoseconds())/1e3)
 	}
-	if cost.packets, err = firstPackets(r, space, size.Packets, func() int { return rand.IntN(services) }); err != nil {
+	if cost.packets, err = firstPackets(ctx, r, space, size.Packets, func() int { return rand.IntN(services) }); err != nil {
 		return cost, err
 	}
-	if cost.same, err = firstPackets(r, space, size.Packets, func() int { return services / 2 }); err != nil {
+	if cost.same, err = firstPackets(ctx, r, space, size.Packets, func() int { return services / 2 }); err != nil {
 		return cost, err
 	}
 	cost.usage, err = r.Usage()
@@ -134,8 +141,11 @@ func fill(services int, size TableSize) (cost tableCost, err error) {
 }
 
 // firstPackets runs the program on packets to the services that draw names.
-func firstPackets(r *router.Resolver, space sid.Space, n int, draw func() int) (took []float64, err error) {
+func firstPackets(ctx context.Context, r *router.Resolver, space sid.Space, n int, draw func() int) (took []float64, err error) {
 	for range n {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		_, d, err := r.Program().Benchmark(firstPacket(space, draw()), 1, nil)
 		if err != nil {
 			return nil, err

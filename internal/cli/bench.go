@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -103,6 +104,14 @@ func (flags *benchFlags) on(cmd *cobra.Command, f *lab.File, run func(context.Co
 		return rep, labFail(err)
 	}
 	return rep, nil
+}
+
+// cutShort is what a benchmark without a lab says of its error: that it was interrupted, where it was.
+func cutShort(cmd *cobra.Command, err error) error {
+	if errors.Is(cmd.Context().Err(), context.Canceled) {
+		return failf(ExitFailed, "", "bench %s: interrupted; everything is removed again", cmd.Name())
+	}
+	return labFail(err)
 }
 
 // A measured is what a benchmark has to say.
@@ -221,9 +230,9 @@ func benchTable() *cobra.Command {
 			if os.Geteuid() != 0 {
 				return failf(ExitMissing, "try again with sudo", "bench table fills tables in the kernel and needs root")
 			}
-			rep, err := bench.Table(size)
+			rep, err := bench.Table(cmd.Context(), size)
 			if err != nil {
-				return err
+				return cutShort(cmd, err)
 			}
 			return flags.keep(cmd, rep)
 		},

@@ -31,7 +31,7 @@ func benchEmu() *cobra.Command {
 			opt.Engine, opt.Log = emubench.Child{self, "bench", "agent", "engine"}, progress(cmd, false).Log
 			res, err := emubench.Run(cmd.Context(), opt)
 			if err != nil {
-				return labFail(err)
+				return cutShort(cmd, err)
 			}
 			if dir != "" {
 				if err := saveFigure(res.WriteJSON, res.Figure(), dir, "emu"); err != nil {

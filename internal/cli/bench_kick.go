@@ -21,9 +21,9 @@ func benchKick() *cobra.Command {
 			if os.Geteuid() != 0 {
 				return failf(ExitMissing, "try again with sudo", "bench kick makes network namespaces and needs root")
 			}
-			rep, err := bench.Kick(times, crowd)
+			rep, err := bench.Kick(cmd.Context(), times, crowd)
 			if err != nil {
-				return err
+				return cutShort(cmd, err)
 			}
 			return flags.print(cmd, rep)
 		},

@@ -24,7 +24,7 @@ func benchReactive() *cobra.Command {
 			}
 			rep, err := bench.Reactive(cmd.Context(), size, progress(cmd, false).Log)
 			if err != nil {
-				return labFail(err)
+				return cutShort(cmd, err)
 			}
 			return flags.print(cmd, rep)
 		},

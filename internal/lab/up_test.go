@@ -346,6 +346,19 @@ func TestRunGoesThroughItsTimeline(t *testing.T) {
 	}
 }
 
+// What a program in the lab says of its end is not why.
+func TestUseThatIsInterruptedSaysSo(t *testing.T) {
+	f, opt := smallLab(t, "cut")
+	ctx, cancel := context.WithCancel(t.Context())
+	err := With(ctx, f, opt, func(context.Context, *Lab) error {
+		cancel()
+		return errors.New("the client: signal: killed")
+	})
+	if want := "lab " + f.Name + ": interrupted; everything is removed again"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	f, opt := smallLab(t, "stopped")
 	before := machine(t)

@@ -16,8 +16,8 @@ func With(ctx context.Context, f *File, opt Options, use func(context.Context, *
 		opt.logf("lab %s: down", f.Name)
 		err = errors.Join(err, l.remove())
 	}()
-	if err = use(ctx, l); ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = l.explain(ctx, err)
+	if err = use(ctx, l); err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		err = &interrupted{f.Name} // whatever it was that did not like to end
 	}
 	return err
 }

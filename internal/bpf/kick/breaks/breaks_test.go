@@ -1,6 +1,8 @@
 package breaks
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -23,14 +25,26 @@ func newNetwork(t *testing.T) *Network {
 func TestStreamsOutliveABreak(t *testing.T) {
 	n := newNetwork(t)
 	for _, kick := range []bool{true, false} {
-		if _, err := n.Stall(100*time.Millisecond, kick); err != nil {
+		if _, err := n.Stall(t.Context(), 100*time.Millisecond, kick); err != nil {
 			t.Errorf("kick %v: %v", kick, err)
 		}
 	}
 }
 
+func TestABreakEndsWithItsContext(t *testing.T) {
+	n := newNetwork(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := n.Stall(ctx, time.Hour, true); !errors.Is(err, context.Canceled) {
+		t.Errorf("a stall of an hour: error %v, want that it was cancelled", err)
+	}
+	if _, err := n.Crowd(ctx, 300, true); !errors.Is(err, context.Canceled) {
+		t.Errorf("a crowd: error %v, want that it was cancelled", err)
+	}
+}
+
 func TestACrowdIsKicked(t *testing.T) {
-	if _, err := newNetwork(t).Crowd(300, true); err != nil {
+	if _, err := newNetwork(t).Crowd(t.Context(), 300, true); err != nil {
 		t.Error(err)
 	}
 }

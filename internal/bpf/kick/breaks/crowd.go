@@ -1,6 +1,7 @@
 package breaks
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -20,11 +21,11 @@ type Crowd struct {
 
 // Crowd makes many connections, cuts the link, sends a byte on each from the other host, waits until each
 // has doubled its timer, heals the link and kicks them, or waits for the timers.
-func (n *Network) Crowd(count int, kick bool) (c Crowd, err error) {
+func (n *Network) Crowd(ctx context.Context, count int, kick bool) (c Crowd, err error) {
 	if err := roomFor(count + 256); err != nil {
 		return c, err
 	}
-	ends, err := n.gather(count)
+	ends, err := n.gather(ctx, count)
 	defer func() {
 		for _, fd := range ends {
 			unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) //nolint:errcheck // it is over
@@ -34,7 +35,7 @@ func (n *Network) Crowd(count int, kick bool) (c Crowd, err error) {
 	if err != nil {
 		return c, err
 	}
-	if err := n.strand(ends[1:]); err != nil {
+	if err := n.strand(ctx, ends[1:]); err != nil {
 		return c, err
 	}
 	if err := n.Heal(); err != nil {
@@ -47,7 +48,7 @@ func (n *Network) Crowd(count int, kick bool) (c Crowd, err error) {
 		}
 		c.Kick = time.Since(healed)
 	}
-	if err := n.await(func(acked, _ int) bool { return acked == count }); err != nil {
+	if err := n.await(ctx, func(acked, _ int) bool { return acked == count }); err != nil {
 		return c, fmt.Errorf("after the link's return: %w", err)
 	}
 	c.Last = time.Since(healed)
@@ -59,7 +60,7 @@ func (n *Network) Crowd(count int, kick bool) (c Crowd, err error) {
 
 // gather makes a listener at the mover and connections of the other host to it, which nobody accepts: that
 // takes one open file for each and not two. The listener comes first.
-func (n *Network) gather(count int) (ends []int, err error) {
+func (n *Network) gather(ctx context.Context, count int) (ends []int, err error) {
 	at := unix.SockaddrInet6{Addr: netip.MustParseAddr(moverAddr).As16(), Port: crowdPort}
 	open := func() (int, error) {
 		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -83,6 +84,9 @@ func (n *Network) gather(count int) (ends []int, err error) {
 	}
 	return ends, n.Other.inside(func() error {
 		for i := range count {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			fd, err := open()
 			if err == nil {
 				err = unix.Connect(fd, &at)
@@ -98,7 +102,7 @@ func (n *Network) gather(count int) (ends []int, err error) {
 const crowdPort = 7
 
 // strand leaves each connection with a byte in flight and a timer that was doubled at least twice.
-func (n *Network) strand(conns []int) error {
+func (n *Network) strand(ctx context.Context, conns []int) error {
 	if err := n.Cut(); err != nil {
 		return err
 	}
@@ -107,13 +111,13 @@ func (n *Network) strand(conns []int) error {
 			return err
 		}
 	}
-	return n.await(func(_, doubled int) bool { return doubled == len(conns) })
+	return n.await(ctx, func(_, doubled int) bool { return doubled == len(conns) })
 }
 
 // await looks at the other host's connections until done says so of the number that have everything
 // acknowledged and of those whose timer was doubled twice.
-func (n *Network) await(done func(acked, doubled int) bool) error {
-	for deadline := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
+func (n *Network) await(ctx context.Context, done func(acked, doubled int) bool) error {
+	for deadline := time.Now().Add(limit); ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		all, err := n.Other.Kicker.Snapshot(nil)
 		if err != nil {
 			return err
@@ -133,6 +137,7 @@ func (n *Network) await(done func(acked, doubled int) bool) error {
 			return fmt.Errorf("after %v, of %d connections %d have all acknowledged and %d wait with a doubled timer", limit, len(all), acked, doubled)
 		}
 	}
+	return ctx.Err()
 }
 
 // roomFor lets this process have so many open files.

@@ -1,6 +1,7 @@
 package breaks
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -21,18 +22,22 @@ const (
 type Stall struct{ MoverSends, OtherSends time.Duration }
 
 // Stall cuts the mover's link for a while, under one stream in each direction.
-func (n *Network) Stall(gone time.Duration, kick bool) (s Stall, err error) {
+func (n *Network) Stall(ctx context.Context, gone time.Duration, kick bool) (s Stall, err error) {
 	pairs, err := n.Connect(2)
 	if err != nil {
 		return s, err
 	}
 	out, back := startStream(pairs[0].Mover, pairs[0].Other), startStream(pairs[1].Other, pairs[1].Mover)
 	defer func() { err = errors.Join(err, out.stop(), back.stop()) }()
-	time.Sleep(warm)
+	if err := pause(ctx, warm); err != nil {
+		return s, err
+	}
 	if err := n.Cut(); err != nil {
 		return s, err
 	}
-	time.Sleep(gone)
+	if err := pause(ctx, gone); err != nil {
+		return s, err
+	}
 	out.arm()
 	back.arm()
 	if err := n.Heal(); err != nil {
@@ -44,13 +49,23 @@ func (n *Network) Stall(gone time.Duration, kick bool) (s Stall, err error) {
 			return s, err
 		}
 	}
-	if s.MoverSends, err = out.since(healed); err != nil {
+	if s.MoverSends, err = out.since(ctx, healed); err != nil {
 		return s, fmt.Errorf("the moving host sends, cut for %v: %w", gone, err)
 	}
-	if s.OtherSends, err = back.since(healed); err != nil {
+	if s.OtherSends, err = back.since(ctx, healed); err != nil {
 		return s, fmt.Errorf("the other host sends, cut for %v: %w", gone, err)
 	}
 	return s, nil
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // A stream sends over a connection and notes when bytes arrive.
@@ -113,10 +128,12 @@ func (s *stream) receive() {
 
 func (s *stream) arm() { s.armed.Store(true) }
 
-func (s *stream) since(healed time.Time) (time.Duration, error) {
+func (s *stream) since(ctx context.Context, healed time.Time) (time.Duration, error) {
 	select {
 	case t := <-s.first:
 		return max(0, t.Sub(healed)), nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
 	case <-time.After(limit):
 		return 0, fmt.Errorf("nothing arrived in %v", limit)
 	}
