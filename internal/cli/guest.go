@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"scaffold.dev/scaffold/internal/api"
@@ -49,6 +52,7 @@ func (f *flows) local() (apiv1connect.LocalClient, nodeSocket, error) {
 
 // A guestPlace is how a namespace is named on the command line.
 type guestPlace struct {
+	byPID bool // --pid was given
 	pid   int
 	path  string
 	serve string
@@ -61,11 +65,12 @@ func (p guestPlace) request(args []string) (*apiv1.AddGuestRequest, error) {
 		name = args[0]
 	}
 	switch {
-	case p.pid != 0 && p.path != "":
+	case p.byPID && p.path != "":
 		return nil, failf(ExitUsage, "", "--pid and --netns: one of them")
-	case p.pid < 0:
-		return nil, failf(ExitUsage, "", "--pid %d: want the number of a process", p.pid)
-	case p.pid != 0:
+	case p.byPID && p.pid <= 0:
+		return nil, failf(ExitUsage, "podman inspect and docker inspect say 0 of a container that is not running: start it first",
+			"--pid %d: want the number of a process", p.pid)
+	case p.byPID:
 		return &apiv1.AddGuestRequest{Name: orElse(name, fmt.Sprintf("pid-%d", p.pid)), Netns: fmt.Sprintf("/proc/%d/ns/net", p.pid)}, nil
 	case p.path != "":
 		path, err := filepath.Abs(p.path)
@@ -82,6 +87,22 @@ func listing(req *apiv1.AddGuestRequest) string {
 		return listServices
 	}
 	return "ip netns ls"
+}
+
+// addGuest asks the host's daemon for a guest.
+func addGuest(ctx context.Context, client apiv1connect.LocalClient, req *apiv1.AddGuestRequest, endpoint string) (*apiv1.Guest, error) {
+	return askFor(ctx, guestTime, func(ctx context.Context, r *connect.Request[apiv1.AddGuestRequest]) (*connect.Response[apiv1.Guest], error) {
+		answer, err := client.AddGuest(ctx, r)
+		var said *connect.Error
+		switch {
+		case !errors.As(err, &said):
+		case said.Code() == connect.CodePermissionDenied: // it is the daemon's that is missing, nobody's refusal
+			return nil, failf(ExitMissing, "hostd needs CAP_SYS_ADMIN and CAP_SYS_PTRACE, as the unit of `scaffold install host` gives them", "%s", said.Message())
+		case said.Code() == connect.CodeNotFound && strings.HasPrefix(said.Message(), "no process"):
+			return nil, failf(ExitNotFound, "", "%s", said.Message())
+		}
+		return answer, err
+	}, req, endpoint, listing(req))
 }
 
 // guestTime bounds the setting up: a busy machine loads programs into the kernel for seconds.
@@ -108,6 +129,7 @@ containers do, serve that name too, by IPv6 and TCP, and stay reachable otherwis
 	cmd.Flags().StringVar(&place.path, "netns", "", "the namespace at this path")
 	cmd.Flags().StringVar(&place.serve, "serve", "", "programs that listen on no address in particular (TCP, IPv6) serve this name at their ports")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		place.byPID = cmd.Flags().Changed("pid")
 		req, err := place.request(args)
 		if err != nil {
 			return err
@@ -117,7 +139,7 @@ containers do, serve that name too, by IPv6 and TCP, and stay reachable otherwis
 		if err != nil {
 			return err
 		}
-		g, err := askFor(cmd.Context(), guestTime, client.AddGuest, req, node.path, listing(req))
+		g, err := addGuest(cmd.Context(), client, req, node.path)
 		if err != nil {
 			return err
 		}
@@ -140,8 +162,11 @@ and resolver are taken away. Its clients meet other instances at once, where the
 			if err != nil {
 				return err
 			}
-			_, err = askFor(cmd.Context(), guestTime, client.RemoveGuest, &apiv1.RemoveGuestRequest{Name: args[0]}, node.path, listGuests)
-			return err
+			answer, err := askFor(cmd.Context(), guestTime, client.RemoveGuest, &apiv1.RemoveGuestRequest{Name: args[0]}, node.path, listGuests)
+			if err != nil {
+				return err
+			}
+			return f.print(cmd.OutOrStdout(), answer, func(*table) {})
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,14 +17,15 @@ import (
 
 // Annotations of a container that is to be a guest.
 const (
-	guestAnnotation = "dev.scaffold.guest" // its name as a guest; "true": the short form of the container's
+	guestAnnotation = "dev.scaffold.guest" // its name as a guest; "true": the short form of the container's; "false": none
 	serveAnnotation = "dev.scaffold.serve" // as --serve
 )
 
 const aboutHook = `Hook is for container runtimes, which run it as a hook of the OCI runtime specification: createRuntime makes a
 container a guest before its program begins, poststop ends that. The runtime writes the container's state to the
 standard input. Which container: one with the annotation dev.scaffold.guest=NAME, and dev.scaffold.serve=SERVICE as
---serve of "scaffold guest add". "scaffold install host" puts the hook where podman looks for it.`
+--serve of "scaffold guest add". NAME true is the short form of the container's id. Without the annotation, or with
+false, nothing is done. "scaffold install host" puts the hook where podman looks for it.`
 
 // A containerState is what a runtime tells its hooks.
 type containerState struct {
@@ -40,8 +40,9 @@ const maxState = 1 << 20
 
 func readState(r io.Reader) (*containerState, error) {
 	s := &containerState{}
-	if err := json.NewDecoder(io.LimitReader(r, maxState)).Decode(s); err != nil { // and no further: who writes it may leave the pipe open
-		return nil, fmt.Errorf("the container's state on the standard input: %w", err)
+	limited := &io.LimitedReader{R: r, N: maxState}
+	if err := json.NewDecoder(limited).Decode(s); err != nil { // and no further: who writes it may leave the pipe open
+		return nil, noState(err, limited.N <= 0)
 	}
 	switch {
 	case s.ID == "":
@@ -54,13 +55,38 @@ func readState(r io.Reader) (*containerState, error) {
 	return s, nil
 }
 
+// noState says what is wrong with what is no state at all.
+func noState(err error, tooLong bool) error {
+	var mistyped *json.UnmarshalTypeError
+	why := err.Error()
+	switch {
+	case tooLong && errors.Is(err, io.ErrUnexpectedEOF), tooLong && errors.Is(err, io.EOF):
+		return errors.New("the container's state on the standard input is longer than 1 MiB")
+	case errors.Is(err, io.EOF):
+		return errors.New("the standard input is empty: want a container's state")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		why = "it ends too early"
+	case errors.As(err, &mistyped) && mistyped.Field != "":
+		why = fmt.Sprintf("%s is a JSON %s", mistyped.Field, mistyped.Value)
+	case errors.As(err, &mistyped):
+		why = "it is a JSON " + mistyped.Value
+	}
+	return fmt.Errorf("the standard input is no state of a container (OCI runtime specification): %s; want a JSON object with id, status, pid and annotations", why)
+}
+
 // stopped is the status of a container whose process has ended.
 const stopped = "stopped"
 
+// wanted reports whether the container is to be a guest.
+func (s *containerState) wanted() bool {
+	name, ok := s.Annotations[guestAnnotation]
+	return ok && name != "false"
+}
+
 // guest is the container's name as a guest.
 func (s *containerState) guest() string {
-	name := cmp.Or(s.Annotations[guestAnnotation], "true")
-	if name == "true" {
+	name := s.Annotations[guestAnnotation]
+	if name == "" || name == "true" {
 		return s.ID[:min(len(s.ID), 12)]
 	}
 	return name
@@ -90,6 +116,9 @@ func (f *flows) hook(cmd *cobra.Command) error {
 	s, err := readState(cmd.InOrStdin())
 	if err != nil {
 		return fail(ExitUsage, "runtimes write it: see docs/guests.md", err)
+	}
+	if !s.wanted() {
+		return nil
 	}
 	client, node, err := f.local()
 	if err != nil {
@@ -129,7 +158,7 @@ func (h *hook) add(ctx context.Context) error {
 		return err
 	}
 	req := &apiv1.AddGuestRequest{Name: h.guest(), Netns: h.netns(), Serve: h.Annotations[serveAnnotation]}
-	_, err := askFor(ctx, guestTime, h.client.AddGuest, req, h.endpoint, listing(req))
+	_, err := addGuest(ctx, h.client, req, h.endpoint)
 	return err
 }
 

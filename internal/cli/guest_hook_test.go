@@ -32,6 +32,12 @@ func (h *hostOfGuests) ListGuests(context.Context, *connect.Request[apiv1.ListGu
 }
 
 func (h *hostOfGuests) AddGuest(_ context.Context, r *connect.Request[apiv1.AddGuestRequest]) (*connect.Response[apiv1.Guest], error) {
+	switch r.Msg.Netns {
+	case "/proc/999999/ns/net":
+		return nil, connect.NewError(connect.CodeNotFound, errors.New("no process 999999"))
+	case "/proc/1/ns/net":
+		return nil, connect.NewError(connect.CodePermissionDenied, errors.New("hostd may not enter the namespace of process 1"))
+	}
 	g := &apiv1.Guest{Name: r.Msg.Name, Netns: r.Msg.Netns, Serve: r.Msg.Serve}
 	if slices.ContainsFunc(h.guests, func(o *apiv1.Guest) bool { return o.Name == g.Name }) {
 		return nil, connect.NewError(connect.CodeAlreadyExists, errors.New("there is a guest of that name already"))
@@ -100,9 +106,11 @@ func TestAHookMakesContainersGuests(t *testing.T) {
 		after  string
 		code   ExitCode
 	}{
-		"a container":               {state: state("created", here, web), after: "web1 " + netns(here) + " web"},
-		"one without a name":        {state: state("creating", here, `"dev.scaffold.guest":"true"`), after: "4f2c1d0e9b8a " + netns(here)},
-		"one without an annotation": {state: state("running", here, ""), after: "4f2c1d0e9b8a " + netns(here)},
+		"a container":                {state: state("created", here, web), after: "web1 " + netns(here) + " web"},
+		"one without a name":         {state: state("creating", here, `"dev.scaffold.guest":"true"`), after: "4f2c1d0e9b8a " + netns(here)},
+		"one without the annotation": {state: state("running", here, `"dev.scaffold.serve":"web"`)},
+		"one that shall not":         {state: state("created", here, `"dev.scaffold.guest":"false"`)},
+		"the end of one without it":  {before: []*apiv1.Guest{{Name: "4f2c1d0e9b8a", Netns: netns(gone)}}, state: state("stopped", 0, ""), after: "4f2c1d0e9b8a " + netns(gone)},
 		"a restart": {before: []*apiv1.Guest{{Name: "web1", Netns: netns(gone)}}, state: state("created", here, web),
 			after: "web1 " + netns(here) + " web"},
 		"the name of another container": {before: []*apiv1.Guest{{Name: "web1", Netns: netns(os.Getppid())}}, state: state("created", here, web),
@@ -137,17 +145,65 @@ func TestAHookMakesContainersGuests(t *testing.T) {
 	}
 }
 
+// What is no container's state is said in words of the specification.
+func TestAHookSaysWhatIsNoState(t *testing.T) {
+	for name, c := range map[string]struct{ state, says string }{
+		"nothing":      {"", "the standard input is empty"},
+		"white space":  {" \n", "the standard input is empty"},
+		"too much":     {`{"id":"` + strings.Repeat("x", maxState) + `"}`, "is longer than 1 MiB"},
+		"blanks alone": {strings.Repeat(" ", maxState+1), "is longer than 1 MiB"},
+		"half":         {`{"id":`, "it ends too early"},
+		"a list":       {`[]`, "it is a JSON array"},
+		"a text":       {`"x"`, "it is a JSON string"},
+		"a wrong pid":  {`{"id":"x","pid":"1"}`, "pid is a JSON string"},
+		"no JSON":      {`hello`, "invalid character"},
+	} {
+		_, err := readState(strings.NewReader(c.state))
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+}
+
 // Where no daemon runs a container that wants to be a guest does not start, and one that ends is not held up.
 func TestAHookWithoutADaemon(t *testing.T) {
 	for status, want := range map[string]ExitCode{"created": ExitUnreachable, "stopped": ExitOK} {
 		root := New()
 		root.SilenceErrors, root.SilenceUsage = true, true
-		root.SetIn(strings.NewReader(fmt.Sprintf(`{"id":"x","status":%q,"pid":%d}`, status, os.Getpid())))
+		root.SetIn(strings.NewReader(fmt.Sprintf(`{"id":"x","status":%q,"pid":%d,"annotations":{"dev.scaffold.guest":"true"}}`, status, os.Getpid())))
 		root.SetArgs([]string{"guest", "hook", "--api", "unix:" + filepath.Join(t.TempDir(), "none")})
 		err := root.ExecuteContext(t.Context())
 		known := (*exitError)(nil)
 		if errors.As(err, &known) && known.code != want || err == nil && want != ExitOK {
 			t.Errorf("%s: %v, want exit code %d", status, err, want)
 		}
+	}
+}
+
+// A container that does not run, a process that is not there, and one that the daemon may not look into are three things.
+func TestAGuestByItsProcess(t *testing.T) {
+	for pid, c := range map[string]struct {
+		code ExitCode
+		says string
+		hint string
+	}{
+		"0":      {ExitUsage, "--pid 0: want the number of a process", "not running"},
+		"-1":     {ExitUsage, "--pid -1: want the number of a process", "not running"},
+		"999999": {ExitNotFound, "no process 999999", ""},
+		"1":      {ExitMissing, "hostd may not enter the namespace of process 1", "CAP_SYS_PTRACE"},
+	} {
+		var out, errs bytes.Buffer
+		code := Main([]string{"guest", "add", "db", "--pid", pid, "--api", (&hostOfGuests{}).serve(t)}, nil, &out, &errs)
+		if got := errs.String(); code != int(c.code) || !strings.Contains(got, c.says) || !strings.Contains(got, c.hint) || c.hint == "" && strings.Contains(got, "hint:") {
+			t.Errorf("--pid %s: exit code %d, %q; want %d and %q, %q", pid, code, got, c.code, c.says, c.hint)
+		}
+	}
+}
+
+func TestTheEndOfAGuestIsJSONForPrograms(t *testing.T) {
+	var out, errs bytes.Buffer
+	h := &hostOfGuests{guests: []*apiv1.Guest{{Name: "db"}}}
+	if code := Main([]string{"guest", "rm", "db", "-o", "json", "--api", h.serve(t)}, nil, &out, &errs); code != 0 || out.String() != "{}\n" {
+		t.Errorf("exit code %d, %q %q; want {}", code, out.String(), errs.String())
 	}
 }

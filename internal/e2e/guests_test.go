@@ -321,8 +321,9 @@ func TestGuestsThatCannotBe(t *testing.T) {
 		says string
 	}{
 		{[]string{"add", "nobody"}, 3, "no network namespace at /run/netns/nobody"},
-		{[]string{"add", "--pid", "4194305"}, 3, "no network namespace at /proc/4194305/ns/net"},
+		{[]string{"add", "--pid", "4194305"}, 3, "no process 4194305"},
 		{[]string{"add", "--pid", "-1"}, 2, "want the number of a process"},
+		{[]string{"add", "db", "--pid", "0"}, 2, "not running"},
 		{[]string{"add", "file", "--netns", "/etc/passwd"}, 2, "/etc/passwd is no network namespace"},
 		{[]string{"add", "user", "--netns", "/proc/self/ns/user"}, 2, "is no network namespace"},
 		{[]string{"add", "-x"}, 2, "unknown"},

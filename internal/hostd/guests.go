@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"connectrpc.com/connect"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
 )
@@ -107,8 +110,11 @@ func (g *guests) add(name, path, serve string, address netip.Addr) (*guest, erro
 	}
 	ns, err := openNamespace(path)
 	if err != nil {
-		if errors.Is(err, errNoNamespace) {
+		switch {
+		case errors.Is(err, errNoNamespace):
 			return nil, notFound("%v", err)
+		case errors.Is(err, os.ErrPermission):
+			return nil, connect.NewError(connect.CodePermissionDenied, err)
 		}
 		return nil, invalid("%v", err)
 	}

@@ -1,8 +1,11 @@
 package hostd
 
 import (
+	"errors"
 	"net/netip"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
@@ -65,5 +68,18 @@ func TestOnlyNamespacesOfIPNetnsGetAResolver(t *testing.T) {
 		if got := resolverOf(path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
+	}
+}
+
+// Who gave a process's number is told of the process, not of a path in /proc.
+func TestAProcessThatIsGoneIsNamed(t *testing.T) {
+	for path, want := range map[string]string{"/proc/4194305/ns/net": "no process 4194305", "/run/netns/nobody-here": "no network namespace at /run/netns/nobody-here"} {
+		if _, err := openNamespace(path); !errors.Is(err, errNoNamespace) || err.Error() != want {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+	err := unopened("/proc/1/ns/net", &os.PathError{Op: "open", Path: "/proc/1/ns/net", Err: os.ErrPermission})
+	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "of process 1:") {
+		t.Errorf("a process that may not be looked at: %v", err)
 	}
 }

@@ -20,14 +20,19 @@ const nsfsMagic = 0x6e736673
 // errNoNamespace says that there is nothing, or something else.
 var errNoNamespace = errors.New("no network namespace")
 
+// A missingProcess is one by whose number a namespace was meant.
+type missingProcess int
+
+func (p missingProcess) Error() string { return fmt.Sprintf("no process %d", int(p)) }
+
+// Is makes it a namespace that is not there.
+func (p missingProcess) Is(target error) bool { return target == errNoNamespace }
+
 // openNamespace opens one by the path that the kernel or `ip netns` gives it.
 func openNamespace(path string) (namespace, error) {
 	file, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return namespace{}, fmt.Errorf("%w at %s", errNoNamespace, path)
-	}
 	if err != nil {
-		return namespace{}, err
+		return namespace{}, unopened(path, err)
 	}
 	var fs unix.Statfs_t
 	err = unix.Fstatfs(int(file.Fd()), &fs)
@@ -38,6 +43,23 @@ func openNamespace(path string) (namespace, error) {
 	}
 	file.Close()
 	return namespace{}, fmt.Errorf("%s is no network namespace", path)
+}
+
+// unopened says why a namespace could not be opened.
+func unopened(path string, err error) error {
+	pid := processOf(path)
+	if path != fmt.Sprintf("/proc/%d/ns/net", pid) {
+		pid = 0 // the process may be there, and what is below it not
+	}
+	switch gone := errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH); {
+	case gone && pid > 0:
+		return missingProcess(pid)
+	case gone:
+		return fmt.Errorf("%w at %s", errNoNamespace, path)
+	case errors.Is(err, os.ErrPermission) && pid > 0:
+		return fmt.Errorf("hostd may not enter the namespace of process %d: %w", pid, err)
+	}
+	return err
 }
 
 // inode tells it from others.
