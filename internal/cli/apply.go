@@ -55,6 +55,9 @@ func diffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE",
 		Short: "Show what apply would change; exit code 7 if anything",
+		Long: `Diff shows what apply would change, and ends with exit code 7 if it would change any service. That a service
+would only come to belong to the files (adopt), or to nobody's (release), is shown, and the exit code is 0: nothing
+of the service itself changes.`,
 		Example: `  scaffold diff -f services.yaml
   scaffold diff -f services/ --prune`,
 		Args: cobra.NoArgs,
@@ -195,6 +198,10 @@ func drawDiff(w io.Writer, changes []*apiv1.ServiceChange) error {
 			fmt.Fprintf(&b, "- service %s\n", c.Name)
 		case len(c.Fields) > 0:
 			fmt.Fprintf(&b, "  service %s\n", c.Name)
+		case c.Action == "adopt":
+			fmt.Fprintf(&b, "  service %s  # adopt: is to belong to these files\n", c.Name)
+		case c.Action == "release":
+			fmt.Fprintf(&b, "  service %s  # release: is to belong to nobody's files\n", c.Name)
 		}
 		for _, f := range c.Fields {
 			why := ""

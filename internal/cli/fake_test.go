@@ -186,7 +186,7 @@ func (f *fake) UpdateAccess(_ context.Context, r *connect.Request[apiv1.UpdateAc
 	return f.edit(r.Msg.Name, func(s *apiv1.Service) error { s.Access = r.Msg.Access; return nil })
 }
 
-// Apply knows which services are there and no more; "taken" is another's, and with "half" the disk is full.
+// Apply knows which services are there and no more; "byhand" was made without files, "taken" is another's, and with "half" the disk is full.
 func (f *fake) Apply(_ context.Context, r *connect.Request[apiv1.ApplyRequest]) (*connect.Response[apiv1.ApplyResponse], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -200,6 +200,8 @@ func (f *fake) Apply(_ context.Context, r *connect.Request[apiv1.ApplyRequest]) 
 			}
 		}
 		switch s.Name {
+		case "byhand":
+			c.Action, c.Fields = "adopt", nil
 		case "taken":
 			resp.Problems = append(resp.Problems, &apiv1.SpecProblem{Service: "taken", Text: "service taken belongs to the files of others: use force to take it over", Refused: true})
 		case "half":

@@ -71,6 +71,13 @@ func writeJSON(w io.Writer, msg proto.Message, indent string) error {
 	return err
 }
 
+// writeValue writes as JSON what is no message of the API.
+func writeValue(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
 // A table aligns its columns.
 type table struct{ tw *tabwriter.Writer }
 

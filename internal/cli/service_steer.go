@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -68,13 +67,11 @@ func serviceRemove(a admin) *cobra.Command {
 			return err
 		}
 		req.Name = args[0]
-		if _, err := ask(cmd.Context(), client.RemoveService, req, endpoint, listServices); err != nil {
+		answer, err := ask(cmd.Context(), client.RemoveService, req, endpoint, listServices)
+		if err != nil {
 			return err
 		}
-		if !a.json() {
-			fmt.Fprintf(cmd.OutOrStdout(), "service %s is gone\n", req.Name)
-		}
-		return nil
+		return a.print(cmd.OutOrStdout(), answer, func(t *table) { t.row("service " + req.Name + " is gone") })
 	}
 	return cmd
 }

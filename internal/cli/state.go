@@ -129,12 +129,15 @@ func stateShow(a admin) *cobra.Command {
 		Use:   "show [FILE]",
 		Short: "Say what is in a backup, or in the state of now",
 		Example: `  scaffold state show
-  scaffold state show /var/backups/scaffold-2026-05-01.state`,
+  scaffold state show /var/backups/scaffold-2026-05-01.state -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := a.readState(cmd.Context(), args)
 			if err != nil {
 				return err
+			}
+			if a.json() {
+				return writeValue(cmd.OutOrStdout(), stateOf(b))
 			}
 			return drawTable(cmd.OutOrStdout(), func(t *table) { drawState(t, b) })
 		},
@@ -172,11 +175,26 @@ func drawState(t *table, b *store.Backup) {
 			t.row(kind, kinds[kind])
 		}
 	}
-	var names []string
+	t.row("services", strings.Join(serviceNames(b), ", "))
+}
+
+func serviceNames(b *store.Backup) []string {
+	names := []string{}
 	for _, s := range b.State.Services {
 		names = append(names, s.Name)
 	}
-	t.row("services", strings.Join(names, ", "))
+	return names
+}
+
+// A stateSummary is what is in a backup, for programs.
+type stateSummary struct {
+	store.BackupHeader
+	Kinds    map[string]int `json:"kinds"` // records, by kind
+	Services []string       `json:"services"`
+}
+
+func stateOf(b *store.Backup) stateSummary {
+	return stateSummary{b.BackupHeader, b.Kinds(), serviceNames(b)}
 }
 
 // readBackup opens a file.

@@ -10,20 +10,35 @@ import (
 	"scaffold.dev/scaffold/wire"
 )
 
+// A versionInfo is what this program is and speaks.
+type versionInfo struct {
+	Scaffold string `json:"scaffold"`
+	Commit   string `json:"commit"`
+	Messages int    `json:"messages"` // version of those on the wire
+	API      string `json:"api"`
+	BuiltBy  string `json:"builtBy"`
+}
+
 func versionCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Say which version this is, and which protocols it speaks",
-		Example: "  scaffold version",
+		Example: "  scaffold version\n  scaffold version -o json | jq -r .scaffold",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return drawTable(cmd.OutOrStdout(), func(t *table) {
-				t.row("scaffold", obs.Version())
-				t.row("commit", obs.Commit())
-				t.row("messages", fmt.Sprintf("version %d", wire.Version))
-				t.row("API", "scaffold.v1")
-				t.row("built by", runtime.Version()+" for "+runtime.GOOS+"/"+runtime.GOARCH)
-			})
-		},
 	}
+	out := addOutput(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		v := versionInfo{obs.Version(), obs.Commit(), wire.Version, "scaffold.v1", runtime.Version() + " for " + runtime.GOOS + "/" + runtime.GOARCH}
+		if out.json() {
+			return writeValue(cmd.OutOrStdout(), v)
+		}
+		return drawTable(cmd.OutOrStdout(), func(t *table) {
+			t.row("scaffold", v.Scaffold)
+			t.row("commit", v.Commit)
+			t.row("messages", fmt.Sprintf("version %d", v.Messages))
+			t.row("API", v.API)
+			t.row("built by", v.BuiltBy)
+		})
+	}
+	return cmd
 }
