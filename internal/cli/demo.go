@@ -52,36 +52,40 @@ func runDemo(cmd *cobra.Command, name, net string, keep bool) error {
 		holds, err = play(ctx, cmd.OutOrStdout(), l)
 		return err
 	}
+	hint := "the table says what did not hold; KEEP=1 leaves the lab up to look around"
 	if keep {
+		hint = "the table says what did not hold"
 		err = keepLab(cmd, f, use)
 	} else {
 		err = lab.With(cmd.Context(), f, progress(cmd, false), use)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return labFail(err)
-	case !holds:
-		return failf(ExitUnmet, "the table says what did not hold; KEEP=1 leaves the lab up to look around", "demo: not all of it holds")
+	}
+	fmt.Fprintln(cmd.OutOrStdout())
+	if !keep {
+		fmt.Fprintln(cmd.OutOrStdout(), "Where next: KEEP=1 make demo leaves this network up to look around.")
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), "The network: examples/web.yaml. How it works: docs/architecture.md. On your own hosts: docs/operate.md.")
+	if !holds {
+		return failf(ExitUnmet, hint, "demo: not all of it holds")
 	}
 	return nil
 }
 
+// play shows it all, and says what held; of a demo that is interrupted only what it showed until then.
 func play(ctx context.Context, out io.Writer, l *lab.Lab) (bool, error) {
 	rig, err := bench.NewRig(l)
 	if err != nil {
 		return false, err
 	}
 	results, err := demo.Play(ctx, rig, out)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
 	fmt.Fprintln(out)
-	holds := demo.Report(out, results) && err == nil
-	fmt.Fprint(out, whereNext)
-	return holds, err
+	return demo.Report(out, results) && err == nil, err
 }
-
-const whereNext = `
-Where next: KEEP=1 make demo leaves this network up to look around. The network: examples/web.yaml.
-How it works: docs/architecture.md. On your own hosts: docs/operate.md.
-`
 
 // keepLab leaves the lab up unless it was interrupted.
 func keepLab(cmd *cobra.Command, f *lab.File, use func(context.Context, *lab.Lab) error) error {

@@ -119,6 +119,15 @@ func TestARunEndsWithACertificate(t *testing.T) {
 	}
 }
 
+func TestAnInterruptedRunHasNoCertificate(t *testing.T) {
+	l := bareLab(t, circle, "half")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r, err := l.Play(ctx); !errors.Is(err, context.Canceled) || r.Certificate != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestARunWhoseEngineDiesIsNotFaithful(t *testing.T) {
 	l := bareLab(t, circle, "unfaithful")
 	if err := l.cgroup(managementNode).child(engineName).kill(t.Context()); err != nil {

@@ -33,6 +33,9 @@ func (l *Lab) play(ctx context.Context) (*Result, error) {
 	err := r.timeline(ctx)
 	stop()
 	r.watched()
-	r.result.Certificate = l.certificate(context.WithoutCancel(ctx))
-	return &r.result, err
+	if err != nil {
+		return &r.result, err
+	}
+	r.result.Certificate = l.certificate(ctx)
+	return &r.result, nil
 }

@@ -23,7 +23,7 @@ type Result struct {
 	Title    string          `json:"title,omitempty"`
 	Took     float64         `json:"took_s"` // from the moment that the lab was up to the end of all
 
-	Certificate *fidelity.Certificate `json:"certificate,omitempty"` // of the engine; nil in a lab without one
+	Certificate *fidelity.Certificate `json:"certificate,omitempty"` // of the engine; nil in a lab without one, and of half a run
 }
 
 // A StepResult is one step of the timeline, when it was due and when it began, both from the moment
