@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,8 @@ func supportDump() *cobra.Command {
 and of the network, metrics and goroutines, interfaces, routes, rules, filters, sockets, logs. MANIFEST.json in it
 says what could not be had, and why. Daemons that are dead or hang are left out after 10 seconds.
 
+Without a daemon of this machine that answers it looks into the only running lab, as with --lab.
+
 Private keys, tokens and passwords are never in it. Addresses, names of hosts and services and the command lines
 of processes are: look before you pass it on.`,
 		Example: "  sudo scaffold support dump\n  sudo scaffold support dump -w - | ssh desk 'cat > s1.tar.gz'\n  sudo scaffold support dump --lab web",
@@ -67,6 +70,8 @@ func (f *supportFlags) write(cmd *cobra.Command) error {
 		host = "unknown"
 	}
 	top := fmt.Sprintf("scaffold-support-%s-%s", host, time.Now().UTC().Format("20060102-150405"))
+	chosen := ""
+	f.lab, chosen = f.only()
 	sources, err := f.sources()
 	if err != nil {
 		return err
@@ -93,6 +98,7 @@ func (f *supportFlags) write(cmd *cobra.Command) error {
 		}
 		return err
 	}
+	fmt.Fprint(cmd.ErrOrStderr(), chosen)
 	tellDump(cmd.ErrOrStderr(), path, m)
 	return nil
 }
@@ -104,6 +110,24 @@ func tellDump(w io.Writer, path string, m *support.Manifest) {
 		reason, _, _ := strings.Cut(e.Error, "\n")
 		fmt.Fprintf(w, "  %s: %.120s\n", e.Name, reason)
 	}
+}
+
+// only is the lab to look into where none was named and no daemon of this machine answers: the only one that runs. Of
+// several none is chosen. why is a line for people, "" where nothing was to choose.
+func (f *supportFlags) only() (lab, why string) {
+	sockets, _ := filepath.Glob(filepath.Join(f.remote.run, "*.sock")) // the pattern is ours
+	if f.lab != "" || slices.ContainsFunc(sockets, f.alive) {
+		return f.lab, ""
+	}
+	labs, _ := f.inLabs("*", "*.sock")
+	names := sorted(labs)
+	switch len(names) {
+	case 0:
+		return "", "no daemon of this machine answers and no lab runs here: the archive has only what the machine itself says\n"
+	case 1:
+		return names[0], fmt.Sprintf("no daemon of this machine answers: the archive has lab %s\n", names[0])
+	}
+	return "", fmt.Sprintf("no daemon of this machine answers; --lab NAME looks into a lab: %s\n", strings.Join(names, ", "))
 }
 
 // sources are this machine's, or a lab's.

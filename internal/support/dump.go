@@ -97,7 +97,9 @@ func Dump(ctx context.Context, w io.Writer, top, version string, sources []Sourc
 }
 
 func add(archive *tar.Writer, at time.Time, name string, text []byte) error {
-	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text)), ModTime: at}); err != nil {
+	// Package tar rounds times: half of them into the future, of which tar complains.
+	h := &tar.Header{Name: name, Mode: 0o600, Size: int64(len(text)), ModTime: at.Truncate(time.Second)}
+	if err := archive.WriteHeader(h); err != nil {
 		return err
 	}
 	_, err := archive.Write(text)

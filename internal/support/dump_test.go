@@ -40,6 +40,9 @@ func unpack(t *testing.T, archive []byte) map[string]string {
 			t.Fatal(err)
 		}
 		all[h.Name] = string(text)
+		if h.ModTime.After(time.Now()) {
+			t.Errorf("%s was changed at %v, in the future", h.Name, h.ModTime)
+		}
 	}
 }
 
