@@ -20,8 +20,13 @@ const here = "/proc/thread-self/ns/net"
 func Thread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		done <- f()
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() { // the process's first thread does not end, and /proc/self is what it sees
+			defer runtime.UnlockOSThread()
+			done <- Thread(f) // on another one, as this one is taken
+			return
+		}
+		done <- f() // never unlocked: the thread ends with the goroutine
 	}()
 	return <-done
 }

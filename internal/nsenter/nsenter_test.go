@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -67,6 +68,22 @@ func TestFunctionsRunInsideAndTheCallerStaysOutside(t *testing.T) {
 }
 
 // t.Fatal ends a goroutine without a return.
+// A goroutine that is locked to the first thread and ends leaves it as it is, for ever: /proc/self would be of another namespace.
+func TestTheFirstThreadIsNeverTaken(t *testing.T) {
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			nsenter.Thread(func() error { //nolint:errcheck // there is none
+				if unix.Gettid() == unix.Getpid() {
+					t.Error("the process's first thread was taken")
+				}
+				return nil
+			})
+		})
+	}
+	all.Wait()
+}
+
 func TestAVisitComesBackFromAFunctionThatDoesNotReturn(t *testing.T) {
 	ns := made(t)
 	ended := make(chan uint64)

@@ -41,12 +41,13 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 // parserSays are messages of the second of the parser's two stages, which counts lines from 0.
 var parserSays = regexp.MustCompile(`did not find expected (',' or '[\]}]'|key$|'-' indicator|node content|<document start>)`)
 
-func (r *Reader) notYAML(err error) {
+func (r *Reader) notYAML(text []byte, err error) {
+	lines := bytes.Count(bytes.TrimRight(text, "\n"), []byte("\n")) + 1
 	line, at := 1, yamlLine.FindStringSubmatch(err.Error())
 	if len(at) == 2 && at[1] != "" {
 		line, _ = strconv.Atoi(at[1])
 	}
-	if parserSays.MatchString(err.Error()) {
+	if parserSays.MatchString(err.Error()) && line < lines {
 		line++
 	}
 	r.Errorf(line, 0, "not YAML: %s", yamlLine.ReplaceAllString(err.Error(), ""))
@@ -57,7 +58,7 @@ func (r *Reader) notYAML(err error) {
 func (r *Reader) Tree(text []byte, what string) *Node {
 	var doc Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		r.notYAML(err)
+		r.notYAML(text, err)
 		return nil
 	}
 	if len(doc.Content) == 0 {
@@ -76,7 +77,7 @@ func (r *Reader) Trees(text []byte) (all []*Node) {
 		case errors.Is(err, io.EOF):
 			return all
 		case err != nil:
-			r.notYAML(err)
+			r.notYAML(text, err)
 			return all
 		case len(doc.Content) > 0 && doc.Content[0].Tag != "!!null":
 			all = append(all, doc.Content[0])

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -45,16 +44,16 @@ func Enter(file *os.File) (*Place, error) {
 func (p *Place) live() error {
 	p.calls = make(chan func())
 	came := make(chan error)
-	go func() { // Close ends it, and its thread with it
-		runtime.LockOSThread() // and never unlocked
+	go nsenter.Thread(func() error { // Close ends it, and its thread with it
 		err := nsenter.Join(p.file)
 		if came <- err; err != nil {
-			return
+			return err
 		}
 		for f := range p.calls {
 			f()
 		}
-	}()
+		return nil
+	})
 	return <-came
 }
 
