@@ -2,9 +2,7 @@ package frr
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 )
 
@@ -17,10 +15,6 @@ type Config struct {
 	Behind []netip.Prefix // destinations behind the router that no port leads to; they are announced, and lost here
 	OSPF   *OSPF          // nil: not run
 	BGP    *BGP           // nil: not run
-
-	// By daemon. Append goes after what is written here, Replace instead of it; a daemon that is named in one of
-	// them alone, such as staticd, is run too.
-	Append, Replace map[string]string
 }
 
 // A Port is an interface of the router. Its addresses are the kernel's: whoever made it has set them.
@@ -85,15 +79,6 @@ func (c Config) Files() (map[string]string, error) {
 	if len(c.Behind) != 0 {
 		files["staticd"] = c.static()
 	}
-	for daemon, text := range c.Replace {
-		files[daemon] = text
-	}
-	for daemon, text := range c.Append {
-		files[daemon] += text
-	}
-	if !strings.Contains(files[zebra], feedLine) { // a user's own file does not cut the feed
-		files[zebra] += "\n" + feedLine + "\n"
-	}
 	return files, nil
 }
 
@@ -157,13 +142,4 @@ const feedLine = "fpm address 127.0.0.1 port 2620"
 // zebra writes what all daemons of the router build on.
 func (c Config) zebra() string {
 	return fmt.Sprintf("hostname %s\nip router-id %v\n%s\n", c.Name, c.id(), feedLine)
-}
-
-// Foreign lists the daemons whose configuration a user wrote lines of, as Spec.Check wants them.
-func (c Config) Foreign() (names []string) {
-	for _, of := range []map[string]string{c.Append, c.Replace} {
-		names = slices.AppendSeq(names, maps.Keys(of))
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -20,7 +20,6 @@ var full = Config{
 	Behind: []netip.Prefix{netip.MustParsePrefix("2001:db8:7::/48"), netip.MustParsePrefix("198.51.100.0/24")},
 	OSPF:   &OSPF{Hello: 2, SPF: SPF{Delay: 20}},
 	BGP:    &BGP{AS: 65001, Keepalive: 2, Networks: []netip.Prefix{netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("192.0.2.0/24")}},
-	Append: map[string]string{"staticd": "ipv6 route fd00:9::/64 blackhole\n", "bgpd": "! nothing\n"},
 }
 
 func TestConfigurationsAreWrittenAsBefore(t *testing.T) {

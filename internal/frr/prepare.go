@@ -1,7 +1,6 @@
 package frr
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -23,22 +22,35 @@ type Process struct {
 	Ready []string // files that are there when the daemon can be spoken to; the next is not to be started before
 }
 
+// A Spec says what one router runs.
+type Spec struct {
+	Name  string            // in messages
+	Dir   string            // of its own, absolute: configurations, sockets, pid files. Made if it is not there
+	Files map[string]string // configuration of each daemon to run, by its name: zebra, ospf6d, bgpd ...
+}
+
 // Prepare makes a router's directory with the configurations of its daemons, and lists the daemons in the order of
-// their start, for who starts them by itself. Netns, Cgroup and Died of the spec mean nothing here.
-func Prepare(ctx context.Context, spec Spec) ([]Process, error) {
+// their start: zebra first, for the others try again only after 10 s where it is not there.
+func Prepare(spec Spec) ([]Process, error) {
 	install, err := Find()
 	if err != nil {
 		return nil, err
 	}
-	r := &Router{spec: spec, install: install}
-	all, err := r.processes(ctx)
+	r := &router{spec, install}
+	all, err := r.processes()
 	if err != nil {
 		return nil, fmt.Errorf("FRR of %s: %w", spec.Name, err)
 	}
 	return all, nil
 }
 
-func (r *Router) processes(ctx context.Context) (all []Process, err error) {
+// A router is one that is being prepared.
+type router struct {
+	spec    Spec
+	install *Install
+}
+
+func (r *router) processes() (all []Process, err error) {
 	names, err := r.names()
 	if err != nil {
 		return nil, err
@@ -50,11 +62,6 @@ func (r *Router) processes(ctx context.Context) (all []Process, err error) {
 		if err := r.write(name+".conf", r.spec.Files[name]); err != nil {
 			return nil, err
 		}
-		if slices.Contains(r.spec.Check, name) {
-			if err := r.dryRun(ctx, name); err != nil {
-				return nil, err
-			}
-		}
 		p := Process{Name: name, Argv: append([]string{r.install.path(name)}, r.argv(name)...), Ready: []string{r.file(name + ".vty")}}
 		if name == zebra {
 			p.Ready = append(p.Ready, r.file(zserv)) // where the others look for it
@@ -65,7 +72,7 @@ func (r *Router) processes(ctx context.Context) (all []Process, err error) {
 }
 
 // names lists the daemons to run in the order of their start.
-func (r *Router) names() ([]string, error) {
+func (r *router) names() ([]string, error) {
 	names := []string{zebra}
 	if r.install.Has(mgmtd) {
 		names = append(names, mgmtd)
@@ -83,11 +90,11 @@ func (r *Router) names() ([]string, error) {
 	return names, nil
 }
 
-func (r *Router) file(name string) string { return filepath.Join(r.spec.Dir, name) }
+func (r *router) file(name string) string { return filepath.Join(r.spec.Dir, name) }
 
 // prepare makes the directory, FRR's own as its daemons make their sockets there, without what an earlier run
 // left: a socket that is there says that its daemon is.
-func (r *Router) prepare() error {
+func (r *router) prepare() error {
 	if !filepath.IsAbs(r.spec.Dir) {
 		return fmt.Errorf("directory %q is not absolute", r.spec.Dir)
 	}
@@ -106,7 +113,7 @@ func (r *Router) prepare() error {
 	return os.Chown(r.spec.Dir, r.install.uid, r.install.gid)
 }
 
-func (r *Router) write(name, text string) error {
+func (r *router) write(name, text string) error {
 	if err := os.WriteFile(r.file(name), []byte(text), 0o640); err != nil {
 		return err
 	}
@@ -114,7 +121,7 @@ func (r *Router) write(name, text string) error {
 }
 
 // argv keeps a daemon out of the machine's own directories and ports.
-func (r *Router) argv(name string) []string {
+func (r *router) argv(name string) []string {
 	argv := []string{
 		"-z", r.file(zserv), "--vty_socket", r.spec.Dir, "-i", r.file(name + ".pid"), "-f", r.file(name + ".conf"),
 		"-A", "127.0.0.1", "-P", "0", "-u", account, "-g", account,

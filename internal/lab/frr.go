@@ -97,7 +97,7 @@ func (l *Lab) startRouting(ctx context.Context, n *PlanNode) error {
 		return err
 	}
 	dir := l.ProgramDir(n.Name, frrName)
-	processes, err := frr.Prepare(ctx, frr.Spec{Name: n.Name, Dir: dir, Files: files})
+	processes, err := frr.Prepare(frr.Spec{Name: n.Name, Dir: dir, Files: files})
 	if err != nil {
 		return err
 	}

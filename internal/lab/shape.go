@@ -2,6 +2,8 @@ package lab
 
 import (
 	"github.com/vishvananda/netlink"
+
+	"scaffold.dev/scaffold/emu"
 )
 
 // A link has a rate by a token bucket at each end. A link that is cut has a bucket too small for any
@@ -31,7 +33,7 @@ func (w *wirer) shape(ns, dev string, rate uint64) error {
 
 // cut loses all that the interface sends.
 func (w *wirer) cut(ns, dev string) error {
-	return w.bucket(ns, dev, cutHandle, minRate/8, cutBurst, cutBurst)
+	return w.bucket(ns, dev, cutHandle, emu.MinRate/8, cutBurst, cutBurst)
 }
 
 func (w *wirer) bucket(ns, dev string, major uint16, rate, burst, limit uint64) error {

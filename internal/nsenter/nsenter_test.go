@@ -67,7 +67,6 @@ func TestFunctionsRunInsideAndTheCallerStaysOutside(t *testing.T) {
 	}
 }
 
-// t.Fatal ends a goroutine without a return.
 // A goroutine that is locked to the first thread and ends leaves it as it is, for ever: /proc/self would be of another namespace.
 func TestTheFirstThreadIsNeverTaken(t *testing.T) {
 	var all sync.WaitGroup
@@ -84,6 +83,7 @@ func TestTheFirstThreadIsNeverTaken(t *testing.T) {
 	all.Wait()
 }
 
+// t.Fatal ends a goroutine without a return.
 func TestAVisitComesBackFromAFunctionThatDoesNotReturn(t *testing.T) {
 	ns := made(t)
 	ended := make(chan uint64)

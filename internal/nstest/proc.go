@@ -2,6 +2,7 @@ package nstest
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -72,6 +73,27 @@ func StartBy(t testing.TB, name string, start Starter, cmd *exec.Cmd) *Proc {
 func (n *NS) Start(t testing.TB, argv ...string) *Proc {
 	t.Helper()
 	return n.StartCmd(t, exec.Command(argv[0], argv[1:]...))
+}
+
+// StartUntil is Start that returns when the program has made all the files; its end before, or the deadline, ends the
+// test.
+func (n *NS) StartUntil(t testing.TB, files []string, argv ...string) *Proc {
+	t.Helper()
+	p := n.Start(t, argv...)
+	Wait(t, p.name, func() error {
+		select {
+		case <-p.done:
+			t.Fatalf("%s ended: %v. It printed:\n%s", p.name, p.err, p.Output())
+		default:
+		}
+		for _, file := range files {
+			if _, err := os.Stat(file); err != nil {
+				return fmt.Errorf("%w; it printed:\n%s", err, p.Output())
+			}
+		}
+		return nil
+	})
+	return p
 }
 
 // StartCmd is Start for a prepared command; its output goes to the Proc.

@@ -49,16 +49,6 @@ func (d division) misfit(weights []uint32) (sum float64) {
 	return sum
 }
 
-// exact reports whether each target has just what it is due.
-func (d division) exact(weights []uint32) bool {
-	for i := range weights {
-		if !d.due(weights, i) {
-			return false
-		}
-	}
-	return true
-}
-
 // due reports whether target i has just what it is due.
 func (d division) due(weights []uint32, i int) bool {
 	return uint64(d.slots[i])*total(weights) == uint64(weights[i])*uint64(d.of)

@@ -25,8 +25,8 @@ func TestSlotsFollowWeights(t *testing.T) {
 		for i := range c.weights {
 			c.weights[i] = max(c.weights[i], 1)
 		}
-		if d, ok := divide(c.weights, leastSlots, groupSlots); ok != c.group || d.of != c.of || d.exact(c.weights) != c.exact {
-			t.Errorf("%v: %+v, in a group %v, exact %v; want %d slots, %v, %v", c.weights, d, ok, d.exact(c.weights), c.of, c.group, c.exact)
+		if d, ok := divide(c.weights, leastSlots, groupSlots); ok != c.group || d.of != c.of || exact(d, c.weights) != c.exact {
+			t.Errorf("%v: %+v, in a group %v, exact %v; want %d slots, %v, %v", c.weights, d, ok, exact(d, c.weights), c.of, c.group, c.exact)
 		}
 	}
 }
@@ -63,4 +63,14 @@ func TestSlotsAreAllGivenOut(t *testing.T) {
 			}
 		}
 	})
+}
+
+// exact reports whether each target has just what it is due.
+func exact(d division, weights []uint32) bool {
+	for i := range weights {
+		if !d.due(weights, i) {
+			return false
+		}
+	}
+	return true
 }

@@ -51,11 +51,13 @@ func daemon(t *testing.T) (host *nstest.NS, learnt chan frr.Change) {
 	t.Cleanup(func() { feed.Close() })
 	dir := t.TempDir()
 	os.Chmod(filepath.Dir(dir), 0o755) // FRR's user is to reach it
-	router, err := frr.Start(context.Background(), frr.Spec{Name: "r", Netns: netns, Dir: filepath.Join(dir, "frr"), Files: files})
+	processes, err := frr.Prepare(frr.Spec{Name: "r", Dir: filepath.Join(dir, "frr"), Files: files})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { router.Stop() })
+	for _, p := range processes {
+		r.StartUntil(t, p.Ready, append(p.Argv, "--log", "stdout")...)
+	}
 	waitFor(t, learnt, "fd00:1::/64", frr.Unicast) // from here on the feed tells what happens
 	return host, learnt
 }
