@@ -70,11 +70,13 @@ A controller that runs is to be stopped first. One that leads cannot be taken ou
 			if err != nil {
 				return err
 			}
-			if _, err := ask(cmd.Context(), client.RemoveController, &apiv1.RemoveControllerRequest{Name: args[0], Force: force}, endpoint, listControllers); err != nil {
+			answer, err := ask(cmd.Context(), client.RemoveController, &apiv1.RemoveControllerRequest{Name: args[0], Force: force}, endpoint, listControllers)
+			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "controller %s is no longer one of the network's\n", args[0])
-			return nil
+			return a.print(cmd.OutOrStdout(), answer, func(t *table) {
+				t.row("controller " + args[0] + " is no longer one of the network's")
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "also one that runs: it ends by itself then")

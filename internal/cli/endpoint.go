@@ -29,8 +29,14 @@ type remote struct {
 }
 
 func addRemote(flags *pflag.FlagSet) *remote {
-	r := &remote{run: runDir, getenv: os.Getenv, alive: accepts}
+	r := addLocal(flags)
 	flags.StringVar(&r.api, "api", "", "endpoint to ask, unix:/path, http://host:port or https://host:port; of several controllers, joined by commas, the first that answers (default: $"+apiVariable+", else the daemon of this machine, else the only running lab)")
+	return r
+}
+
+// addLocal is for commands that ask daemons of this machine alone.
+func addLocal(flags *pflag.FlagSet) *remote {
+	r := &remote{run: runDir, getenv: os.Getenv, alive: accepts}
 	flags.StringVar(&r.lab, "lab", "", "ask the lab of this name")
 	return r
 }

@@ -91,13 +91,13 @@ func labDownCommand() *cobra.Command {
 			}
 			return labFail(err)
 		}
+		name := strings.Join(args, "")
 		swept, err := lab.Sweep(cmd.Context(), opt)
-		if err != nil {
-			return labFail(err)
+		if err == nil && !slices.Contains(swept, name) {
+			err = lab.Down(cmd.Context(), name, opt)
 		}
-		err = lab.Down(cmd.Context(), strings.Join(args, ""), opt)
-		if errors.Is(err, lab.ErrNone) && (slices.Contains(swept, strings.Join(args, "")) || len(args) == 0 && len(swept) > 0) {
-			return nil // a crash had left it
+		if name == "" && len(swept) > 0 && errors.Is(err, lab.ErrNone) {
+			err = nil // the only one was what a crash had left
 		}
 		return labFail(err)
 	}

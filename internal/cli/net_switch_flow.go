@@ -114,8 +114,11 @@ func switchFlowRemove(a admin) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = askSwitches(cmd.Context(), client.RemoveSwitchFlow, &apiv1.RemoveSwitchFlowRequest{Name: args[0], Number: uint32(n)}, endpoint)
-			return err
+			answer, err := askSwitches(cmd.Context(), client.RemoveSwitchFlow, &apiv1.RemoveSwitchFlowRequest{Name: args[0], Number: uint32(n)}, endpoint)
+			if err != nil {
+				return err
+			}
+			return a.print(cmd.OutOrStdout(), answer, func(*table) {})
 		},
 	}
 }

@@ -53,7 +53,7 @@ of processes are: look before you pass it on.`,
 		Example: "  sudo scaffold support dump\n  sudo scaffold support dump -w - | ssh desk 'cat > s1.tar.gz'\n  sudo scaffold support dump --lab web",
 		Args:    cobra.NoArgs,
 	}
-	f := &supportFlags{remote: addRemote(cmd.Flags())}
+	f := &supportFlags{remote: addLocal(cmd.Flags())}
 	cmd.Flags().StringVarP(&f.path, "write", "w", "", "file to write, - for the standard output (default: scaffold-support-HOST-TIME.tar.gz here)")
 	cmd.Flags().DurationVar(&f.since, "since", 24*time.Hour, "how far back the journal is read")
 	cmd.Flags().BoolVar(&f.noFlows, "no-flows", false, "leave out flows, with their peers' addresses and processes")

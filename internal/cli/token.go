@@ -96,10 +96,14 @@ func tokenRevoke(a admin) *cobra.Command {
 		Use: "revoke ID", Short: "Make a token good for nothing; who has used it stays a member", Example: "  scaffold token revoke 1f3c9a0b7d2e4455", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, endpoint, err := a.dialTrust()
-			if err == nil {
-				_, err = ask(cmd.Context(), client.RevokeToken, &apiv1.RevokeTokenRequest{Id: args[0]}, endpoint, "")
+			if err != nil {
+				return err
 			}
-			return err
+			answer, err := ask(cmd.Context(), client.RevokeToken, &apiv1.RevokeTokenRequest{Id: args[0]}, endpoint, "scaffold token ls")
+			if err != nil {
+				return err
+			}
+			return a.print(cmd.OutOrStdout(), answer, func(*table) {})
 		},
 	}
 }
