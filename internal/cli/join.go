@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/durable"
 	"scaffold.dev/scaffold/internal/hostd"
 	"scaffold.dev/scaffold/internal/routerd"
 	"scaffold.dev/scaffold/internal/setup"
@@ -259,7 +260,7 @@ func (j *joining) configure() error {
 	if err := os.MkdirAll(filepath.Dir(j.config), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(j.config, []byte(text.String()), 0o644)
+	return durable.Write(j.config, []byte(text.String()), 0o644)
 }
 
 // begin starts the service, where systemd runs this machine and has it; else it says the command.

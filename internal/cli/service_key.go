@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	service "scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/core/permit"
+	"scaffold.dev/scaffold/internal/durable"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -60,20 +62,12 @@ func newServiceKey() (public ed25519.PublicKey, private ed25519.PrivateKey, err 
 
 // writeNew writes a file that is not there yet, whole or not at all.
 func writeNew(file string, text []byte, mode fs.FileMode) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if os.IsExist(err) {
+	err := durable.Create(file, text, mode)
+	switch {
+	case errors.Is(err, fs.ErrExist):
 		return failf(ExitRefused, "give it another name, or move that away first", "%s is there already", file)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		os.Remove(file)
-		return fail(ExitFailed, "", fmt.Errorf("write %s: %w", file, err))
+	case err != nil:
+		return fail(ExitFailed, "", err)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/controld"
+	"scaffold.dev/scaffold/internal/durable"
 	"scaffold.dev/scaffold/internal/obs"
 	"scaffold.dev/scaffold/internal/store"
 )
@@ -61,18 +62,14 @@ func (a admin) backupFile(cmd *cobra.Command, path string) error {
 	if err := a.backup(cmd.Context(), f); err != nil {
 		return err
 	}
-	err = f.Sync()
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return fail(ExitFailed, "", fmt.Errorf("write the backup: %w", err))
 	}
 	b, err := store.ReadBackup(f)
 	if err != nil {
 		return fail(ExitFailed, "try again", fmt.Errorf("the backup did not come whole: %w", err))
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := durable.Replace(f, path); err != nil {
 		return fail(ExitFailed, "", fmt.Errorf("write the backup: %w", err))
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: network %s, %d records\n", path, b.Network, b.Records)

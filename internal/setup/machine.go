@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"scaffold.dev/scaffold/internal/durable"
 )
 
 // A Machine is this one, or the root of an image.
@@ -71,48 +71,13 @@ func (m *Machine) exists(path string) bool {
 	return err == nil
 }
 
-// write replaces a file whole or not at all: the new one is on the disk before it gets the name.
-func (m *Machine) write(path string, text []byte, mode fs.FileMode) (err error) {
+// write replaces a file whole or not at all.
+func (m *Machine) write(path string, text []byte, mode fs.FileMode) error {
 	to := m.at(path)
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if _, err = f.Write(text); err == nil {
-		err = errors.Join(f.Chmod(mode), f.Sync())
-	}
-	if err == nil {
-		err = f.Close()
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), to)
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(to))
-	}
-	return err
-}
-
-// syncDir puts the names in a directory on the disk.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {
-		return err
-	}
-	return nil
+	return durable.Write(to, text, mode)
 }
 
 // link makes a symbolic link, also in the place of one.

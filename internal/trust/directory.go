@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"scaffold.dev/scaffold/internal/durable"
 )
 
 // A Directory holds what makes a machine, or a person, a member of a network:
@@ -154,16 +156,16 @@ func (d Directory) read(name string) (ders [][]byte, err error) {
 	return ders, nil
 }
 
-// write replaces a file as a whole: a crash leaves the old one or the new one.
+// write replaces a file: a crash, of the machine too, leaves the old one or the new one.
 func (d Directory) write(name string, b []byte) error {
-	if err := os.MkdirAll(string(d), 0o700); err != nil {
+	err := os.MkdirAll(string(d), 0o700)
+	if err == nil {
+		err = durable.Write(d.file(name), b, 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("save %s: %w", name, err)
 	}
-	file := d.file(name)
-	if err := os.WriteFile(file+".new", b, 0o600); err != nil {
-		return fmt.Errorf("save %s: %w", name, err)
-	}
-	return os.Rename(file+".new", file)
+	return nil
 }
 
 // checkOwn says what is wrong with a credential for a key.
