@@ -19,6 +19,7 @@ type controldFlags struct {
 	services, as, identities string
 	create                   []string
 	logFormat, logLevel      string
+	nice                     *nice
 	openflow                 openflowFlags
 	several                  severalFlags
 }
@@ -99,6 +100,7 @@ func (f *controldFlags) timing(cmd *cobra.Command) {
 	set.DurationVar(&f.cfg.CredentialFor, "credentials-for", controld.DefaultCredentialFor, "how long the credential of a member is valid; daemons get fresh ones in time")
 	set.DurationVar(&f.cfg.Announce, "announce", controld.DefaultAnnounce, "how long the network's next key is known, at least, before it certifies (scaffold net key rotate)")
 	set.BoolVar(&f.cfg.Profiles, "pprof", false, "serve /debug/pprof/ too; it tells much of the process")
+	f.nice = addNice(set)
 	set.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	set.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 }
@@ -115,6 +117,7 @@ func (f *controldFlags) run(cmd *cobra.Command) error {
 	if err := f.openflow.serve(&f.cfg, log); err != nil {
 		return err
 	}
+	f.nice.take(log)
 	return controld.Run(cmd.Context(), f.cfg, log)
 }
 

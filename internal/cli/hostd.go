@@ -23,6 +23,7 @@ and the next start adopts it; --keep makes SIGTERM behave so, for an upgrade, an
 func hostdCommand() *cobra.Command {
 	var cfg hostd.Config
 	var format, level string
+	var urgency *nice
 	cmd := &cobra.Command{
 		Use:   "hostd --name NAME [--uplink DEVICE]",
 		Short: "Run the host daemon: programs here can serve names and connect to them",
@@ -42,12 +43,14 @@ func hostdCommand() *cobra.Command {
 			if err := cfg.Check(); err != nil {
 				return fail(ExitUsage, "scaffold hostd --help has examples", err)
 			}
+			urgency.take(log)
 			ctx, stop := handingOver(cmd.Context())
 			defer stop()
 			return hostd.Run(ctx, cfg, log)
 		},
 	}
 	f := cmd.Flags()
+	urgency = addNice(f)
 	f.StringVar(&cfg.Name, "name", "", "name of this host in the network")
 	f.StringSliceVar(&cfg.Uplinks, "uplink", nil, "interface that leads to a router, or tunnel, tunnel:vxlan or tunnel:wireguard; repeat for more, the preferred one first (default auto: every interface of Ethernet, and a tunnel while none leads to a router)")
 	f.StringSliceVar(&cfg.Controllers, "controller", nil, "endpoint of the controller, http://host:port or unix:/path; repeat for several (default: through the first-hop router)")

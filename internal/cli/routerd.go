@@ -29,6 +29,7 @@ type routerdFlags struct {
 	links         []string
 	tunnels       []string
 	format, level string
+	nice          *nice
 }
 
 func routerdCommand() *cobra.Command {
@@ -64,6 +65,7 @@ func routerdCommand() *cobra.Command {
 	set.BoolVar(&f.cfg.Keep, "keep", false, "leave routes and tables in place when stopped, for the next routerd to adopt")
 	set.BoolVar(&f.cfg.NoTCX, "clsact", false, "attach by clsact filters also where the kernel has tcx (6.6)")
 	set.BoolVar(&f.cfg.Profiles, "pprof", false, "serve /debug/pprof/ too; it tells much of the process")
+	f.nice = addNice(set)
 	set.StringVar(&f.format, "log-format", "text", "text or json")
 	set.StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
 	cmd.MarkFlagRequired("name")
@@ -79,6 +81,7 @@ func (f *routerdFlags) run(cmd *cobra.Command) error {
 	if err := f.parse(); err != nil {
 		return err
 	}
+	f.nice.take(log)
 	ctx, stop := handingOver(cmd.Context())
 	defer stop()
 	return routerd.Run(ctx, f.cfg, log)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/priority"
 	"scaffold.dev/scaffold/internal/underlay/wg"
 )
 
@@ -20,6 +21,7 @@ func wireguardCommand() *cobra.Command {
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if alone == "" {
+				_ = priority.Set(0) // what it carries is as urgent as any program: the daemon's level is not for it
 				return wg.Run()
 			}
 			var a wg.Alone

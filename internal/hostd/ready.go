@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/priority"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -211,7 +212,12 @@ func (c readyCheck) exec(ctx context.Context, command string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	if err := c.in.do(cmd.Run); err != nil {
+	err := c.in.do(cmd.Start)
+	if err == nil {
+		_ = priority.Ordinary(cmd.Process.Pid) // where it has ended, or the daemon's level was lower still
+		err = cmd.Wait()
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%s: no end in %v", command, checkLimit)
 		}

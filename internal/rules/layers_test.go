@@ -11,7 +11,7 @@ import (
 // layers lists the packages by level, the lowest first. A package imports only from levels below its
 // own, or from its own family (the same entry).
 var layers = [][]string{
-	{"sid", "examples", "model", "monitoring", "internal/checksum", "internal/durable"},
+	{"sid", "examples", "model", "monitoring", "internal/checksum", "internal/durable", "internal/priority"},
 	{"wire", "internal/trust"},
 	{"internal/core", "internal/ofp", "internal/api", "internal/obs", "internal/ovs", "internal/versions", "internal/yamlfile", "internal/nsenter", "internal/tuntap"},
 	{"internal/bpf", "internal/store", "internal/nstest", "emu", "internal/agent", "internal/answers", "internal/ofconn", "internal/oftables", "internal/ofctl", "internal/userstack", "controller", "internal/plot", "internal/capture", "internal/frr", "internal/topo", "internal/manifest", "internal/underlay"},
