@@ -6,7 +6,8 @@
 // one doubling of the timer (RFC 6069), so it is sent once more often than the timer was doubled. Nothing
 // is in flight because the host itself had no route: the kernel then waits in the timer of zero-window
 // probes, and a duplicate acknowledgement makes it send what is queued. Both packets are made here, go to
-// the local socket by the loopback and never leave the host.
+// the local socket by the loopback and never leave the host. A connection that waits for its peer's window is left
+// to the kernel's probes.
 //
 // In the second state the kernel gives a connection up after 7.5 seconds if it is the host's own queue that takes
 // nothing: where the timers of thousands fire at once, those at the end of each burst find it full each time. Who

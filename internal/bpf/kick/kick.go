@@ -28,7 +28,9 @@ type need struct {
 // needOf decides. Idle sockets, those that still connect (the refusal would end the attempt) and those
 // whose first timeout is yet to come need, or can be given, nothing: a refusal takes back only what a
 // timeout has added. Where bytes are queued beside a window probe it is not certain which of the two
-// states the kernel will be in when the packets arrive, so it gets both.
+// states the kernel will be in when the packets arrive, so it gets both. Where the peer's window is closed an
+// acknowledgement sends nothing, and puts the probe off that would find it open: kicked again and again, a connection
+// whose peer's last word was lost would hang for ever.
 func needOf(s *Socket) need {
 	if !s.State.synchronized() || s.Repair {
 		return need{}
@@ -37,7 +39,7 @@ func needOf(s *Socket) need {
 	if s.InFlight() != 0 && s.Backoff > 0 && s.Retransmits > 0 && !s.ReadsICMP {
 		n.refusals = int(s.Backoff) + 1
 	}
-	n.ack = s.Queued() != 0 && (s.InFlight() == 0 || s.Timer == WindowProbe)
+	n.ack = s.Queued() != 0 && (s.InFlight() == 0 || s.Timer == WindowProbe) && s.fits()
 	return n
 }
 

@@ -151,5 +151,11 @@ func (s *Socket) InFlight() uint32 { return s.SndNxt - s.SndUna }
 // Queued is how many bytes the program wrote that were never sent.
 func (s *Socket) Queued() uint32 { return s.Written - s.SndNxt }
 
+// fits says whether the peer's window has room for the segment that is next.
+func (s *Socket) fits() bool {
+	room := int32(s.SndUna + s.SndWnd - s.SndNxt)
+	return room > 0 && uint32(room) >= min(s.MSS, s.Queued())
+}
+
 // Unread is how many bytes have arrived in order that the program has not read.
 func (s *Socket) Unread() uint32 { return s.RcvNxt - s.Copied }

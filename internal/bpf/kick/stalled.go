@@ -3,9 +3,10 @@ package kick
 import "time"
 
 // Stalled is for how long what is in flight has waited for its acknowledgement: the timeouts that went by,
-// each twice the one before, and what has passed of this one. 0 where nothing timed out.
+// each twice the one before, and what has passed of this one. 0 where nothing timed out, and where the peer answers the
+// probes of its closed window.
 func (s *Socket) Stalled() time.Duration {
-	if s.InFlight() == 0 && s.Queued() == 0 || s.Backoff == 0 {
+	if s.InFlight() == 0 && (s.Queued() == 0 || s.Probes == 0) || s.Backoff == 0 {
 		return 0
 	}
 	first := s.RTO >> s.Backoff
