@@ -128,7 +128,7 @@ func TestWhoMayServeAServiceWithAKeyInANetworkWithKeys(t *testing.T) {
 	s.whole(p, got)
 	before := metric(t, count)
 	s.replayed("s1", long)
-	if now := metric(t, count); before < 3 || now != before+2 {
+	if now := metric(t, count); before < 3 || now < before+2 { // s2 may ask again meanwhile
 		t.Errorf("%v refusals are counted, %v after two replays", before, now)
 	}
 	s.serving(1)
