@@ -154,17 +154,6 @@ echo "the walk took $((SECONDS - started)) s"
 # Daemons are what the units say.
 wants '^Uid:\s+[1-9]' on net1 sh -c 'grep Uid: /proc/$(systemctl show -P MainPID scaffold-controld)/status'
 wants '^CapBnd:\s+0000000000000000' on net1 sh -c 'grep CapBnd: /proc/$(systemctl show -P MainPID scaffold-controld)/status'
-for daemon in net1/scaffold-controld net1/scaffold-routerd web1/scaffold-hostd; do
-	machine=${daemon%/*} unit=${daemon#*/}
-	pid=$(on "$machine" systemctl show -P MainPID "$unit")
-	wants '^-10$' on "$machine" cut -d' ' -f19 "/proc/$pid/stat"
-	# Who has no CAP_SYS_RESOURCE here boots machines without: systemd cannot give the limit there.
-	if on "$machine" grep -q '^Max nice priority *30 ' "/proc/$pid/limits"; then
-		wants ' nice -10$' on "$machine" cat "/proc/$pid/autogroup"
-	else
-		echo "$unit: LimitNICE= was left out, the machine may not raise limits"
-	fi
-done
 for unit in scaffold-controld scaffold-routerd; do on net1 systemd-analyze verify "$unit.service" || fail "$unit: verify"; done
 on web1 systemd-analyze verify scaffold-hostd.service || fail "scaffold-hostd: verify"
 wants '^Saved|exposure level' on net1 systemd-analyze security --no-pager --threshold=25 scaffold-controld.service

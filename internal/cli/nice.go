@@ -10,15 +10,13 @@ import (
 	"scaffold.dev/scaffold/internal/priority"
 )
 
-// nice is the flag of daemons whose work others wait for: as ordinary programs they would wait, beside programs that
-// wake each other all the time, for tens of milliseconds.
+// nice is the flag of daemons whose work others wait for. It is 0 unless somebody decides: a daemon that starts has
+// much to do, and where switches forward in a process of their own it would keep them from it.
 type nice int
 
-const defaultNice nice = -10
-
 func addNice(set *pflag.FlagSet) *nice {
-	n := defaultNice
-	set.Var(&n, "nice", "nice level, -20 to 19, of the daemon and of the session that it leads: the lower, the sooner it gets a processor")
+	var n nice
+	set.Var(&n, "nice", "nice level, -20 to 19, of the daemon and of the session that it leads: the lower, the sooner it gets a processor (0: as it was started)")
 	return &n
 }
 
@@ -40,6 +38,9 @@ func (n *nice) Type() string { return "level" }
 
 // take gives the process its level; where it may not it works on as it is.
 func (n *nice) take(log *slog.Logger) {
+	if *n == 0 {
+		return
+	}
 	if err := priority.Set(int(*n)); err != nil {
 		log.Info("other programs may keep this daemon waiting: it may not raise its priority", "nice", int(*n), "error", err)
 	}

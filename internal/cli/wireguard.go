@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -21,7 +22,7 @@ func wireguardCommand() *cobra.Command {
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if alone == "" {
-				_ = priority.Set(0) // what it carries is as urgent as any program: the daemon's level is not for it
+				_ = priority.Ordinary(os.Getpid()) // what it carries is as urgent as any program: the daemon's level is not for it
 				return wg.Run()
 			}
 			var a wg.Alone

@@ -214,7 +214,7 @@ func (c readyCheck) exec(ctx context.Context, command string) error {
 	cmd.WaitDelay = time.Second
 	err := c.in.do(cmd.Start)
 	if err == nil {
-		_ = priority.Ordinary(cmd.Process.Pid) // where it has ended, or the daemon's level was lower still
+		_ = priority.Ordinary(cmd.Process.Pid) // it may have ended
 		err = cmd.Wait()
 	}
 	if err != nil {

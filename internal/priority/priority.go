@@ -25,10 +25,20 @@ func Set(nice int) error {
 	return errors.Join(setThreads(nice), setSession(nice))
 }
 
-// setThreads goes on until it finds no thread that is still without: one may start another meanwhile.
 func setThreads(nice int) error {
+	return eachThread(os.Getpid(), func(tid, level int) error {
+		if level == nice {
+			return nil // a sandbox may refuse the call
+		}
+		return unix.Setpriority(unix.PRIO_PROCESS, tid, nice)
+	})
+}
+
+// eachThread calls f with the threads of a process and their levels, until it finds none that it has not seen: one may
+// start another meanwhile.
+func eachThread(pid int, f func(tid, level int) error) error {
 	for done := map[int]bool{}; ; {
-		tasks, err := os.ReadDir("/proc/self/task")
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		if err != nil {
 			return err
 		}
@@ -39,23 +49,18 @@ func setThreads(nice int) error {
 				continue
 			}
 			done[tid] = true
-			if err := setThread(tid, nice); err != nil && !errors.Is(err, unix.ESRCH) { // one that has ended
-				return fmt.Errorf("nice level %d: %w", nice, err)
+			raw, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+			if err == nil {
+				err = f(tid, 20-raw) // the system call gives 20 for level 0
+			}
+			if err != nil && !errors.Is(err, unix.ESRCH) { // one that has ended
+				return fmt.Errorf("nice level of thread %d: %w", tid, err)
 			}
 		}
 		if len(done) == before {
 			return nil
 		}
 	}
-}
-
-// setThread makes no call that a sandbox could refuse where there is nothing to change.
-func setThread(tid, nice int) error {
-	raw, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
-	if err != nil || 20-raw == nice { // the system call gives 20 for level 0
-		return err
-	}
-	return unix.Setpriority(unix.PRIO_PROCESS, tid, nice)
 }
 
 func setSession(nice int) error {
@@ -77,5 +82,12 @@ func setSession(nice int) error {
 	return nil
 }
 
-// Ordinary takes from a child what it inherited of a raised level.
-func Ordinary(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 0) }
+// Ordinary takes from a process what it has inherited of a raised level.
+func Ordinary(pid int) error {
+	return eachThread(pid, func(tid, level int) error {
+		if level >= 0 {
+			return nil
+		}
+		return unix.Setpriority(unix.PRIO_PROCESS, tid, 0)
+	})
+}
