@@ -10,8 +10,8 @@ import (
 	"scaffold.dev/scaffold/internal/priority"
 )
 
-// nice is the flag of daemons whose work others wait for. It is 0 unless somebody decides: a daemon that starts has
-// much to do, and where switches forward in a process of their own it would keep them from it.
+// nice is the flag of daemons whose work others wait for. It is 0 unless somebody decides: switches that forward in a
+// process of their own lost packets beside daemons at -10 (bench/README.md).
 type nice int
 
 func addNice(set *pflag.FlagSet) *nice {

@@ -135,8 +135,9 @@ func (l *load) finish() {
 	}
 }
 
-// mayLose: where a switch forwards in a process, which others keep from the processor, one datagram of a flow may be
-// lost, as UDP's users know. finish tells.
+// mayLose: on switches one question of a UDP flow may be asked again. When another controller takes the lead one was
+// lost in one of five runs, three seconds after, for a reason that is not known. A second one fails, and finish tells of
+// the first.
 func (f *loadFlow) mayLose() bool {
 	return os.Getenv("SCAFFOLD_PLANE") == "openflow" && f.conn.LocalAddr().Network() == "udp" && !f.lost
 }
