@@ -5,12 +5,13 @@
 export PATH := $(PATH):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export GO
 
-.PHONY: build deb test-install check test test-kernels demo bench experiments model generate check-generated clean help
+.PHONY: build deb test-install check lint test test-long test-kernels demo bench experiments model model-long fuzz generate check-generated clean help
 
-build: ## build bin/scaffold
+build: ## build bin/scaffold, and bin/scaffold-bench for scaffold bench
 	@scripts/build.sh
 
 deb: ## build bin/scaffold_VERSION_ARCH.deb: program, units, manual, completion
+	@echo "builds the program and packs it: about a minute" >&2
 	@scripts/deb.sh
 
 test-install: build ## install on three machines that boot systemd here, upgrade and purge: docs/install.md word for word (not in CI: minutes)
@@ -18,22 +19,31 @@ test-install: build ## install on three machines that boot systemd here, upgrade
 
 check: build ## what is quick and needs no root: format, vet, tests, race detector
 	@scripts/format.sh
-	@scripts/go.sh vet ./...
+	@scripts/vet.sh
 	@scripts/test.sh check
+
+lint: ## golangci-lint as .golangci.yaml has it, on the program and bench; builds the pinned version once
+	@scripts/lint.sh
 
 test: ## everything, on a fresh machine: installs packages, builds, tests as root
 	@scripts/as-root.sh scripts/packages.sh test
 	@scripts/build.sh
 	@scripts/format.sh
-	@scripts/go.sh vet ./...
+	@scripts/vet.sh
 	@scripts/test.sh all
+
+test-long: ## what takes an hour beside make test: soaks, more rounds, each promise on each data plane; before a release or a closing note
+	@scripts/as-root.sh scripts/packages.sh test
+	@scripts/build.sh
+	@scripts/vet.sh
+	@scripts/test.sh long
 
 demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves it up, NET=openflow has switches)
 	@scripts/as-root.sh scripts/packages.sh demo
 	@scripts/build.sh
 	@scripts/as-root.sh bin/scaffold demo $(if $(KEEP),--keep) $(if $(NET),--net $(NET))
 
-BENCH ?= path switch churn cut split hogs table kick link scale move failover rehome crowd flows flood tunnel gateway reactive emu
+BENCH ?= path switch churn cut split returns told hogs table kick link scale move failover rehome crowd flows flood tunnel gateway reactive emu
 bench: build ## measure this machine (BENCH=path names one of the benchmarks)
 	@scripts/as-root.sh scripts/packages.sh bench || echo "bench: what needs them is left out"
 	@for name in $(BENCH); do scripts/as-root.sh bin/scaffold bench $$name || exit; done
@@ -52,7 +62,15 @@ model: ## check the models of the protocol with SPIN, in a minute or two
 	@scripts/as-root.sh scripts/packages.sh model
 	@model/check.sh
 
-generate: ## generate BPF objects and the API anew (clang-19, llvm-19, libbpf-dev, protobuf-compiler)
+model-long: ## check them with the large runs too, in some minutes; model/README.md has the last results
+	@scripts/as-root.sh scripts/packages.sh model
+	@model/check.sh long
+
+FUZZTIME ?= 1m
+fuzz: ## run every fuzz target for FUZZTIME each, 1m by default, and keep what it finds (FUZZ=wire names some, PARALLEL=1 leaves processors to others, AT_A_TIME=4 runs four side by side)
+	@scripts/fuzz.sh $(FUZZTIME) $(FUZZ)
+
+generate: ## generate BPF objects and the API anew (clang-19, llvm-19, libbpf-dev, protobuf-compiler, libprotobuf-dev)
 	@scripts/as-root.sh scripts/packages.sh generate
 	@scripts/go.sh generate ./...
 

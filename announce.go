@@ -9,6 +9,7 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/backoff"
 )
 
 // How soon a daemon that went away is looked for again.
@@ -115,11 +116,11 @@ func (a *announcement) hand(ctx context.Context, n Notice) {
 
 // reopen tries until the daemon answers; it returns nil when the socket was closed meanwhile.
 func (a *announcement) reopen(ctx context.Context) (*notices, Notice) {
-	for pause := againFirst; ; pause = min(2*pause, againMost) {
+	for again := (backoff.Backoff{First: againFirst, Last: againMost}); ; {
 		select {
 		case <-ctx.Done():
 			return nil, ""
-		case <-time.After(pause):
+		case <-time.After(again.Next()):
 		}
 		if stream, first, err := a.open(ctx); err == nil {
 			return stream, first

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"sync"
@@ -81,6 +82,9 @@ func (d *daemon) Close() {
 // explain says what an error of a call means to a program; what is missing in a daemon that does not
 // know the call.
 func (d *daemon) explain(what string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return &daemonError{fmt.Sprintf("the host daemon at %s is for root and the group scaffold: add this program's user to that group (usermod -aG scaffold USER)", d.endpoint), ErrNoDaemon, err}
+	}
 	switch connect.CodeOf(err) {
 	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
 		return &daemonError{fmt.Sprintf("no host daemon answers at %s: is hostd running there?", d.endpoint), ErrNoDaemon, err}

@@ -21,6 +21,21 @@ func ExampleListen() {
 	log.Fatal(http.Serve(l, http.FileServer(http.Dir("."))))
 }
 
+// A client: the network picks the instance when the first packet goes by. Where no host daemon runs, or nobody serves,
+// it hears so at once.
+func ExampleDial() {
+	c, err := scaffold.Dial("tcp", "web:80")
+	if errors.Is(err, scaffold.ErrNoDaemon) {
+		log.Fatal("this machine is no host of a network: ", err)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET / HTTP/1.0\r\n\r\n")
+	io.Copy(os.Stdout, c)
+}
+
 // A server that stops accepting when it is drained, and sheds what it still has.
 func ExampleListenConfig() {
 	draining := make(chan struct{}, 1)

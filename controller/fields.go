@@ -1,6 +1,6 @@
 package controller
 
-import "scaffold.dev/scaffold/internal/ofp"
+import "scaffold.dev/scaffold/internal/openflow/ofp"
 
 // The fields that a match or a [SetField] can be about. A field stands behind those that it needs: IPv6Dst
 // behind EthType, TCPDst behind IPProto.

@@ -3,7 +3,7 @@ package controller
 import (
 	"net/netip"
 
-	"scaffold.dev/scaffold/internal/ofp"
+	"scaffold.dev/scaffold/internal/openflow/ofp"
 )
 
 // The terms of OpenFlow rules, as package ofp of Scaffold has them: matches, instructions and actions.

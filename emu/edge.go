@@ -2,6 +2,7 @@ package emu
 
 import (
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,6 +23,9 @@ type device interface {
 	write(b []byte) unix.Errno
 	writev(iov *[2]unix.Iovec) unix.Errno
 	address() [6]byte
+	arrived(now int64) int64 // when the frame that was read last reached it, in nanoseconds of CLOCK_MONOTONIC
+	empty(now int64)         // it was found without frames
+	sight() error            // why it is not known when frames arrive; nil where it is
 	close()
 }
 
@@ -38,6 +42,7 @@ type Edge struct {
 	peer   [6]byte // and of whoever is beyond
 	iov    [2]unix.Iovec
 	count  EdgeCounters
+	empty  time.Duration // when it was last known to have no frames
 }
 
 // EdgeCounters count frames; a train is one.
@@ -81,6 +86,9 @@ func (e *Edge) End() End { return e.end }
 
 // Counters are the present counters; to be called inside [Net.Do] or [Edge.Do].
 func (e *Edge) Counters() EdgeCounters { return e.count }
+
+// Blind is why nobody knows when frames reach the interface, and so how long they wait there; nil where it is known.
+func (e *Edge) Blind() error { return e.device.sight() }
 
 // Do calls f on the edge's thread.
 func (e *Edge) Do(f func()) error { return e.shard.ask(f) }
@@ -163,23 +171,33 @@ func (e *Edge) receive(s *shard) {
 		n, errno := e.device.read(b)
 		switch {
 		case errno == unix.EAGAIN:
+			e.empty = s.now
+			e.device.empty(e.net.zero + int64(s.now))
 			return
 		case errno == unix.EINTR:
 			continue
 		case errno != 0: // somebody removed the interface
 			s.poll.forget(e.device.fd())
 			return
-		case n > vnetLen+etherLen && e.out != nil:
-			e.enter(s, b[:n])
+		}
+		if at := e.arrived(s); n > vnetLen+etherLen && e.out != nil {
+			e.enter(s, b[:n], at)
 		}
 	}
+}
+
+// arrived is when the frame that was just read reached the interface: after the interface was last found empty, and not
+// in the future, whatever a clock says that somebody set.
+func (e *Edge) arrived(s *shard) time.Duration {
+	at := e.device.arrived(e.net.zero+int64(s.now)) - e.net.zero
+	return min(max(time.Duration(at), e.empty), s.now)
 }
 
 // batch is how many frames of one interface are read before others have their turn.
 const batch = 32
 
-// enter sends the frame in the spare slot on its way.
-func (e *Edge) enter(s *shard, b []byte) {
+// enter sends the frame in the spare slot on its way, which began when it reached the interface.
+func (e *Edge) enter(s *shard, b []byte, at time.Duration) {
 	frame, id, c := describe(b), s.spare, 1
 	if len(b) <= smallFrame {
 		c = 0
@@ -204,5 +222,5 @@ func (e *Edge) enter(s *shard, b []byte) {
 		p.flags, p.length = flagTrain, uint16(frame.Head+frame.Size-etherLen)
 	}
 	s.one[0] = p
-	e.out.send(s, s.one[:])
+	e.out.enter(s, s.one[:], at)
 }

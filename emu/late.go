@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// A Lateness counts by how much parts left after their due time, in steps of an eighth.
+// A Lateness counts by how much packets left after their due time, in steps of an eighth. It has one size, whatever it
+// counts.
 type Lateness struct {
 	counts [48 * 8]uint64
 	n      uint64
 	most   time.Duration
 }
 
-// add counts one part.
-func (l *Lateness) add(d time.Duration) {
+// Add counts n packets.
+func (l *Lateness) Add(d time.Duration, n uint64) {
 	d = max(d, 0)
-	l.counts[min(step(uint64(d)), len(l.counts)-1)]++
-	l.n++
+	l.counts[min(step(uint64(d)), len(l.counts)-1)] += n
+	l.n += n
 	l.most = max(l.most, d)
 }
 
@@ -38,7 +39,18 @@ func top(i int) uint64 {
 	return (uint64(i-8*e)+1)<<e - 1
 }
 
-// Quantile is the lateness that the share q of all parts did not exceed.
+// Count is how many packets there are.
+func (l *Lateness) Count() uint64 { return l.n }
+
+// Beyond is how many packets were later than d, without those of the step that d is in.
+func (l *Lateness) Beyond(d time.Duration) (n uint64) {
+	for _, c := range l.counts[min(step(uint64(max(d, 0)))+1, len(l.counts)):] {
+		n += c
+	}
+	return n
+}
+
+// Quantile is the lateness that the share q of all packets did not exceed.
 func (l *Lateness) Quantile(q float64) time.Duration {
 	if l.n == 0 {
 		return 0
@@ -55,13 +67,14 @@ func (l *Lateness) Quantile(q float64) time.Duration {
 
 // LateStats sum up a Lateness.
 type LateStats struct {
-	Parts uint64        `json:"parts"`
-	P50   time.Duration `json:"p50_ns"`
-	P99   time.Duration `json:"p99_ns"`
-	P999  time.Duration `json:"p999_ns"`
-	Max   time.Duration `json:"max_ns"`
+	Packets uint64        `json:"packets"`
+	P50     time.Duration `json:"p50_ns"`
+	P99     time.Duration `json:"p99_ns"`
+	P999    time.Duration `json:"p999_ns"`
+	Max     time.Duration `json:"max_ns"`
 }
 
-func (l *Lateness) stats() LateStats {
+// Stats sum it up.
+func (l *Lateness) Stats() LateStats {
 	return LateStats{l.n, l.Quantile(0.5), l.Quantile(0.99), l.Quantile(0.999), l.most}
 }

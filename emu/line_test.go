@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -99,7 +100,7 @@ func eventLog(p Params) uint64 {
 	h := fnv.New64a()
 	play(NewLine(p), 20000, 1200, 10*time.Microsecond, func(p Part) {
 		b := binary.BigEndian.AppendUint64(nil, uint64(p.Due))
-		h.Write(binary.BigEndian.AppendUint32(b, p.slot)) //nolint:errcheck // never fails
+		h.Write(binary.BigEndian.AppendUint32(b, p.slot))
 	})
 	return h.Sum64()
 }
@@ -259,4 +260,26 @@ func TestWholeTrainsAreSentAsTheirPackets(t *testing.T) {
 			}
 		}
 	})
+}
+
+// With order kept a packet waits for the one before it: the shorter the gaps, the longer the delays.
+func TestJitterInOrderLengthensDelays(t *testing.T) {
+	median := func(gap time.Duration, unordered bool) time.Duration {
+		l := NewLine(Params{Delay: 10 * time.Millisecond, Jitter: 4 * time.Millisecond, Unordered: unordered, Seed: 1})
+		var delays []time.Duration
+		for i := range 10_000 {
+			now := time.Duration(i) * gap
+			l.Send(now, Frame{Bytes: 100, Count: 1}, Packet{count: 1, slot: uint32(i)})
+		}
+		for p, ok := l.Take(math.MaxInt64); ok; p, ok = l.Take(math.MaxInt64) {
+			delays = append(delays, p.Due-time.Duration(p.slot)*gap)
+		}
+		slices.Sort(delays)
+		return delays[len(delays)/2].Round(100 * time.Microsecond)
+	}
+	got := []time.Duration{median(20*time.Millisecond, false), median(time.Millisecond, true), median(time.Millisecond, false), median(100*time.Microsecond, false)}
+	want := []time.Duration{10 * time.Millisecond, 10 * time.Millisecond, 11400 * time.Microsecond, 13 * time.Millisecond} // docs/emu.md says so
+	if !slices.Equal(got, want) {
+		t.Errorf("half of the packets take no more than %v, want %v", got, want)
+	}
 }

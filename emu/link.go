@@ -29,13 +29,15 @@ type way struct {
 	lost    atomic.Uint64 // packets that met the way down
 	starved uint64        // for lack of memory or room at the near side
 	counted uint64        // packets at the last measurement
-	set     time.Duration // when the parameters were set, and the counters then
-	before  Counters
+	since   time.Duration // when counting began: the parameters were set, or somebody wished it
+	before  Counters      // then
+	starve0 uint64        // starved then
 
 	timer    timer
 	arrivals schedule // what came from another shard
 	refused  uint64
 	missed   uint64 // for lack of memory at the far side
+	miss0    uint64 // missed when counting began
 	late     Lateness
 	rate     meter
 	trace    uint64
@@ -100,9 +102,9 @@ func (l *Link) Set(p [2]Params) error {
 		errs[i] = errors.Join(w.near.ask(func() {
 			w.line.Set(p[i])
 			w.plain = p[i].plain() && !w.crosses() && w.timer.slot == idle // else what is on its way goes first
-			w.set, w.before = w.net.at(w.near), w.line.Counters()
+			w.nearAnew()
 		}), w.far.ask(func() {
-			w.late = Lateness{}
+			w.farAnew()
 			w.rate.reset(p[i].Jitter)
 		}))
 	}
@@ -135,8 +137,20 @@ func (p Params) plain() bool {
 	return p == Params{}
 }
 
+// enter takes what reached an interface at a moment that has passed: its time on the link began then. So lateness counts
+// from there, also where nobody read the interface for a while.
+func (w *way) enter(s *shard, run []Packet, at time.Duration) {
+	if w.plain && !w.down.Load() { // it leaves now, and not by flush
+		w.late.Add(s.now-at, packets(run))
+	}
+	w.sendAt(s, run, at)
+}
+
 // send takes packets that one node sends.
-func (w *way) send(s *shard, run []Packet) {
+func (w *way) send(s *shard, run []Packet) { w.sendAt(s, run, s.now) }
+
+// sendAt takes packets that one node sent at a moment.
+func (w *way) sendAt(s *shard, run []Packet, at time.Duration) {
 	switch {
 	case w.down.Load():
 		w.lose(s, run)
@@ -146,7 +160,7 @@ func (w *way) send(s *shard, run []Packet) {
 		w.hand(s, run, t)
 	default:
 		for i := range run {
-			w.enqueue(s, run[i])
+			w.enqueue(s, run[i], at)
 		}
 		if w.crosses() {
 			w.cross(s)
@@ -157,8 +171,8 @@ func (w *way) send(s *shard, run []Packet) {
 }
 
 // enqueue gives a packet to the line.
-func (w *way) enqueue(s *shard, p Packet) {
-	parts := w.line.Send(s.now, s.arena.frame(&p), p)
+func (w *way) enqueue(s *shard, p Packet, at time.Duration) {
+	parts := w.line.Send(at, s.arena.frame(&p), p)
 	if s.arena.refs[p.slot] += int32(parts) - 1; s.arena.refs[p.slot] == 0 {
 		s.arena.give(p.slot)
 	}
@@ -203,7 +217,7 @@ func (w *way) part(s *shard, queue *schedule) (more bool) {
 			break
 		}
 		p := queue.pop()
-		w.late.add(s.now - p.Due)
+		w.late.Add(s.now-p.Due, uint64(p.count))
 		w.rate.add(s.now, s.arena.span(&p.Packet), p.flags&flagFirst != 0)
 		p.flags &^= flagFirst
 		run = append(run, p.Packet)

@@ -9,6 +9,7 @@ type meter struct {
 	from   time.Duration // when the present one began; with running
 	bytes  uint64
 	going  bool
+	anew   bool // the next part that leaves begins a measurement
 	stats  RateStats
 }
 
@@ -24,12 +25,17 @@ type RateStats struct {
 const meterWindow = 100 * time.Millisecond
 
 // reset forgets everything. Jitter moves the ends of a measurement, which is longer for it.
-func (m *meter) reset(jitter time.Duration) { *m = meter{window: meterWindow + 100*jitter} }
+func (m *meter) reset(jitter time.Duration) {
+	*m = meter{window: meterWindow + 100*jitter}
+}
+
+// forget begins to measure again at the next part that leaves, also where the line is not idle before.
+func (m *meter) forget() { m.stats, m.anew = RateStats{}, true }
 
 // add takes note of a part that left now; first says that the line was idle before.
 func (m *meter) add(now time.Duration, bytes uint64, first bool) {
-	if first {
-		m.from, m.bytes, m.going = now, 0, true
+	if first || m.anew && m.going {
+		m.from, m.bytes, m.going, m.anew = now, 0, true, false
 		return
 	}
 	if !m.going {

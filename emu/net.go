@@ -33,6 +33,7 @@ type Net struct {
 	players  []*Player
 	halting  sync.Mutex // held while routers move
 	running  bool
+	zero     int64 // of the network's clock, in nanoseconds of CLOCK_MONOTONIC
 	tracing  bool
 }
 

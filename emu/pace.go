@@ -25,6 +25,8 @@ type pace struct {
 	slept    time.Duration // in it
 	watched  time.Duration // in it
 	waits    int           // in it
+	working  time.Duration // worked in all windows since counting began
+	counted  time.Duration // and how long they were
 
 	share  time.Duration // of each pacePeriod
 	turn   time.Duration // when the present period began
@@ -69,6 +71,8 @@ func (p *pace) waited(from, to, meant time.Duration) {
 	}
 	window := float64(to - p.from)
 	p.busy = 1 - float64(p.slept+p.watched)/window
+	p.working += to - p.from - p.slept - p.watched
+	p.counted += to - p.from
 	if !p.eager {
 		p.watched = time.Duration(p.waits) * watchClock
 	}
@@ -76,6 +80,14 @@ func (p *pace) waited(from, to, meant time.Duration) {
 		p.set(eager)
 	}
 	p.from, p.slept, p.watched, p.waits = to, 0, 0, 0
+}
+
+// worked is the share of the time that was worked since counting began.
+func (p *pace) worked() float64 {
+	if p.counted == 0 {
+		return p.busy
+	}
+	return float64(p.working) / float64(p.counted)
 }
 
 // rest is how long the thread has to pause now. The kernel looks at a deadline thread's share only at

@@ -3,7 +3,7 @@ package emu
 import (
 	"encoding/binary"
 
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
 )
 
 // A frame as it lies in a slot: the kernel's header, the Ethernet header, the IP header.

@@ -41,7 +41,7 @@ func (p *poller) wake() { unix.Write(p.event, []byte{1, 0, 0, 0, 0, 0, 0, 0}) } 
 // woken takes the wish to wake back.
 func (p *poller) woken() {
 	var b [8]byte
-	unix.RawSyscall(unix.SYS_READ, uintptr(p.event), uintptr(unsafe.Pointer(&b[0])), 8)
+	unix.RawSyscall(unix.SYS_READ, uintptr(p.event), uintptr(unsafe.Pointer(&b[0])), 8) //nolint:errcheck // empty: it has been taken back
 }
 
 // wait returns at most d from now with what is ready. A signal may end it early: the caller looks at

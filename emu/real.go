@@ -22,7 +22,11 @@ func (n *Net) Start() error {
 		return err
 	}
 	n.running = true
-	base := time.Now()
+	base, zero, err := beginning()
+	if err != nil {
+		return err
+	}
+	n.zero = zero
 	for _, s := range n.shards {
 		s.base = base
 		for i, e := range s.edges {
@@ -36,6 +40,25 @@ func (n *Net) Start() error {
 		go s.work()
 	}
 	return nil
+}
+
+// beginning is one moment by both clocks: time.Now has CLOCK_MONOTONIC, too, but does not tell. The number is never later
+// than the time, since frames would then seem to come too early, and leave before their delay was over; it is the closest
+// of a hundred, as a thread may lose its processor between the two.
+func beginning() (base time.Time, zero int64, err error) {
+	closest := int64(1 << 62)
+	for range 100 {
+		var before, after unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &before); err != nil {
+			return base, 0, fmt.Errorf("clock: %w", err)
+		}
+		now := time.Now()
+		unix.ClockGettime(unix.CLOCK_MONOTONIC, &after) //nolint:errcheck // it was there a moment ago
+		if apart := after.Nano() - before.Nano(); apart < closest {
+			base, zero, closest = now, before.Nano(), apart
+		}
+	}
+	return base, zero, nil
 }
 
 // work moves packets until the network is closed. It has its thread for itself.
@@ -58,7 +81,7 @@ func (s *shard) work() {
 		ready := s.poll.wait(wait)
 		s.asleep.Store(0)
 		before := s.now
-		s.turns.add(before - looked)
+		s.turns.Add(before-looked, 1)
 		s.now = s.clock()
 		looked = s.now
 		s.pace.waited(before, s.now, wait)
@@ -90,5 +113,5 @@ func (s *shard) sleep(next time.Duration) time.Duration {
 // nap sleeps whatever comes. A signal may end it early, which does no harm.
 func nap(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
-	unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&t)), 0, 0, 0)
+	unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&t)), 0, 0, 0) //nolint:errcheck // a signal ended it
 }

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // A rig is one link between two namespaces with the addresses fd00::1 and fd00::2.

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // pipe passes packets from each of its two ports to the other.

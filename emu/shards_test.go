@@ -26,7 +26,7 @@ func (s *stray) Process(r *emu.Router, batch []emu.Packet) {
 	}
 }
 
-// A mesh is a random network of routers that send packets astray, with two sources.
+// A mesh is a random network of routers that send packets wrong ways, with two sources.
 func mesh(t testing.TB, opt emu.Options, seed uint64) *emu.Net {
 	t.Helper()
 	opt.Virtual = true

@@ -13,12 +13,12 @@ func stream(t *testing.T, r *rig, n int) {
 	t.Helper()
 	client, server := r.dial(t)
 	sent := make([]byte, n)
-	rand.NewChaCha8([32]byte{1}).Read(sent) //nolint:errcheck // never fails
+	rand.NewChaCha8([32]byte{1}).Read(sent)
 	go func() {
-		client.Write(sent)                                    //nolint:errcheck // the reader tells
-		client.(interface{ CloseWrite() error }).CloseWrite() //nolint:errcheck // the reader tells
+		client.Write(sent)                                    // the reader tells
+		client.(interface{ CloseWrite() error }).CloseWrite() // the reader tells
 	}()
-	server.SetReadDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // cannot fail
+	server.SetReadDeadline(time.Now().Add(time.Minute))
 	got, err := io.ReadAll(server)
 	if err != nil || !bytes.Equal(got, sent) {
 		t.Errorf("%d of %d bytes arrived, equal: %t, %v; %+v", len(got), n, bytes.Equal(got, sent), err, r.line(t))

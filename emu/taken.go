@@ -2,6 +2,7 @@ package emu
 
 import (
 	"fmt"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,9 @@ import (
 type taken struct {
 	file int
 	mac  [6]byte
+	msg  unix.Msghdr
+	iov  unix.Iovec
+	note [8]uint64 // what the kernel says beside a frame: when it came
 }
 
 func openTaken(e End) (device, error) { return inside(e, openTakenHere) }
@@ -49,6 +53,9 @@ func (t *taken) bind(e End) error {
 	}
 	unix.SetsockoptInt(t.file, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)   //nolint:errcheck // since Linux 4.20
 	unix.SetsockoptInt(t.file, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, takenBuffer) //nolint:errcheck // the default will do
+	if err := unix.SetsockoptInt(t.file, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1); err != nil {
+		return fmt.Errorf("have the arrival of frames noted: %w", err)
+	}
 	m := unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_PROMISC}
 	if err := unix.SetsockoptPacketMreq(t.file, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
 		return fmt.Errorf("receive what is for others: %w", err)
@@ -68,9 +75,28 @@ func (t *taken) address() [6]byte { return [6]byte{} } // who is beyond is not k
 func (t *taken) close() { unix.Close(t.file) }
 
 func (t *taken) read(b []byte) (int, unix.Errno) {
-	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(t.file), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
+	t.iov.Base = &b[0]
+	t.iov.SetLen(len(b))
+	t.msg.Iov, t.msg.Control = &t.iov, (*byte)(unsafe.Pointer(&t.note[0]))
+	t.msg.SetIovlen(1)
+	t.msg.SetControllen(int(unsafe.Sizeof(t.note)))
+	n, _, e := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(t.file), uintptr(unsafe.Pointer(&t.msg)), 0)
 	return int(n), e
 }
+
+// arrived translates: the kernel notes the time of day.
+func (t *taken) arrived(now int64) int64 {
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&t.note[0]))
+	if t.msg.Controllen < unix.SizeofCmsghdr+16 || h.Level != unix.SOL_SOCKET || h.Type != unix.SO_TIMESTAMPNS_NEW {
+		return now
+	}
+	came := time.Unix(int64(t.note[unix.SizeofCmsghdr/8]), int64(t.note[unix.SizeofCmsghdr/8+1]))
+	return now - (time.Now().UnixNano() - came.UnixNano())
+}
+
+func (t *taken) empty(int64) {}
+
+func (t *taken) sight() error { return nil }
 
 func (t *taken) write(b []byte) unix.Errno {
 	_, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(t.file), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))

@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"scaffold.dev/scaffold/internal/nsenter"
-	"scaffold.dev/scaffold/internal/tuntap"
+	"scaffold.dev/scaffold/internal/linux/nsenter"
+	"scaffold.dev/scaffold/internal/linux/tuntap"
 )
 
 // txQueue is how many frames may wait in a TAP until the engine has time; what comes when it is full
@@ -22,8 +22,10 @@ const (
 
 // A tap is one end of a link.
 type tap struct {
-	file int
-	mac  [6]byte // of the interface that the kernel has
+	file     int
+	mac      [6]byte          // of the interface that the kernel has
+	arrivals *tuntap.Arrivals // nil where the kernel does not let us know
+	blind    error            // and why
 }
 
 // openTap makes the interface of an end, down.
@@ -54,6 +56,7 @@ func openTapHere(e End) (device, error) {
 		unix.Close(fd)
 		return nil, err
 	}
+	t.arrivals, t.blind = tuntap.NewArrivals(fd)
 	return t, nil
 }
 
@@ -109,7 +112,27 @@ func (t *tap) fd() int { return t.file }
 
 func (t *tap) address() [6]byte { return t.mac }
 
-func (t *tap) close() { unix.Close(t.file) }
+func (t *tap) close() {
+	unix.Close(t.file)
+	if t.arrivals != nil {
+		t.arrivals.Close()
+	}
+}
+
+func (t *tap) arrived(now int64) int64 {
+	if t.arrivals == nil {
+		return now
+	}
+	return t.arrivals.Next()
+}
+
+func (t *tap) empty(now int64) {
+	if t.arrivals != nil {
+		t.arrivals.Empty(now)
+	}
+}
+
+func (t *tap) sight() error { return t.blind }
 
 // read and write bypass the Go scheduler: they do not block, and one that gives its processor away
 // may wait long to get it back.

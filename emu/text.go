@@ -14,8 +14,8 @@ var keys = []struct {
 	read func(*Params, string) error
 	show func(Params) string // "" for the value that is the default
 }{
-	{"rate", func(p *Params, s string) (err error) { p.Rate, err = ParseRate(s); return err }, func(p Params) string { return FormatRate(p.Rate) }},
-	{"queue", func(p *Params, s string) (err error) { p.Queue, err = ParseBytes(s); return err }, func(p Params) string { return formatBytes(p.Queue) }},
+	{"rate", (*Params).setRate, func(p Params) string { return FormatRate(p.Rate) }},
+	{"queue", (*Params).setQueue, func(p Params) string { return formatBytes(p.Queue) }},
 	{"delay", func(p *Params, s string) error { return parseTime(&p.Delay, s) }, func(p Params) string { return formatTime(p.Delay) }},
 	{"jitter", func(p *Params, s string) error { return parseTime(&p.Jitter, s) }, func(p Params) string { return formatTime(p.Jitter) }},
 	{"unordered", func(p *Params, s string) error { return parseBool(&p.Unordered, s) }, func(p Params) string { return formatBool(p.Unordered) }},
@@ -62,6 +62,23 @@ func (p Params) String() string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// setRate takes the queue along where there is to be no rate: nothing waits for none.
+func (p *Params) setRate(s string) (err error) {
+	if p.Rate, err = ParseRate(s); err == nil && p.Rate == 0 {
+		p.Queue = 0
+	}
+	return err
+}
+
+// setQueue reads a size; none is what a link has that says nothing of it.
+func (p *Params) setQueue(s string) (err error) {
+	if strings.EqualFold(s, "none") {
+		s = "0"
+	}
+	p.Queue, err = ParseBytes(s)
+	return err
 }
 
 // units of rates, in bit/s.

@@ -83,3 +83,14 @@ func TestRates(t *testing.T) {
 		}
 	}
 }
+
+func TestNoneTakesARateOrAQueueBack(t *testing.T) {
+	p := Params{Rate: 1e6, Queue: 1 << 16, Delay: time.Second}
+	if err := p.Set("queue", "none"); err != nil || p.Queue != 0 {
+		t.Errorf("queue none: %v, %+v", err, p)
+	}
+	p.Queue = 1 << 16
+	if err := p.Set("rate", "none"); err != nil || p.Validate() != nil || p != (Params{Delay: time.Second}) {
+		t.Errorf("rate none of a link with a queue: %v, %v, %+v", err, p.Validate(), p)
+	}
+}

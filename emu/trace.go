@@ -1,6 +1,12 @@
 package emu
 
-import "hash/crc64"
+import (
+	"errors"
+	"hash/crc64"
+)
+
+// ErrNoTrace is returned where a trace is asked for that nobody began.
+var ErrNoTrace = errors.New("nothing was noted of the packets: call Trace before the start")
 
 var table = crc64.MakeTable(crc64.ECMA)
 
@@ -21,8 +27,11 @@ func (w *way) note(s *shard, run []Packet) {
 func (n *Net) Trace() { n.tracing = true }
 
 // Sum is the sum of the trace: equal for two runs exactly where the same packets arrived by the same links at the
-// same times. It does not depend on shards.
+// same times. It does not depend on shards. Of a network without [Net.Trace] there is none.
 func (n *Net) Sum() (sum uint64, err error) {
+	if !n.tracing {
+		return 0, ErrNoTrace
+	}
 	for i, l := range n.links {
 		for d, w := range l.ways {
 			if err := w.far.ask(func() { sum += mix(w.trace ^ mix(uint64(2*i+d))) }); err != nil {

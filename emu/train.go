@@ -3,7 +3,8 @@ package emu
 import (
 	"encoding/binary"
 
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
+	headers "scaffold.dev/scaffold/internal/packet/header"
 )
 
 // The header that the kernel puts in front of each frame (struct virtio_net_hdr, in the byte order of
@@ -23,15 +24,15 @@ const (
 	kindTCP6   = 4    //
 	kindUDP    = 5    // a train of UDP datagrams
 	kindECN    = 0x80 // beside one of the above: the first segment has CWR
-	etherLen   = 14
+	etherLen   = headers.EthernetLen
 	ipv4       = 0x0800
-	ipv6       = 0x86dd
+	ipv6       = headers.EtherIPv6
 	vlan       = 0x8100
-	udpLen     = 8
-	tcpLen     = 20
+	udpLen     = headers.UDPLen
+	tcpLen     = headers.TCPLen
 	tcpFlagsAt = 13
-	tcpFIN     = 0x01
-	tcpPSH     = 0x08
+	tcpFIN     = headers.FIN
+	tcpPSH     = headers.PSH
 	tcpCWR     = 0x80
 	maxHead    = 256
 )

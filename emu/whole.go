@@ -3,7 +3,7 @@ package emu
 import (
 	"encoding/binary"
 
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
 )
 
 // Cut takes the first packet off a train, as a packet of its own; p stands for the rest, of which there must be some.

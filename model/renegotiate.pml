@@ -141,7 +141,7 @@ inline retransmit(i) {
 	if
 	:: e[i].state == Moving -> claim(RSYN, i)
 	:: e[i].state == Answering -> claim(RSYNACK, i)
-	:: else -> skip
+	:: else -> skip /* unreached: here timers fire in these two states only */
 	fi
 }
 
@@ -210,7 +210,7 @@ inline handle(i, kind, from, ep, s, so, q, ch) {
 	:: kind == PROBE -> /* from where it holds its peer, it is answered, which changes nothing */
 		if
 		:: alive(i) && (from != e[i].peerLoc || so != e[i].peerSock) -> emit(FAIL, from, e[i].loc, 0, 0, so, q, 0)
-		:: else -> skip
+		:: else -> skip /* unreached: here only who is not the peer asks */
 		fi
 	:: kind != FAIL && kind != PROBE && !alive(i) ->
 		if

@@ -1,5 +1,5 @@
-// Package model replays runs of the session engine on the Promela model of renegotiation that is checked beside it:
-// SPIN executes the model's own steps along the run and asserts, after each, the same messages and the same end.
+// Package model replays runs of the session engine on the Promela models that are checked beside it, renegotiation and
+// failover: SPIN executes a model's own steps along the run and asserts, after each, the same messages and the same end.
 package model
 
 import (
@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +20,7 @@ var renegotiate string
 // NUMBERS and PLACES of the model: how many socketIDs an end may have had, and how many places.
 const numbers, places = 15, 16
 
-// The ends of a flow.
+// The ends of a flow. Of a failover, the server's end is that of the first server; others that may go on are 2, 3, ...
 const (
 	Client = 0
 	Server = 1
@@ -28,14 +29,14 @@ const (
 // An Event is one decision of an end.
 type Event struct {
 	End    int
-	What   string // move, timer, RSYN, RSYNACK, RACK or FAIL
+	What   string // move, timer, lost, continue, abandon, fail, RSYN, RSYNACK, RACK, RESUME or FAIL
 	In     *Message
 	Out    []Message
 	Before Stand
 	After  Stand
 }
 
-// A Message is a claim or a FAIL. An end stands at the place that its epoch brought it to: a claim comes from that of
+// A Message is a claim, a RESUME or a FAIL. An end stands at the place that its epoch brought it to: a claim comes from that of
 // its Epoch and goes to that of its Seen; a FAIL goes to that of its Epoch.
 type Message struct {
 	Kind          string
@@ -89,10 +90,19 @@ func (s *script) number(end int, socket uint64) int {
 	return n
 }
 
+// renegotiates is false where a failover begins, which is the other model's.
+func renegotiates(e *Event) bool {
+	return e.What != "RESUME" && (e.What == "move" || e.What == "timer" || e.In != nil) &&
+		!slices.Contains([]string{"Blocked", "Asking", "Confirming"}, e.After.State)
+}
+
 // event writes what an end did; false where the end has had more socketIDs than the model can count.
 func (s *script) event(e *Event) bool {
 	if e.What == "timer" && len(e.Out) == 0 {
 		return true // of a state that is over, or of a probe, which changes nothing
+	}
+	if !renegotiates(e) {
+		return false
 	}
 	s.number(e.End, e.After.Socket)
 	if s.made[e.End] > numbers {
@@ -150,30 +160,43 @@ func constant(fields string) string {
 }
 
 // Replay has SPIN, the program, execute the model along the run, which begins with two ends that are bound and have
-// not moved. It returns how many events that were: the model counts so many socketIDs and no more. The error of a run
-// that the model does not follow has SPIN's words and the script.
+// not moved. It returns how many events that were: up to a failover, and the model counts so many socketIDs and no more.
+// The error of a run that the model does not follow has SPIN's words and the script.
 func Replay(ctx context.Context, spin string, run []Event) (n int, err error) {
 	trace, n, err := write(run)
 	if err != nil {
 		return 0, err
 	}
+	return n, execute(ctx, spin, map[string]string{"renegotiate.pml": renegotiate, "trace.pml": trace},
+		fmt.Sprintf("-DNUMBERS=%d", numbers), "-DLOSSES=255", "renegotiate.pml")
+}
+
+// execute has SPIN run a model whose process is a trace. It fails at an assertion, and where the model cannot go on.
+func execute(ctx context.Context, spin string, files map[string]string, args ...string) error {
 	dir, err := os.MkdirTemp("", "replay-")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer os.RemoveAll(dir)
-	for name, text := range map[string]string{"renegotiate.pml": renegotiate, "trace.pml": trace} {
+	script := ""
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			return 0, err
+			return err
+		}
+		if strings.HasSuffix(name, "trace.pml") {
+			script = text
 		}
 	}
-	cmd := exec.CommandContext(ctx, spin, "-DTRACE", fmt.Sprintf("-DNUMBERS=%d", numbers), "-DLOSSES=255", "renegotiate.pml")
+	cmd := exec.CommandContext(ctx, spin, append([]string{"-DTRACE"}, args...)...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	said := string(out)
-	if err != nil || strings.Contains(said, "rror") || strings.Contains(said, "violated") || strings.Contains(said, "timeout") ||
-		!strings.Contains(said, "1 process created") {
-		return 0, fmt.Errorf("the model does not follow the code: %v\n%s\n%s", err, said, trace)
+	if err != nil {
+		return fmt.Errorf("the model does not follow the code: %w\n%s\n%s", err, said, script)
 	}
-	return n, nil
+	if strings.Contains(said, "rror") || strings.Contains(said, "violated") || strings.Contains(said, "timeout") ||
+		!strings.Contains(said, "1 process created") {
+		return fmt.Errorf("the model does not follow the code:\n%s\n%s", said, script)
+	}
+	return nil
 }

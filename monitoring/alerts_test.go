@@ -12,15 +12,27 @@ import (
 	"testing"
 )
 
-// causes are what makes each alert fire: series of one sample a minute, in promtool's words.
-var causes = map[string]string{
-	"ScaffoldServiceUnserved":  `scaffold_controld_services_unserved => 1x60`,
+// Causes are what makes each alert fire: series of one sample a minute, in promtool's words.
+var Causes = map[string]string{
+	"ScaffoldServiceUnserved":  `scaffold_controld_problems{kind="service.unserved",severity="critical"} => 1x60`,
+	"ScaffoldServiceWanted":    `scaffold_controld_problems{kind="service.wanted",severity="warning"} => 1x60`,
+	"ScaffoldNoLeader":         `scaffold_controld_problems{kind="controller.none",severity="critical"} => 1x60`,
+	"ScaffoldControllerAway":   `scaffold_controld_problems{kind="controller.away",severity="warning"} => 1x60`,
+	"ScaffoldStoreTrouble":     `scaffold_controld_problems{kind="disk.full",severity="critical"} => 1x60`,
+	"ScaffoldStoreSoon":        `scaffold_controld_problems{kind="disk.low",severity="warning"} => 1x60`,
+	"ScaffoldRouterAway":       `scaffold_controld_problems{kind="router.away",severity="warning"} => 1x60`,
+	"ScaffoldRouterSlow":       `scaffold_controld_problems{kind="router.lags",severity="warning"} => 1x60`,
+	"ScaffoldHostDaemonsAway":  `scaffold_controld_problems{kind="host.daemon",severity="warning"} => 1x60`,
+	"ScaffoldCredentialEnds":   `scaffold_controld_problems{kind="credential.ends",severity="warning"} => 1x60`,
+	"ScaffoldNetworkOpen":      `scaffold_controld_problems{kind="network.open",severity="warning"} => 1x60`,
+	"ScaffoldMachinesDiffer":   `scaffold_controld_problems{kind="version.differs",severity="warning"} => 2x60`,
+	"ScaffoldDaemonTrouble":    `scaffold_hostd_problems{instance="s1",kind="uplink.none",severity="critical"} => 1x60`,
 	"ScaffoldControllerDown":   `up{job="scaffold-controld"} => 0x60`,
 	"ScaffoldStateNotSaved":    `scaffold_controld_state_pending => 3x60`,
 	"ScaffoldRouterAlone":      `scaffold_routerd_joined{instance="r1"} => 0x60`,
 	"ScaffoldRouterLags":       `scaffold_controld_router_lag{router="r1"} => 2x60`,
 	"ScaffoldRulesSlow":        `scaffold_controld_rules_apply_seconds_bucket{le="1"} => 0x60; scaffold_controld_rules_apply_seconds_bucket{le="5"} => 0+9x60; scaffold_controld_rules_apply_seconds_bucket{le="+Inf"} => 0+9x60`,
-	"ScaffoldHostsSilent":      `scaffold_controld_hosts{state="gone"} => 1x60`,
+	"ScaffoldHostsSilent":      `scaffold_controld_problems{kind="host.silent",severity="warning"} => 1x60`,
 	"ScaffoldHostAlone":        `up{job="scaffold-hostd",instance="s1"} => 0x60`,
 	"ScaffoldHostComesAndGoes": `scaffold_hostd_joins_total{instance="s1"} => 0+1x60`,
 	"ScaffoldFlowsReset":       `scaffold_hostd_flow_events_total{instance="s1",kind="reset"} => 0+9x60`,
@@ -29,7 +41,7 @@ var causes = map[string]string{
 	"ScaffoldFlowTableFull":    `scaffold_hostd_edge_packets_total{instance="s1",reason="drop_full"} => 0+1x60`,
 	"ScaffoldDaemonDeaf":       `scaffold_hostd_edge_packets_total{instance="s1",reason="daemon_away"} => 0+1x60`,
 	"ScaffoldRefusals":         `scaffold_routerd_packets_total{instance="r1",fate="refused_no_instance"} => 0+6000x60`,
-	"ScaffoldCertificateEnds":  `scaffold_hostd_certificate_seconds{instance="s1",locator="fd5d:0:1:101::/64"} => 3600x60`,
+	"ScaffoldCertificateEnds":  `scaffold_hostd_certificate_left{instance="s1",locator="fd5d:0:1:101::/64"} => 0.2x60`,
 	"ScaffoldSwitchGone":       `scaffold_switchd_switch_up{switch="sw1"} => 0x60`,
 	"ScaffoldGatewayRefuses":   `scaffold_gateway_refused_total{instance="g1",service="web",reason="no server"} => 0+60x60`,
 	"ScaffoldModuleStopped":    `scaffold_switchd_module_stopped{module="m"} => 1x60`,
@@ -37,14 +49,14 @@ var causes = map[string]string{
 
 // healthy is a network at rest and at work.
 const healthy = `up{job="scaffold-controld"} => 1x60; up{job="scaffold-hostd"} => 1x60; up{job="scaffold-routerd"} => 1x60;
-	scaffold_controld_services_unserved => 0x60; scaffold_controld_state_pending => 0 1 0 1 0x50; scaffold_routerd_joined => 1x60; scaffold_hostd_joined => 1x60;
-	scaffold_controld_router_lag{router="r1"} => 0 3 0 2 0 1 0x50; scaffold_controld_hosts{state="up"} => 4x60; scaffold_controld_hosts{state="gone"} => 0 1 0x50;
+	scaffold_controld_problems{kind="service.unserved",severity="critical"} => 0x60; scaffold_controld_problems{kind="controller.none",severity="critical"} => 0x60; scaffold_controld_state_pending => 0 1 0 1 0x50; scaffold_routerd_joined => 1x60; scaffold_hostd_joined => 1x60;
+	scaffold_controld_router_lag{router="r1"} => 0 3 0 2 0 1 0x50; scaffold_controld_problems{kind="host.silent",severity="warning"} => 0 1 0x50;
 	scaffold_controld_rules_apply_seconds_bucket{le="0.01"} => 0+9x60; scaffold_controld_rules_apply_seconds_bucket{le="+Inf"} => 0+9x60;
 	scaffold_hostd_joins_total => 1x60; scaffold_hostd_flow_events_total{kind="reset"} => 0 1 1 2 2x50; scaffold_hostd_flow_events_total{kind="moved"} => 0+50x60;
 	scaffold_hostd_move_seconds_bucket{le="0.02"} => 0+1x60; scaffold_hostd_move_seconds_bucket{le="+Inf"} => 0+1x60;
 	scaffold_hostd_dns_queries_total{rcode="SERVFAIL"} => 0 1 1 1x50; scaffold_hostd_dns_queries_total{rcode="NOERROR"} => 0+99x60;
 	scaffold_hostd_edge_packets_total{reason="drop_full"} => 0x60; scaffold_routerd_packets_total{fate="refused_no_port"} => 0+60x60;
-	scaffold_hostd_certificate_seconds => 80000x60; scaffold_switchd_switch_up{switch="sw1"} => 1x60; scaffold_switchd_module_stopped{module="m"} => 0x60`
+	scaffold_hostd_certificate_left => 0.8x60; scaffold_switchd_switch_up{switch="sw1"} => 1x60; scaffold_switchd_module_stopped{module="m"} => 0x60`
 
 type ruleTest struct {
 	Interval string              `json:"interval"`
@@ -78,7 +90,7 @@ func TestEachAlertFiresForItsCauseAndNoneInAHealthyNetwork(t *testing.T) {
 	}
 	tests := []ruleTest{expect(healthy)}
 	for _, name := range names {
-		cause, ok := causes[name]
+		cause, ok := Causes[name]
 		if !ok {
 			t.Errorf("%s: no test says what makes it fire", name)
 			continue
@@ -89,7 +101,7 @@ func TestEachAlertFiresForItsCauseAndNoneInAHealthyNetwork(t *testing.T) {
 		}
 		tests = append(tests, expect(`up{job="scaffold-controld"} => 1x60; `+cause, name))
 	}
-	for name := range causes {
+	for name := range Causes {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s: there is no such alert", name)
 		}

@@ -14,6 +14,7 @@ scaffold.prefs.as = Pref.string("Prefix of locators", "fd5d:0:1::/48", "scaffold
 local types = {
   [1] = "HELLO", [2] = "SOLICIT", [3] = "PROBE", [4] = "PROBE-ACK", [5] = "FAIL", [6] = "BOUND",
   [7] = "RSYN", [8] = "RSYN-ACK", [9] = "RACK", [10] = "RESUME", [11] = "FLOW-FAIL",
+  [12] = "LINK",
 }
 local reasons = {
   [1] = "no socket", [2] = "process died", [3] = "draining", [4] = "host gone", [5] = "no instance",

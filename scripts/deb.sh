@@ -25,7 +25,7 @@ if [ -n "${BINARY:-}" ]; then
 	cp "$BINARY" "$root/usr/bin/scaffold"
 else
 	CGO_ENABLED=0 scripts/go.sh build -buildvcs=false -trimpath \
-		-ldflags "-s -w -X scaffold.dev/scaffold/internal/obs.version=$described -X scaffold.dev/scaffold/internal/obs.revision=$revision" -o "$root/usr/bin/scaffold" ./cmd/scaffold
+		-ldflags "-s -w -X scaffold.dev/scaffold/internal/operate/obs.version=$described -X scaffold.dev/scaffold/internal/operate/obs.revision=$revision" -o "$root/usr/bin/scaffold" ./cmd/scaffold
 fi
 chmod 755 "$root/usr/bin/scaffold"
 "$root/usr/bin/scaffold" packaging "$root"

@@ -1,11 +1,11 @@
 #!/bin/bash
 # Generates the BPF objects and the API from their sources, and fails where what is committed differs.
-# Needs clang-19, llvm-strip-19, libbpf's headers and protoc: scripts/packages.sh generate.
+# Needs clang-19, llvm-strip-19, libbpf's headers, protoc and its own messages: scripts/packages.sh generate.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
-sums() { find internal -name '*_bpfe[lb].*' -o -name '*.pb.go' -o -name '*.connect.go' | sort | xargs sha256sum; }
+sums() { find internal clients -name '*_bpfe[lb].*' -o -name '*.pb.go' -o -name '*.connect.go' -o -name schema.js -o -path '*/_schema.py' | sort | xargs sha256sum; }
 
 before=$(sums)
 scripts/go.sh generate ./...

@@ -88,5 +88,8 @@ if [ "${1:-}" = --path ]; then
 fi
 # gofmt and what Go itself starts should be those of the same toolchain.
 PATH=$(dirname "$go"):$PATH
-export PATH
+# bin/scaffold, vet, tests and the daemons of a former commit that a test builds are compiled alike, wherever their
+# trees are: what one of them has compiled the others find in the cache.
+GOFLAGS="${GOFLAGS:+$GOFLAGS }-trimpath"
+export PATH GOFLAGS
 exec "$go" "$@"

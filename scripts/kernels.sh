@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 binary=$(mktemp)
 trap 'rm -f "$binary"' EXIT
-CGO_ENABLED=0 scripts/go.sh build -buildvcs=false -o "$binary" ./internal/kernels
+CGO_ENABLED=0 scripts/go.sh build -buildvcs=false -o "$binary" ./internal/tests/kernels
 "$binary" "$@"

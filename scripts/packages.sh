@@ -21,12 +21,12 @@ test="$demo iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached l
 	python3:python3 black:black tshark:tshark prometheus:promtool haproxy:haproxy nghttp2-client:h2load nghttp2-server:nghttpd
 	lighttpd:lighttpd mosquitto:mosquitto mosquitto-clients:mosquitto_sub git:git rsync:rsync chrony:chronyd snmpd:snmpd snmp:snmpget
 	systemd:systemd-analyze nodejs:node openjdk-17-jre-headless:java ecj:ecj gunicorn:gunicorn"
-bench="$demo haproxy:haproxy mininet:mn frr:/usr/lib/frr/zebra iputils-ping:ping"
+bench="$demo haproxy:haproxy mininet:mn frr:/usr/lib/frr/zebra iputils-ping:ping vsftpd:vsftpd"
 experiments='nginx-light:nginx wget:wget memcached:memcached tftpd-hpa:in.tftpd tftp-hpa:tftp busybox:busybox iproute2:ip
 	python3:python3 python3-matplotlib:/usr/lib/python3/dist-packages/matplotlib/__init__.py'
 model='spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h'
 kernels='qemu-system-x86:qemu-system-x86_64 kmod:depmod xz-utils:xz'
-generate='clang-19:clang-19 llvm-19:llvm-strip-19 libbpf-dev:/usr/include/bpf/bpf_helpers.h protobuf-compiler:protoc'
+generate='clang-19:clang-19 llvm-19:llvm-strip-19 libbpf-dev:/usr/include/bpf/bpf_helpers.h protobuf-compiler:protoc libprotobuf-dev:/usr/include/google/protobuf/struct.proto'
 
 have() {
 	case $1 in

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Installs the package on three machines that boot systemd (scripts/machine.sh), runs the lines of
 # docs/install.md on them word for word, and then what an operator meets later: restarts under load,
-# an upgrade, a crash, systemd-resolved, uninstallation, purge. Then the lines with tokens, where hosts reach their
-# router by nothing but UDP over IPv4. Root only; makes namespaces and leaves nothing.
+# an upgrade, a crash, systemd-resolved, uninstallation, purge. Then the lines where hosts reach their router by nothing
+# but UDP over IPv4, and those by which an open network gets keys under a download. Root only; makes namespaces and
+# leaves nothing.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -59,6 +60,17 @@ wants() {
 	grep -qE -- "$text" <<<"$got" || fail "$*: want $text, got: $got"
 }
 
+# becomes is wants for what takes a moment after a restart.
+becomes() {
+	local text=$1 try got
+	shift
+	for try in {1..100}; do
+		got=$("$@" 2>&1) && grep -qE -- "$text" <<<"$got" && return
+		read -rt 0.1 <> <(:) || true
+	done
+	fail "$*: after try $try want $text, got: $got"
+}
+
 boot() {
 	local n=$1 name=$2 outer pid
 	mkdir "$BOX_GROUP/$name" "$BOX/$name"
@@ -103,6 +115,7 @@ walk() {
 				[[ $line != *scaffold1-...* ]] || token=$(on net1 scaffold token create --role $role) || fail "no token for $machine"
 				got=$(on "$machine" sh -c 'cd /root; sudo() { "$@"; }; export DEBIAN_FRONTEND=noninteractive; '"${line/scaffold1-.../$token}" 2>&1 </dev/null) ||
 					fail "on $machine: $line: ended with $?: $got"
+				grep '^note:' <<<"$got" || true
 				[ -z "$want" ] || grep -qE "$(sed 's/  */ +/g' <<<"$want")" <<<"$got" || fail "on $machine: $line: want $want, got: $got"
 			done
 			;;
@@ -114,18 +127,19 @@ walk() {
 found() {
 	local try
 	for try in {1..150}; do
-		on desk1 getent ahostsv6 web.svc >/dev/null && return
+		on desk1 getent ahostsv6 "$1.svc" >/dev/null && return
 		read -rt 0.1 <> <(:) || true
 	done
-	fail "desk1 does not find web.svc after $try tries"
+	fail "desk1 does not find $1.svc after $try tries"
 }
 
-# slow starts a download on desk1 that takes long, and rest waits for its end.
+# slow [SERVICE] starts a download on desk1 that takes long, and rest waits for its end.
 slow() {
+	local from=${1:-web}
 	on web1 sh -c 'head -c 3000000 /dev/zero >/srv/big'
 	on desk1 rm -f /tmp/big
-	found # names are not answered while a daemon restarts
-	on desk1 curl --no-progress-meter --limit-rate 250k -o /tmp/big http://web.svc/big &
+	found "$from" # names are not answered while a daemon restarts
+	on desk1 curl --no-progress-meter --limit-rate 250k -o /tmp/big "http://$from.svc/big" &
 	download=$!
 	until [ "$(on desk1 sh -c 'stat -c %s /tmp/big 2>/dev/null || echo 0')" -gt 100000 ]; do
 		kill -0 $download || fail "the download ended before anything was done to it"
@@ -150,6 +164,20 @@ on desk1 cat /etc/resolv.conf >"$BOX/resolv.conf"
 started=$SECONDS
 walk "Three machines"
 echo "the walk took $((SECONDS - started)) s"
+becomes keys on net1 scaffold status
+wants 'host +web1' on net1 scaffold token members
+# To install again opens nothing, whatever is typed.
+wants 'log-level: info \(new\)' on net1 scaffold install controller --network lab --log-level info
+wants 'trust: keys' on net1 cat /etc/scaffold/controld.yaml
+wants 'has keys' on net1 sh -c 'scaffold install controller --trust open 2>&1 && echo it was opened || true'
+becomes keys on net1 scaffold status
+wants 'join it with a token|credential' on web1 sh -c 'scaffold state backup /tmp/stolen --api http://192.0.2.1:23728 2>&1 || true'
+
+# Who speaks to a host's daemon does not rule the network, and is told which group does.
+on net1 useradd --groups scaffold guest1
+wants 'group scaffold-admin' on net1 setpriv --reuid=guest1 --regid=guest1 --init-groups env HOME=/nonexistent sh -c 'scaffold service create stolen 2>&1 || true'
+wants 'service create|stolen' on net1 sh -c 'usermod -aG scaffold-admin guest1 && setpriv --reuid=guest1 --regid=guest1 --init-groups env HOME=/nonexistent scaffold service create stolen && scaffold service rm stolen --force && echo stolen'
+on net1 userdel guest1
 
 # Daemons are what the units say.
 wants '^Uid:\s+[1-9]' on net1 sh -c 'grep Uid: /proc/$(systemctl show -P MainPID scaffold-controld)/status'
@@ -185,7 +213,7 @@ until on web1 systemctl is-active --quiet scaffold-hostd; do # after RestartSec=
 	on web1 systemctl is-failed --quiet scaffold-hostd && fail "a daemon that was killed is not started again"
 	read -rt 0.1 <> <(:) || true
 done
-wants 'is installed and runs' on web1 scaffold install host --name web1 --uplink eth0
+wants 'is installed and runs' on web1 scaffold install host --uplink eth0
 on web1 scaffold install host --name other --uplink eth0 --dry-run >/dev/null || fail "a dry run"
 
 # systemd-resolved instead of a plain file.
@@ -211,10 +239,10 @@ purge() {
 	on "$machine" sh -c 'cd /; find etc var/lib -xdev \( -type f -o -type l \) | sort' >"$BOX/$machine.after"
 	left=$(comm -13 "$BOX/$machine.before" "$BOX/$machine.after" | grep -vE '^var/lib/(dpkg|apt|systemd|ucf|dbus|private)|^etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|\.pid$|resolve|^etc/(systemd/resolved|dbus|machine-id)|ld.so.cache|^etc/\.(pwd|updated)' || true)
 	[ -z "$left" ] || fail "$machine: left after purge: $left"
-	wants nothing on "$machine" sh -c 'getent passwd scaffold || echo nothing'
+	wants nothing on "$machine" sh -c 'getent passwd scaffold || getent group scaffold-admin || echo nothing'
 	wants nothing on "$machine" sh -c 'test -e /run/scaffold && ls -R /run/scaffold || echo nothing'
 	wants nothing on "$machine" sh -c 'pgrep -x scaffold || echo nothing'
-	wants nothing on "$machine" sh -c 'ip -o link | grep -F sct || echo nothing'
+	wants nothing on "$machine" sh -c 'ip -o link | grep -E "sc[thr][0-9]" || echo nothing'
 }
 
 # An end leaves the network; uninstallation and purge leave nothing.
@@ -225,16 +253,16 @@ on web1 cmp /etc/resolv.conf - <"$BOX/resolv.conf" || fail "resolv.conf is not a
 for machine in $machines; do purge "$machine"; done
 echo "nothing is left on any machine"
 
-# With tokens, and without multicast between the machines: no router is heard, no neighbour found by IPv6.
+# Without multicast between the machines: no router is heard, no neighbour found by IPv6.
 for machine in $machines; do
 	ip link set "v$machine" type bridge_slave mcast_flood off
 	on "$machine" sh -c 'dpkg -i /root/*.deb >/dev/null 2>&1' || fail "$machine: the package again"
 done
 started=$SECONDS
-walk "With tokens: the recommended way"
-echo "the walk with tokens took $((SECONDS - started)) s"
-for machine in web1 desk1; do wants 'wireguard to r1 at 192.0.2.1:23730' on "$machine" scaffold host status; done
-wants keys on net1 scaffold status
+walk "Machines that share no link"
+echo "the walk without a link took $((SECONDS - started)) s"
+for machine in web1 desk1; do becomes 'wireguard to r1 at 192.0.2.1:23730' on "$machine" scaffold host status; done
+becomes keys on net1 scaffold status
 on net1 scaffold service create web >/dev/null
 on web1 systemd-run -q --unit web2 scaffold run --service web -- python3 -m http.server 80 --bind :: --directory /srv
 wants hello on desk1 curl --retry 9 --retry-all-errors --retry-delay 1 --no-progress-meter http://web.svc/
@@ -250,3 +278,56 @@ on web1 systemctl kill --kill-who=main -s KILL scaffold-hostd
 wants 'sct0' on web1 ip -o link
 for machine in $machines; do purge "$machine"; done
 echo "nothing is left on any machine, after tunnels too"
+
+# One machine is all that a network has; then the others join, and one of these becomes a router under a download.
+for machine in $machines; do
+	ip link set "v$machine" type bridge_slave mcast_flood on
+	on "$machine" sh -c 'dpkg -i /root/*.deb >/dev/null 2>&1' || fail "$machine: the package for one machine"
+done
+walk "One machine for everything"
+becomes 'sch0 +up +net1' on net1 scaffold host status
+for machine in web1 desk1; do
+	on "$machine" scaffold join --install --token "$(on net1 scaffold token create --role host)" >/dev/null || fail "$machine: join"
+done
+on net1 scaffold service create far >/dev/null
+on web1 systemd-run -q --unit far scaffold run --service far -- python3 -m http.server 80 --bind :: --directory /srv
+wants 'hello from net1' on desk1 curl --retry 9 --retry-all-errors --retry-delay 1 --no-progress-meter http://web.svc/
+wants 'hello from web1' on net1 curl --retry 9 --retry-all-errors --retry-delay 1 --no-progress-meter http://far.svc/
+slow far
+on net1 systemctl restart scaffold-hostd scaffold-routerd scaffold-controld
+on desk1 scaffold join --service --install --token "$(on net1 scaffold token create --role router)" >/dev/null || fail "desk1: join as a router"
+becomes 'sch0 +up +desk1' on desk1 scaffold host status
+rest "its host's machine becoming a router"
+on desk1 scaffold uninstall router
+becomes 'eth0 +up +net1' on desk1 scaffold host status
+wants 'hello from web1' on desk1 curl --retry 9 --retry-all-errors --retry-delay 1 --no-progress-meter http://far.svc/
+wants nothing on desk1 sh -c 'ip -o link | grep -E "sc[hr]0" || echo nothing'
+on net1 systemctl stop web
+on net1 scaffold uninstall host
+wants nothing on net1 sh -c 'ip -o link | grep -E "sc[hr]0" || echo nothing'
+wants 'hello from web1' on desk1 curl --retry 9 --retry-all-errors --retry-delay 1 --no-progress-meter http://far.svc/
+on web1 systemctl stop far
+for machine in $machines; do purge "$machine"; done
+echo "nothing is left on any machine, after one with every role too"
+
+# An open network, which gets keys while a download goes on.
+for machine in $machines; do
+	on "$machine" sh -c 'dpkg -i /root/*.deb >/dev/null 2>&1' || fail "$machine: the package once more"
+done
+walk "An open network, for a trial"
+becomes "open" on net1 sh -c "scaffold status || true"
+wants '192\.0\.2\.1:23728' on net1 ss -Hltn sport = 23728
+on net1 scaffold service create web >/dev/null
+on web1 systemd-run -q --unit web3 scaffold run --service web -- python3 -m http.server 80 --bind :: --directory /srv
+wants hello on desk1 curl --retry 9 --retry-all-errors --retry-delay 1 --no-progress-meter http://web.svc/
+wants 'next: scaffold install controller --trust keys' on net1 sh -c 'DEBIAN_FRONTEND=noninteractive dpkg -i /tmp/next.deb 2>&1'
+slow
+walk "An open network becomes one with keys"
+rest "an open network that gets keys"
+becomes keys on net1 scaffold status
+for machine in web1 desk1; do wants "host +$machine" on net1 scaffold token members; done
+wants hello on desk1 curl --retry 9 --retry-all-errors --retry-delay 1 --no-progress-meter http://web.svc/
+wants 'has keys' on net1 sh -c 'scaffold install controller --trust open 2>&1 || true'
+on web1 systemctl stop web3
+for machine in $machines; do purge "$machine"; done
+echo "nothing is left on any machine, after the change too"

@@ -85,11 +85,14 @@ func TestSpaceRefusesBadPrefixes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Space){
-		"services prefix": func(s *Space) { s.Services = netip.MustParsePrefix("10.0.0.0/8") },
-		"exactly 48 bits": func(s *Space) { s.AS = netip.MustParsePrefix("fd5d::/40") },
-		"exactly 64 bits": func(s *Space) { s.Identities = netip.MustParsePrefix("fd5e::/63") },
-		"overlaps":        func(s *Space) { s.AS = netip.MustParsePrefix("fd5c:0:1::/48") },
-		"want an IPv6":    func(s *Space) { s.AS = netip.Prefix{} },
+		"services prefix":          func(s *Space) { s.Services = netip.MustParsePrefix("10.0.0.0/8") },
+		"prefix ::/32 lies":        func(s *Space) { s.Services = netip.MustParsePrefix("::/32") },
+		"prefix fe80::/48 lies":    func(s *Space) { s.AS = netip.MustParsePrefix("fe80::/48") },
+		"identities prefix ff02::": func(s *Space) { s.Identities = netip.MustParsePrefix("ff02::/64") },
+		"exactly 48 bits":          func(s *Space) { s.AS = netip.MustParsePrefix("fd5d::/40") },
+		"exactly 64 bits":          func(s *Space) { s.Identities = netip.MustParsePrefix("fd5e::/63") },
+		"overlaps":                 func(s *Space) { s.AS = netip.MustParsePrefix("fd5c:0:1::/48") },
+		"want an IPv6":             func(s *Space) { s.AS = netip.Prefix{} },
 	} {
 		s := good
 		change(&s)

@@ -22,7 +22,11 @@ func DefaultSpace() Space {
 	}
 }
 
-// Validate says which prefix has the wrong width, is no IPv6 prefix or overlaps another.
+// reserved mean something to every host: loopback, unspecified and mapped addresses, link-local ones, multicast. A
+// network that had them would take over what a host says to itself or its neighbours (docs/protocol.md §7).
+var reserved = []netip.Prefix{netip.MustParsePrefix("::/8"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("ff00::/8")}
+
+// Validate says which prefix has the wrong width, is no IPv6 prefix, is reserved or overlaps another.
 func (s Space) Validate() error {
 	parts := []struct {
 		name   string
@@ -35,6 +39,11 @@ func (s Space) Validate() error {
 		}
 		if p.prefix.Bits() != p.bits || p.prefix != p.prefix.Masked() {
 			return fmt.Errorf("%s prefix %v: want exactly %d bits and zeros behind them", p.name, p.prefix, p.bits)
+		}
+		for _, q := range reserved {
+			if p.prefix.Overlaps(q) {
+				return fmt.Errorf("%s prefix %v lies in %v, which has a meaning on every host: want an IPv6 prefix such as fd5c::/32", p.name, p.prefix, q)
+			}
 		}
 		for _, q := range parts[:i] {
 			if p.prefix.Overlaps(q.prefix) {

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	Version = 1 // of the messages, their first octet
+	// Version is that of the messages, their first octet.
+	Version = 1
 	// HeaderLen is the size in bytes of what all messages begin with, and of a whole PROBE.
 	HeaderLen = 16
 	// MaxLen is the size in bytes of the largest message: it fits the least IPv6 MTU (RFC 8200 §5).
@@ -32,11 +33,13 @@ const (
 	TypeRACK     Type = 9
 	TypeResume   Type = 10
 	TypeFlowFail Type = 11
+	TypeLink     Type = 12
 )
 
 var typeNames = [...]string{TypeHello: "HELLO", TypeSolicit: "SOLICIT", TypeProbe: "PROBE",
 	TypeProbeAck: "PROBE-ACK", TypeFail: "FAIL", TypeBound: "BOUND",
-	TypeRSYN: "RSYN", TypeRSYNACK: "RSYN-ACK", TypeRACK: "RACK", TypeResume: "RESUME", TypeFlowFail: "FLOW-FAIL"}
+	TypeRSYN: "RSYN", TypeRSYNACK: "RSYN-ACK", TypeRACK: "RACK", TypeResume: "RESUME", TypeFlowFail: "FLOW-FAIL",
+	TypeLink: "LINK"}
 
 func (t Type) String() string {
 	if t == 0 || int(t) >= len(typeNames) {
@@ -48,7 +51,7 @@ func (t Type) String() string {
 // A Header is the part that all messages share and that their senders choose.
 type Header struct {
 	KeyID uint32 // 0: unsigned
-	Nonce uint64 // a PROBE-ACK repeats that of its PROBE; 0 elsewhere
+	Nonce uint64 // a PROBE-ACK repeats that of its PROBE, a LINK's is a challenge; 0 elsewhere
 }
 
 // Errors that callers may tell apart; Parse wraps them with what it saw.

@@ -2,7 +2,7 @@ package wire
 
 import "fmt"
 
-// A Message is one of Hello, Solicit, Probe, ProbeAck, Fail, Bound, Renegotiate, Resume and FlowFail.
+// A Message is one of Hello, Solicit, Probe, ProbeAck, Fail, Bound, Renegotiate, Resume, FlowFail and Link.
 type Message interface {
 	// Append writes the message behind b. It panics on names longer than MaxName and on messages
 	// longer than MaxLen: who fills them from configuration checks there.
@@ -44,6 +44,8 @@ func parseBody(t Type, h Header, body []byte) (Message, error) {
 		return parseResume(h, body)
 	case TypeFlowFail:
 		return parseFlowFail(h, body)
+	case TypeLink:
+		return parseLink(h, body)
 	}
 	return nil, ErrType
 }

@@ -24,6 +24,9 @@ var golden = []struct {
 	{ProbeAck{Header{KeyID: 3, Nonce: 0x0102030405060708}}, "01040010 00000003 0102030405060708"},
 	{Fail{Reason: HostGone, Quote: make([]byte, MinQuote)}, "01050044 00000000 0000000000000000 04000000" + strings.Repeat("00", MinQuote)},
 	{Bound{Socket: 0x8000000000000001}, "01060018 00000000 0000000000000000 8000000000000001"},
+	{Link{Header: Header{KeyID: 5, Nonce: 7}, Serial: 2, Echo: 3, Locator: 0xfd5d000000010100, Name: "r1", Port: "e0", Peer: "r2", PeerPort: "p",
+		Proof: [ProofLen]byte{1, 15: 2}},
+		"010c0043 00000005 0000000000000007 02020201 0000000000000002 0000000000000003 fd5d000000010100 7231 6530 7232 70 01" + strings.Repeat("00", 14) + "02"},
 }
 
 func TestGolden(t *testing.T) {
@@ -48,7 +51,12 @@ func TestParseUndoesAppend(t *testing.T) {
 func anyMessage(t *rapid.T) Message {
 	h := Header{KeyID: rapid.Uint32().Draw(t, "key"), Nonce: rapid.Uint64().Draw(t, "nonce")}
 	name := rapid.StringN(0, -1, MaxName)
-	switch Type(rapid.IntRange(1, 6).Draw(t, "type")) {
+	switch rapid.SampledFrom([]Type{1, 2, 3, 4, 5, 6, TypeLink}).Draw(t, "type") {
+	case TypeLink:
+		m := Link{Header: h, Serial: rapid.Uint64().Draw(t, "serial"), Echo: rapid.Uint64().Draw(t, "echo"), Locator: sid.Locator(rapid.Uint64().Draw(t, "locator")),
+			Name: name.Draw(t, "name"), Port: name.Draw(t, "port"), Peer: name.Draw(t, "peer"), PeerPort: name.Draw(t, "peer port")}
+		copy(m.Proof[:], rapid.SliceOfN(rapid.Byte(), ProofLen, ProofLen).Draw(t, "proof"))
+		return m
 	case TypeHello:
 		return Hello{h, rapid.Bool().Draw(t, "service"), rapid.Bool().Draw(t, "relay"), rapid.Uint16().Draw(t, "relay port"),
 			sid.Locator(rapid.Uint64().Draw(t, "locator")), name.Draw(t, "name"), name.Draw(t, "port")}
@@ -86,6 +94,8 @@ func TestParseRefuses(t *testing.T) {
 		{"a body that has to be empty", append(with(3, 17), 0), ErrLength},
 		{"a HELLO without body", with(1, byte(TypeHello)), ErrLength},
 		{"a SOLICIT without body", with(1, byte(TypeSolicit)), ErrLength},
+		{"a LINK without body", with(1, byte(TypeLink)), ErrLength},
+		{"a LINK without proof", Link{Name: "r1", Peer: "r2"}.Proven(nil), ErrLength},
 		{"a FAIL without quote", with(1, byte(TypeFail)), ErrLength},
 		{"a BOUND without socketID", with(1, byte(TypeBound)), ErrLength},
 	}

@@ -69,32 +69,32 @@ func (t *trie) unknown(keys []key) splitting {
 func (c *Classes) split(s splitting) {
 	t := s.trie
 	numbers := t.plantMore(s.fresh)
-	var heirs []heir
+	var derived []derivation
 	for _, i := range s.torn {
 		old := Class(t.routes[i].hop)
 		c.retired = append(c.retired, retired{old, c.generation})
 		t.routes[i].hop = Hop(c.number())
-		heirs = append(heirs, heir{Class(t.routes[i].hop), old})
+		derived = append(derived, derivation{Class(t.routes[i].hop), old})
 	}
 	for _, i := range numbers { // shorter ones come first
 		t.routes[i].hop = Hop(c.number())
-		heirs = append(heirs, heir{Class(t.routes[i].hop), Class(t.routes[t.routes[i].up].hop)})
+		derived = append(derived, derivation{Class(t.routes[i].hop), Class(t.routes[t.routes[i].up].hop)})
 	}
 	c.grow()
 	for r := range c.views {
-		c.views[r].inherit(heirs, len(s.torn))
+		c.views[r].inherit(derived, len(s.torn))
 	}
 }
 
-// An heir is a new class that begins as another is.
-type heir struct{ class, of Class }
+// A derivation is a new class that begins as another is.
+type derivation struct{ class, of Class }
 
 // inherit gives new classes their hops; the first of them take the place of what they inherit from.
-func (v *View) inherit(heirs []heir, torn int) {
-	for _, h := range heirs {
+func (v *View) inherit(derived []derivation, torn int) {
+	for _, h := range derived {
 		v.hops[h.class] = v.hops[h.of]
 	}
-	for _, h := range heirs[:torn] {
+	for _, h := range derived[:torn] {
 		v.hops[h.of] = Again
 	}
 }

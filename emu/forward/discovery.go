@@ -5,7 +5,8 @@ import (
 	"net/netip"
 
 	"scaffold.dev/scaffold/emu"
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
+	"scaffold.dev/scaffold/internal/packet/header"
 )
 
 // Neighbour discovery (RFC 4861).
@@ -35,7 +36,7 @@ func (f *Forwarder) discovery(p *emu.Packet, b []byte) {
 		f.hand(p, Answered)
 		return
 	}
-	from := netip.AddrFrom16([16]byte(b[8:24]))
+	from := header.IPv6(b).Src()
 	mac, named := option(b[64:], sourceOption)
 	if named && !from.IsUnspecified() {
 		f.learn(neighbourKey{from, in}, mac, false)
@@ -112,12 +113,12 @@ func (f *Forwarder) discover(port uint16, kind, flags byte, from, to netip.Addr,
 	putAddr(body[8:], target)
 	body[24], body[25] = option, 1
 	copy(body[26:], own[:])
-	packet := f.finish6(from, to, protoICMP6, len(body), discoveryHops, 2)
+	packet := f.finish6(from, to, protoICMP6, len(body), discoveryHops)
 	f.frame(port, mac, etherIPv6, packet)
 }
 
 const (
-	etherIPv6 = 0x86dd
+	etherIPv6 = header.EtherIPv6
 	etherARP  = 0x0806
 )
 

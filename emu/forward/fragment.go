@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"scaffold.dev/scaffold/emu"
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
 )
 
 // large is for a packet that the next link does not take. As RFC 8200 and RFC 1191 have it, its sender is told; an IPv4

@@ -5,7 +5,8 @@ import (
 	"net/netip"
 
 	"scaffold.dev/scaffold/emu"
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
+	"scaffold.dev/scaffold/internal/packet/header"
 )
 
 // An upper is what a packet carries above IP.
@@ -17,39 +18,13 @@ type upper struct {
 	first    bool // it begins here
 }
 
-// Extension headers of IPv6 (RFC 8200) that all have the same shape.
-const (
-	hopByHop     = 0
-	routing      = 43
-	fragment     = 44
-	destinations = 60
-)
+// mostExtensions is how many a router walks over.
+const mostExtensions = 16
 
-// upper6 walks over extension headers. The packet is whole up to its IP header.
+// upper6 walks over extension headers, as far as they go. The packet is whole up to its IP header.
 func upper6(b []byte) upper {
-	u := upper{protocol: b[6], at: 40, named: 6, first: true}
-	for range 16 {
-		switch u.protocol {
-		case hopByHop, routing, destinations:
-			if len(b) < u.at+8 {
-				return u
-			}
-			u.protocol, u.named, u.at = b[u.at], u.at, u.at+8+int(b[u.at+1])*8
-		case fragment:
-			if len(b) < u.at+8 {
-				return u
-			}
-			place := binary.BigEndian.Uint16(b[u.at+2:])
-			u.fragment, u.first = place&^6 != 0, place>>3 == 0
-			u.protocol, u.named, u.at = b[u.at], u.at, u.at+8
-			if !u.first {
-				return u
-			}
-		default:
-			return u
-		}
-	}
-	return u
+	u, _ := header.Above(b, mostExtensions)
+	return upper{protocol: u.Proto, at: u.At, named: u.Named, fragment: u.Piece != header.Whole, first: u.Piece != header.Later}
 }
 
 func upper4(b []byte) upper {
@@ -68,29 +43,23 @@ func transport(b []byte, p *emu.Packet) byte { return upperOf(b, p).protocol }
 
 func destination(b []byte, p *emu.Packet) netip.Addr {
 	if p.IPv6() {
-		return netip.AddrFrom16([16]byte(b[24:40]))
+		return header.IPv6(b).Dst()
 	}
 	return netip.AddrFrom4([4]byte(b[16:20]))
 }
 
 func source(b []byte, p *emu.Packet) netip.Addr {
 	if p.IPv6() {
-		return netip.AddrFrom16([16]byte(b[8:24]))
+		return header.IPv6(b).Src()
 	}
 	return netip.AddrFrom4([4]byte(b[12:16]))
 }
 
-// finish6 puts an IPv6 header in front of n bytes in the scratch memory, and the checksum where it belongs in them.
-func (f *Forwarder) finish6(from, to netip.Addr, protocol byte, n int, hops uint8, sumAt int) []byte {
+// finish6 puts an IPv6 header in front of n bytes in the scratch memory, and the checksum into them.
+func (f *Forwarder) finish6(from, to netip.Addr, protocol byte, n int, hops uint8) []byte {
 	b := f.scratch[:40+n]
-	clear(b[:40])
-	b[0], b[6], b[7] = 0x60, protocol, hops
-	binary.BigEndian.PutUint16(b[4:], uint16(n))
-	putAddr(b[8:], from)
-	putAddr(b[24:], to)
-	body := b[40:]
-	body[sumAt], body[sumAt+1] = 0, 0
-	binary.BigEndian.PutUint16(body[sumAt:], ^checksum.Fold(checksum.Add(checksum.Pseudo(from, to, protocol, n), body)))
+	header.AppendIPv6(b[:0], from, to, protocol, hops, n)
+	header.Seal(b)
 	return b
 }
 

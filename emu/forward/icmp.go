@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/emu"
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
+	"scaffold.dev/scaffold/internal/packet/header"
 )
 
 // Numbers of protocols.
@@ -95,8 +96,8 @@ func (f *Forwarder) tell(p *emu.Packet, why Reason, argument uint32) {
 	if p.IPv6() {
 		body := f.scratch[40 : 40+icmpLen+n]
 		f.fillError(body, m.type6, m.code6, argument, b[:n])
-		to := netip.AddrFrom16([16]byte(b[8:24]))
-		f.originate(f.finish6(from, to, protoICMP6, len(body), ownHops, 2), p.Port)
+		to := header.IPv6(b).Src()
+		f.originate(f.finish6(from, to, protoICMP6, len(body), ownHops), p.Port)
 		return
 	}
 	body := f.scratch[20 : 20+icmpLen+n]

@@ -8,7 +8,7 @@ import (
 
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/emu/forward"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // A lan is a router between a namespace a with fd0a::1 and 10.0.1.1, and a switch where two hosts are: fd0b::1 and

@@ -16,7 +16,7 @@ import (
 
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/emu/forward"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 func TestMain(m *testing.M) { nstest.Main(m) }
@@ -191,12 +191,12 @@ func stream(t testing.TB, h *path, to string, n int) {
 	must(t, err)
 	defer server.Close()
 	sent := make([]byte, n)
-	rand.NewChaCha8([32]byte{1}).Read(sent) //nolint:errcheck // never fails
+	rand.NewChaCha8([32]byte{1}).Read(sent)
 	go func() {
-		client.Write(sent)                                    //nolint:errcheck // the reader tells
-		client.(interface{ CloseWrite() error }).CloseWrite() //nolint:errcheck // the reader tells
+		client.Write(sent)                                    // the reader tells
+		client.(interface{ CloseWrite() error }).CloseWrite() // the reader tells
 	}()
-	server.SetReadDeadline(time.Now().Add(time.Minute)) //nolint:errcheck // cannot fail
+	server.SetReadDeadline(time.Now().Add(time.Minute))
 	if got, err := io.ReadAll(server); err != nil || !bytes.Equal(got, sent) {
 		t.Errorf("%s: %d of %d bytes arrived, equal: %t, %v", to, len(got), n, bytes.Equal(got, sent), err)
 	}

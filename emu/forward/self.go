@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"scaffold.dev/scaffold/emu"
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
 )
 
 // originate sends a packet of the router's own; to a link-local address by the given port, else by the table.
@@ -218,7 +218,7 @@ func (f *Forwarder) reset(p *emu.Packet, u upper) {
 	f.counters.Resets++
 	from, to := destination(b, p), source(b, p)
 	if six {
-		f.originate(f.finish6(from, to, protoTCP, 20, ownHops, 16), emu.Taken)
+		f.originate(f.finish6(from, to, protoTCP, 20, ownHops), emu.Taken)
 		return
 	}
 	packet := f.finish4(from, to, protoTCP, 20)

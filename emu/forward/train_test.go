@@ -11,7 +11,7 @@ import (
 
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/emu/forward"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // segmented is a UDP socket that hands the kernel trains of datagrams, which may be fragmented or not.
@@ -42,7 +42,7 @@ func TestTrainsMeetAnMTU(t *testing.T) {
 		sent[i] = byte(i / size * 7)
 	}
 	in := h.b.ListenPacket(t, "udp4", "10.0.2.1:9")
-	in.SetReadDeadline(time.Now().Add(nstest.Deadline)) //nolint:errcheck // cannot fail
+	in.SetReadDeadline(time.Now().Add(nstest.Deadline))
 	_, err := segmented(t, h.a, "10.0.2.1:9", size, unix.IP_PMTUDISC_DONT).Write(sent)
 	must(t, err)
 	var got []byte
@@ -61,7 +61,7 @@ func TestTrainsMeetAnMTU(t *testing.T) {
 	c := segmented(t, h.a, "10.0.2.1:9", size, unix.IP_PMTUDISC_DO)
 	_, err = c.Write(sent)
 	must(t, err)
-	c.SetReadDeadline(time.Now().Add(nstest.Deadline)) //nolint:errcheck // cannot fail
+	c.SetReadDeadline(time.Now().Add(nstest.Deadline))
 	if _, err := c.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "message too long") {
 		t.Errorf("%v\n%s", err, h.state(t))
 	}

@@ -2,7 +2,7 @@ package load
 
 import (
 	"scaffold.dev/scaffold/emu"
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
 )
 
 // A Level is a load as packets carry it: a codepoint of ECN.

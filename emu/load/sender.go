@@ -7,6 +7,7 @@ import (
 
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/emu/traffic"
+	"scaffold.dev/scaffold/internal/packet/header"
 )
 
 // A message follows the UDP header: the number of a packet and when it was sent; an answer has the mark besides.
@@ -115,7 +116,7 @@ func (x *Receiver) Process(r *emu.Router, batch []emu.Packet) {
 		if !batch[i].IPv6() || len(b) < leastSize {
 			continue
 		}
-		from, to := netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
+		from, to := header.IPv6(b).Src(), header.IPv6(b).Dst()
 		x.Bytes[from] += uint64(batch[i].Len())
 		answer := traffic.Datagram(to, from, hops, 1024, leastSize)
 		answer[atMessage-2], answer[atMessage-1] = 0, 0

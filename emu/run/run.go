@@ -13,7 +13,7 @@ import (
 
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/internal/cli"
-	"scaffold.dev/scaffold/internal/emud"
+	"scaffold.dev/scaffold/internal/lab/emud"
 )
 
 // A Setting is what a router's program is made from: the router's name, the parameters that the lab file gives it, and

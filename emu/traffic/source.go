@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/emu"
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
 )
 
 // A Source sends UDP datagrams out of its port 0, in turn to each of To. It loses what it receives.

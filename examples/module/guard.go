@@ -27,7 +27,7 @@ const (
 	showRate  = 10
 )
 
-const etherIPv6 = 0x86dd
+const etherIPv6 = 0x86dd // this is a Go module of its own, which sees nothing of Scaffold's internal packages
 
 // A guard blocks hosts. Only the module's goroutine touches it, so it needs no locks.
 type guard struct {

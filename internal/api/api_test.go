@@ -23,10 +23,16 @@ func TestEndpointsAreReadAsPeopleWriteThem(t *testing.T) {
 		"http://[fe80::1%25eth0]:80":       "http://[fe80::1%eth0]:80",
 		"[::]:23728":                       "http://[::]:23728",
 		"http://localhost:23728":           "http://localhost:23728",
+		"192.0.2.1":                        "http://192.0.2.1:23728",
+		"2001:db8::1":                      "http://[2001:db8::1]:23728",
+		"https://[2001:db8::1]":            "https://[2001:db8::1]:23728",
+		"https://net1/":                    "https://net1:23728",
 		"unix:":                            "",
 		"":                                 "",
 		"localhost":                        "",
 		"ftp://a:1":                        "",
+		"http://[::1":                      "",
+		"http://::1]":                      "",
 		"http://127.0.0.1:99999":           "",
 		"http://127.0.0.1:-1":              "",
 		"http://127.0.0.1:8O":              "",
@@ -62,6 +68,7 @@ func TestBothKindsOfEndpointSpeakHTTP2(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
 		if string(body) != "HTTP/2.0 /x" {
 			t.Errorf("%s answered %q, want HTTP/2.0 /x", endpoint, body)
 		}

@@ -129,7 +129,8 @@ func (c *Controllers) Refer(leader, all []string) {
 // Tell notes which controllers the network has.
 func (c *Controllers) Tell(all []string) { c.Refer(nil, all) }
 
-// How long a controller is believed that says nothing, where there are others: a machine that is gone sends no FIN.
+// How long a controller is believed that says nothing, where there are others, or other ways to it: a machine that is gone
+// sends no FIN.
 const (
 	impatientPing    = 2 * time.Second
 	impatientTimeout = 3 * time.Second

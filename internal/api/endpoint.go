@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 )
 
@@ -26,14 +27,44 @@ func (e Endpoint) As(who *tls.Config) Endpoint {
 // maxUnixPath is what fits into sockaddr_un with its final zero.
 const maxUnixPath = 107
 
-// ParseEndpoint reads unix:/path, http://host:port, https://host:port, or plain host:port. A zone may be written with
+// ControllerPort is where a controller listens, and is looked for, where nobody says another port.
+const ControllerPort = "23728"
+
+// withPort adds the default port to a host that has none: to an address, and to a name where it is said that it is one.
+// A word alone is rather a mistake.
+func withPort(host string, named bool) string {
+	bare := host
+	if inside, ok := strings.CutPrefix(host, "["); ok {
+		if bare, ok = strings.CutSuffix(inside, "]"); !ok {
+			return host
+		}
+	}
+	if _, err := netip.ParseAddr(bare); err == nil && !strings.Contains(bare, "]") || named && host != "" && !strings.ContainsAny(host, ":/@[]") {
+		return net.JoinHostPort(bare, ControllerPort)
+	}
+	return host
+}
+
+// WithPort adds the default port to the address or name of a controller that has none.
+func WithPort(host string) string { return withPort(host, true) }
+
+// ParseEndpoint reads unix:/path, http://host:port, https://host:port, or plain host:port; a host without a port, written
+// as a URL or as an address, is asked at ControllerPort. A zone may be written with
 // a plain % although URLs want %25: people copy link-local addresses from ip(8).
-func ParseEndpoint(s string) (Endpoint, error) {
+func ParseEndpoint(s string) (Endpoint, error) { return parseEndpoint(s, withPort) }
+
+// ParseEndpointAndPort is ParseEndpoint for what is not a controller's: the port has to be said.
+func ParseEndpointAndPort(s string) (Endpoint, error) {
+	return parseEndpoint(s, func(host string, _ bool) string { return host })
+}
+
+func parseEndpoint(s string, complete func(host string, named bool) string) (Endpoint, error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		return unixEndpoint(strings.TrimPrefix(path, "//"))
 	}
 	hostport, secure := strings.CutPrefix(s, "https://")
 	hostport = strings.TrimSuffix(strings.TrimPrefix(hostport, "http://"), "/")
+	hostport = complete(hostport, strings.Contains(s, "://"))
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil || port == "" || strings.ContainsAny(host, "/@") {
 		return Endpoint{}, fmt.Errorf("endpoint %q: want unix:/path/to/socket, http://host:port or https://host:port", s)

@@ -56,6 +56,7 @@ func TestASecureListenerSpeaksTLSAndTellsTheOthers(t *testing.T) {
 			t.Fatalf("%s: %v", endpoint, err)
 		}
 		body, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
 		if string(body) != "HTTP/2.0 /x" || (answer.TLS != nil) != (endpoint == "https://") {
 			t.Errorf("%s answered %q, by TLS: %v", endpoint, body, answer.TLS != nil)
 		}

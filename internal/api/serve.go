@@ -113,5 +113,6 @@ func newServer(ctx context.Context, handler http.Handler) *http.Server {
 		HTTP2:             pings(),
 		ReadHeaderTimeout: dialTimeout,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withCaller,
 	}
 }

@@ -8,10 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaffold.dev/scaffold/examples"
-	"scaffold.dev/scaffold/internal/bench"
-	"scaffold.dev/scaffold/internal/demo"
+	"scaffold.dev/scaffold/internal/cli/exit"
+	"scaffold.dev/scaffold/internal/cli/labs"
 	"scaffold.dev/scaffold/internal/lab"
+	"scaffold.dev/scaffold/internal/lab/demo"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/lab/rig"
 )
 
 // demoFile is the lab that the demo plays on.
@@ -29,15 +31,15 @@ and stop while no client is touched. Exit code 7: something did not hold.`,
 	}
 	net := cmd.Flags().String("net", "", "what the network's routers are: linux (default), or openflow: Open vSwitch under the controller")
 	keep := cmd.Flags().Bool("keep", false, "leave the lab up at the end")
-	name := addLabName(cmd)
+	name := labs.AddName(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, *name, *net, *keep) }
 	return cmd
 }
 
 func runDemo(cmd *cobra.Command, name, net string, keep bool) error {
-	f, err := exampleLab(demoFile, name)
+	f, err := labs.Example(demoFile, name)
 	if err == nil {
-		err = setPlane(f, net)
+		err = labs.SetPlane(f, net)
 	}
 	if err != nil {
 		return err
@@ -57,29 +59,30 @@ func runDemo(cmd *cobra.Command, name, net string, keep bool) error {
 		hint = "the table says what did not hold"
 		err = keepLab(cmd, f, use)
 	} else {
-		err = lab.With(cmd.Context(), f, progress(cmd, false), use)
+		err = lab.With(cmd.Context(), f, labs.Progress(cmd, false), use)
 	}
 	if err != nil {
-		return labFail(err)
+		return labs.Fail(err)
 	}
 	fmt.Fprintln(cmd.OutOrStdout())
 	if !keep {
 		fmt.Fprintln(cmd.OutOrStdout(), "Where next: KEEP=1 make demo leaves this network up to look around.")
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), "The network: examples/web.yaml. How it works: docs/architecture.md. On your own hosts: docs/operate.md.")
+	fmt.Fprintln(cmd.OutOrStdout(), "The network: examples/web.yaml, open, since nobody else reaches its namespaces. How it works: docs/architecture.md.")
+	fmt.Fprintln(cmd.OutOrStdout(), "On your own machines a network has keys: docs/install.md.")
 	if !holds {
-		return failf(ExitUnmet, hint, "demo: not all of it holds")
+		return exit.Failf(exit.Unmet, hint, "demo: not all of it holds")
 	}
 	return nil
 }
 
 // play shows it all, and says what held; of a demo that is interrupted only what it showed until then.
 func play(ctx context.Context, out io.Writer, l *lab.Lab) (bool, error) {
-	rig, err := bench.NewRig(l)
+	r, err := rig.New(l)
 	if err != nil {
 		return false, err
 	}
-	results, err := demo.Play(ctx, rig, out)
+	results, err := demo.Play(ctx, r, out)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -88,9 +91,9 @@ func play(ctx context.Context, out io.Writer, l *lab.Lab) (bool, error) {
 }
 
 // keepLab leaves the lab up unless it was interrupted.
-func keepLab(cmd *cobra.Command, f *lab.File, use func(context.Context, *lab.Lab) error) error {
+func keepLab(cmd *cobra.Command, f *file.File, use func(context.Context, *lab.Lab) error) error {
 	ctx := cmd.Context()
-	opt := progress(cmd, false)
+	opt := labs.Progress(cmd, false)
 	l, err := lab.Up(ctx, f, opt)
 	if err != nil {
 		return err
@@ -109,17 +112,4 @@ The lab is still up. Look around:
   scaffold lab down %[1]s
 `, f.Name)
 	return err
-}
-
-// exampleLab reads a lab file that ships inside the binary; name, where given, replaces the one in it.
-func exampleLab(file, name string) (*lab.File, error) {
-	text, err := examples.Files.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("this binary holds no lab file %s: %w", file, err)
-	}
-	f, err := lab.Parse("examples/"+file, text)
-	if err != nil {
-		return nil, err
-	}
-	return f, rename(f, name)
 }

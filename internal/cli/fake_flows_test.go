@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/cli/output"
 )
 
 // The one flow that the fake knows.
@@ -38,11 +39,11 @@ func (f *fake) MoveFlows(_ context.Context, r *connect.Request[apiv1.MoveFlowsRe
 	return answer(&apiv1.MoveFlowsResponse{Moved: 1}, nil)
 }
 
-func (f *fake) Biography(_ context.Context, r *connect.Request[apiv1.BiographyRequest]) (*connect.Response[apiv1.FlowStory], error) {
+func (f *fake) GetFlowHistory(_ context.Context, r *connect.Request[apiv1.GetFlowHistoryRequest]) (*connect.Response[apiv1.FlowHistory], error) {
 	if r.Msg.Flow != fakeFlow && r.Msg.Flow != fakeStable && r.Msg.Flow != "[fd5e::1]:40000" && r.Msg.Flow != fakeFormer {
 		return nil, notFound("flow")
 	}
-	return answer(&apiv1.FlowStory{Flow: theFlow(), Chapters: []*apiv1.Chapter{
+	return answer(&apiv1.FlowHistory{Flow: theFlow(), Events: []*apiv1.FlowEvent{
 		{UnixNs: 1e18, Kind: "begin", Text: "resolved to s1, one of 2 instances"},
 		{UnixNs: 1e18 + 3588e6, Kind: "move", Text: "eth0 -> eth1: eth0 lost its carrier"},
 		{UnixNs: 1e18 + 3602e6, Kind: "stall", Text: "nothing came through while it moved", StallNs: 14_200_000},
@@ -50,14 +51,14 @@ func (f *fake) Biography(_ context.Context, r *connect.Request[apiv1.BiographyRe
 	}}, nil)
 }
 
-func (f *fake) Explain(_ context.Context, r *connect.Request[apiv1.ExplainRequest]) (*connect.Response[apiv1.ServiceStory], error) {
+func (f *fake) Explain(_ context.Context, r *connect.Request[apiv1.ExplainRequest]) (*connect.Response[apiv1.ServiceExplanation], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.services[r.Msg.Name]
 	if s == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no service named %q", r.Msg.Name))
 	}
-	return answer(&apiv1.ServiceStory{Service: s, Reasons: []string{"s2: no new flows: 3 probes unanswered"},
+	return answer(&apiv1.ServiceExplanation{Service: s, Reasons: []string{"s2: no new flows: 3 probes unanswered"},
 		Events: []*apiv1.Event{{UnixMs: 1e12, Kind: "host.suspect", Subject: "s2", Text: "3 probes unanswered"}}}, nil)
 }
 
@@ -68,7 +69,7 @@ func (f *fake) DrainHost(_ context.Context, r *connect.Request[apiv1.DrainHostRe
 	case r.Msg.Host == "s1" && !r.Msg.Force && !r.Msg.DryRun && !r.Msg.Undrain:
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("s1 is the last host that serves web: force drains it"))
 	}
-	d := &apiv1.Drained{Service: "web", Mode: orElse(r.Msg.Mode, "wait"), Flows: 2, Others: 1}
+	d := &apiv1.Drained{Service: "web", Mode: output.OrElse(r.Msg.Mode, "wait"), Flows: 2, Others: 1}
 	if r.Msg.Mode == "shed" {
 		d.Breaks = "2 connections are reset"
 	}
@@ -76,27 +77,6 @@ func (f *fake) DrainHost(_ context.Context, r *connect.Request[apiv1.DrainHostRe
 		f.shrink = true
 	}
 	return answer(&apiv1.DrainHostResponse{Services: []*apiv1.Drained{d}, Flows: 1}, nil)
-}
-
-// DrainLocal counts down: a flow ends between one word and the next.
-func (f *fake) DrainLocal(ctx context.Context, r *connect.Request[apiv1.DrainLocalRequest], s *connect.ServerStream[apiv1.DrainProgress]) error {
-	f.mu.Lock()
-	f.drains = append(f.drains, r.Msg)
-	left := f.left
-	f.mu.Unlock()
-	if r.Msg.Undrain {
-		return s.Send(&apiv1.DrainProgress{})
-	}
-	for ; left > 0 && r.Msg.Mode != "stuck"; left-- {
-		if err := s.Send(&apiv1.DrainProgress{Flows: left}); err != nil {
-			return err
-		}
-	}
-	if err := s.Send(&apiv1.DrainProgress{Flows: left}); err != nil || left == 0 {
-		return err
-	}
-	<-ctx.Done()
-	return ctx.Err()
 }
 
 func (f *fake) GetHostStatus(context.Context, *connect.Request[apiv1.GetHostStatusRequest]) (*connect.Response[apiv1.HostStatus], error) {

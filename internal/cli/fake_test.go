@@ -19,12 +19,11 @@ type fake struct {
 	apiv1connect.UnimplementedAdminHandler
 	apiv1connect.UnimplementedLocalHandler
 	apiv1connect.UnimplementedSwitchesHandler
+	apiv1connect.UnimplementedTrustHandler
 	flows    []*apiv1.SwitchFlow // of operators
 	mu       sync.Mutex
 	services map[string]*apiv1.Service
 	shrink   bool // a flow of s1 ends at each look at that host
-	left     uint32
-	drains   []*apiv1.DrainLocalRequest
 }
 
 func newFake() http.Handler {
@@ -38,6 +37,7 @@ func newFake() http.Handler {
 	mux.Handle(apiv1connect.NewAdminHandler(f))
 	mux.Handle(apiv1connect.NewLocalHandler(f))
 	mux.Handle(apiv1connect.NewSwitchesHandler(f))
+	mux.Handle(apiv1connect.NewTrustHandler(f))
 	return mux
 }
 
@@ -111,6 +111,19 @@ func (f *fake) SetWeight(_ context.Context, r *connect.Request[apiv1.SetWeightRe
 	return f.instance(r.Msg.Name, r.Msg.Host, func(i *apiv1.Instance) error { i.Weight = r.Msg.Weight; return nil })
 }
 
+func (f *fake) SetWeights(_ context.Context, r *connect.Request[apiv1.SetWeightsRequest]) (*connect.Response[apiv1.Service], error) {
+	return f.edit(r.Msg.Name, func(s *apiv1.Service) error {
+		for _, w := range r.Msg.Weights {
+			i := slices.IndexFunc(s.Instances, func(i *apiv1.Instance) bool { return i.Host == w.Host })
+			if i < 0 {
+				return connect.NewError(connect.CodeNotFound, fmt.Errorf("no host named %q", w.Host))
+			}
+			s.Instances[i].Weight = w.Weight
+		}
+		return nil
+	})
+}
+
 func (f *fake) Drain(_ context.Context, r *connect.Request[apiv1.DrainRequest]) (*connect.Response[apiv1.Service], error) {
 	return f.instance(r.Msg.Name, r.Msg.Host, func(i *apiv1.Instance) error {
 		if i.Host == "s1" && !r.Msg.Undrain && !r.Msg.Force {
@@ -136,6 +149,19 @@ func (f *fake) RemoveService(_ context.Context, r *connect.Request[apiv1.RemoveS
 func (f *fake) GetStatus(context.Context, *connect.Request[apiv1.GetStatusRequest]) (*connect.Response[apiv1.Status], error) {
 	return answer(&apiv1.Status{Network: "lab", Domain: "svc", Generation: 7, Services: 1, Instances: 2,
 		Space: &apiv1.Space{Services: "fd5c::/32", As: "fd5d:0:1::/48", Identities: "fd5e::/64"}}, nil)
+}
+
+// GetHealth finds one of two hosts silent, and web missing once it was removed.
+func (f *fake) GetHealth(ctx context.Context, _ *connect.Request[apiv1.GetHealthRequest]) (*connect.Response[apiv1.Health], error) {
+	status, err := f.GetStatus(ctx, nil)
+	h := &apiv1.Health{Asked: "c1", Role: "controller", Leader: "c1", Status: status.Msg}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.services["web"] == nil {
+		h.Problems = append(h.Problems, &apiv1.Problem{Severity: "critical", Kind: "service.unserved", What: "nobody serves service web any more: its clients are refused", Where: "web", Next: "scaffold explain web", Count: 1})
+	}
+	h.Problems = append(h.Problems, &apiv1.Problem{Severity: "warning", Kind: "host.silent", What: "host s2 does not answer", Where: "s2", Since: "2026-01-01T00:00:00Z", Next: "systemctl start scaffold-hostd  # on s2", Count: 1})
+	return answer(h, err)
 }
 
 func (f *fake) ListHosts(context.Context, *connect.Request[apiv1.ListHostsRequest]) (*connect.Response[apiv1.ListHostsResponse], error) {

@@ -1,17 +1,11 @@
 package cli
 
 import (
-	"context"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
-
-	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/controller"
-	"scaffold.dev/scaffold/internal/emud"
+	"scaffold.dev/scaffold/internal/cli/command"
+	"scaffold.dev/scaffold/internal/lab/emud"
 )
 
 // Linked is what a binary has besides scaffold itself.
@@ -28,73 +22,5 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, modules ...c
 // MainLinked is Main of a binary that has more. A signal that asks for an end ends the command's context: daemons then
 // leave in good order, labs are taken down.
 func MainLinked(args []string, stdin io.Reader, stdout, stderr io.Writer, linked Linked) int {
-	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
-	defer stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watchOutput(cancel)
-	root := newRoot(linked)
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	out := &witness{Writer: stdout}
-	root.SetOut(out)
-	root.SetErr(stderr)
-	ran := false
-	watchRuns(root, &ran)
-	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil && !ran {
-		err = misused(cmd, err)
-	}
-	if err == nil {
-		err = out.err()
-	}
-	return report(stderr, err)
-}
-
-// endings are the signals that ask for an end: also that of a terminal that was closed. What nohup
-// ignores stays ignored.
-func endings() (all []os.Signal) {
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
-// watchOutput calls end when the reader of this process's output has gone away, as in `scaffold demo |
-// head`. The signal alone does not say so: it comes for every connection, too, that a peer has closed.
-func watchOutput(end func()) {
-	if signal.Ignored(syscall.SIGPIPE) {
-		return
-	}
-	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE)
-	go func() { // ends with the process
-		for range pipes {
-			if unread(1) || unread(2) {
-				end()
-			}
-		}
-	}()
-}
-
-// unread reports whether a pipe or socket has no reader any more.
-func unread(fd int32) bool {
-	p := []unix.PollFd{{Fd: fd, Events: unix.POLLOUT}}
-	_, err := unix.Poll(p, 0)
-	return err == nil && p[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
-}
-
-// watchRuns notes that a command began to run: an error before that is one of usage.
-func watchRuns(cmd *cobra.Command, ran *bool) {
-	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			*ran = true
-			return run(cmd, args)
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		watchRuns(sub, ran)
-	}
+	return command.Run(newRoot(linked), args, stdin, stdout, stderr, known)
 }

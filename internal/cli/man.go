@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"scaffold.dev/scaffold/internal/cli/exit"
+	"scaffold.dev/scaffold/internal/cli/settings"
 )
 
 // A manual writes a page of the manual in the man macros that every man program knows.
@@ -67,8 +70,8 @@ func manPage(cmd *cobra.Command) string {
 		m.verbatim(cmd.Example)
 	}
 	m.section("EXIT STATUS")
-	for _, e := range exitCodes {
-		fmt.Fprintf(m, ".TP\n.B %d\n%s\n", e.code, roff(e.meaning))
+	for _, e := range exit.Codes {
+		fmt.Fprintf(m, ".TP\n.B %d\n%s\n", e.Code, roff(e.Meaning))
 	}
 	m.section("SEE ALSO")
 	also := []string{`.BR scaffold.yaml (5)`}
@@ -159,7 +162,7 @@ func filesPage(root *cobra.Command) string {
 		}
 		m.section("KEYS OF " + strings.ToUpper(name))
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && !notInFile(f.Name) {
+			if !f.Hidden && !settings.NotInFile(f.Name) {
 				kind, usage := pflag.UnquoteUsage(f)
 				fmt.Fprintf(m, ".TP\n.B %s: %s\n%s\n", roff(f.Name), roff(cmp.Or(kind, "true|false")), roff(usage))
 			}

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,10 +18,15 @@ import (
 	"connectrpc.com/connect"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"scaffold.dev/scaffold/internal/cli/exit"
+	"scaffold.dev/scaffold/internal/cli/remote"
+
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
-	"scaffold.dev/scaffold/internal/controld"
-	"scaffold.dev/scaffold/internal/store"
+	"scaffold.dev/scaffold/internal/controller/controld"
+	"scaffold.dev/scaffold/internal/controller/controld/config"
+	"scaffold.dev/scaffold/internal/controller/store"
+	"scaffold.dev/scaffold/internal/tests/freeport"
 	"scaffold.dev/scaffold/internal/trust"
 )
 
@@ -47,16 +52,16 @@ func serveNetworks(env *testscript.Env) error {
 	}
 	env.Defer(func() { os.RemoveAll(dir) })
 	for _, n := range []struct{ network, variable, trust string }{
-		{"one", "ONE", controld.TrustKeys}, {"two", "TWO", controld.TrustKeys}, {"open", "OPEN", controld.TrustOpen},
+		{"one", "ONE", config.TrustKeys}, {"two", "TWO", config.TrustKeys}, {"open", "OPEN", config.TrustOpen},
 	} {
-		address, err := freeAddress()
+		address, err := keepsAddress(env)
 		if err != nil {
 			return err
 		}
-		cfg := controld.Config{Network: n.network, Trust: n.trust, Data: filepath.Join(dir, n.network),
+		cfg := config.Config{Network: n.network, Trust: n.trust, Data: filepath.Join(dir, n.network),
 			Socket: filepath.Join(dir, n.network+".sock"), Listen: []string{"http://" + address}}
 		if n.network == "one" { // it can grow
-			peer, err := freeAddress()
+			peer, err := keepsAddress(env)
 			if err != nil {
 				return err
 			}
@@ -69,30 +74,31 @@ func serveNetworks(env *testscript.Env) error {
 		env.Setenv(n.variable+"_API", "unix:"+cfg.Socket)
 	}
 	for _, variable := range []string{"DEAD", "PEER", "C2"} {
-		free, err := freeAddress()
+		free, err := keepsAddress(env)
 		if err != nil {
 			return err
 		}
 		env.Setenv(variable, free)
 	}
 	env.Setenv("SHORT", dir)
-	env.Setenv(apiVariable, env.Getenv("ONE_API"))
+	env.Setenv(remote.APIVariable, env.Getenv("ONE_API"))
 	env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 	env.Setenv("USER", "op")
 	env.Setenv("PATH", filepath.SplitList(env.Getenv("PATH"))[0]) // scaffold alone: no systemctl starts this machine's daemons
 	return nil
 }
 
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// keepsAddress gives an address where nobody listens, and which is the script's until it ends.
+func keepsAddress(env *testscript.Env) (string, error) {
+	at, release, err := freeport.Reserve(netip.MustParseAddr("127.0.0.1"))
+	if err == nil {
+		env.Defer(release)
 	}
-	return l.Addr().String(), l.Close()
+	return at, err
 }
 
 // serveNetwork runs a controller until the script ends, and returns when it listens.
-func serveNetwork(env *testscript.Env, cfg controld.Config) error {
+func serveNetwork(env *testscript.Env, cfg config.Config) error {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- controld.Run(ctx, cfg, slog.New(slog.DiscardHandler)) }() // ends in Defer
@@ -101,7 +107,7 @@ func serveNetwork(env *testscript.Env, cfg controld.Config) error {
 		<-ended
 	})
 	for {
-		if accepts(cfg.Socket) { // what is asked waits there for the answer
+		if remote.Accepts(cfg.Socket) { // what is asked waits there for the answer
 			return nil
 		}
 		select {
@@ -176,8 +182,8 @@ func TestJoinNamesBothClocksWhereTheyAreApart(t *testing.T) {
 	code := Main([]string{"join", "--token", token.String(), "--name", "r1", "--state", filepath.Join(dir, "r1"), "--config", filepath.Join(dir, "r1.yaml"), server.Listener.Addr().String()}, nil, &out, &problem)
 	const clock = `\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC`
 	want := regexp.MustCompile(`(?s)^scaffold: the clocks are 1h0m0s apart: this machine's says ` + clock + `, the controller's ` + clock + "\nhint: set the clock")
-	if code != int(ExitRefused) || !want.MatchString(problem.String()) {
-		t.Errorf("exit code %d, %s%s; want %d and both clocks", code, &out, &problem, ExitRefused)
+	if code != int(exit.Refused) || !want.MatchString(problem.String()) {
+		t.Errorf("exit code %d, %s%s; want %d and both clocks", code, &out, &problem, exit.Refused)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("a join that was refused left %v", left)

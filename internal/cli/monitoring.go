@@ -3,11 +3,12 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/cli/command"
 	"scaffold.dev/scaffold/monitoring"
 )
 
 func monitoringCommand() *cobra.Command {
-	g := group("monitoring", "Print what Prometheus, Grafana and Wireshark need to watch a network")
+	g := command.Group("monitoring", "Print what Prometheus, Grafana and Wireshark need to watch a network")
 	for _, f := range []struct {
 		name, short, example string
 		text                 []byte

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaffold.dev/scaffold/internal/setup"
+	"scaffold.dev/scaffold/internal/operate/setup"
 )
 
 // packagingCommand writes what a package has besides the program: units, manual, completion. It is for
@@ -45,7 +45,7 @@ func packaging(root *cobra.Command, dir string) error {
 		if err != nil {
 			return err
 		}
-		z.Write([]byte(text)) // into memory
+		z.Write([]byte(text)) //nolint:errcheck // into memory
 		if err := z.Close(); err != nil {
 			return err
 		}

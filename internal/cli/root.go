@@ -1,17 +1,11 @@
-// Package cli is the scaffold command line: one file per subcommand.
-//
-// Commands speak to the daemons through their API alone. A failed command prints one line that says
-// what went wrong and, where there is one, a hint at what to do; exit.go lists the exit codes.
 package cli
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"scaffold.dev/scaffold/controller"
-	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/cli/command"
+	"scaffold.dev/scaffold/internal/operate/obs"
 )
 
 const about = `Scaffold lets programs connect to names: the network picks an instance when a flow's first
@@ -35,33 +29,7 @@ func newRoot(linked Linked) *cobra.Command {
 	root.SetVersionTemplate("scaffold {{.Version}}\n")
 	root.AddCommand(commands(linked)...)
 	root.AddCommand(exitCodesTopic())
-	countArguments(root)
+	command.Prepare(root)
+	completeNames(root)
 	return root
-}
-
-// group is a command that only holds others.
-func group(use, short string, subs ...*cobra.Command) *cobra.Command {
-	g := &cobra.Command{
-		Use:   use + " COMMAND",
-		Short: short,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("%s: choose one of %s", cmd.CommandPath(), names(cmd))
-			}
-			return fmt.Errorf("%s %q: there is no such command: choose one of %s", cmd.CommandPath(), args[0], names(cmd))
-		},
-		RunE: func(*cobra.Command, []string) error { return nil }, // Args has refused by then
-	}
-	g.AddCommand(subs...)
-	return g
-}
-
-func names(cmd *cobra.Command) string {
-	var all []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			all = append(all, sub.Name())
-		}
-	}
-	return strings.Join(all, ", ")
 }

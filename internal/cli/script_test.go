@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/cli/remote"
 )
 
 func TestMain(m *testing.M) {
@@ -48,6 +49,6 @@ func serveFake(env *testscript.Env) error {
 		<-served
 		os.RemoveAll(dir)
 	})
-	env.Setenv(apiVariable, "unix:"+socket)
+	env.Setenv(remote.APIVariable, "unix:"+socket)
 	return nil
 }

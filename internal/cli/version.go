@@ -6,7 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaffold.dev/scaffold/internal/obs"
+	"scaffold.dev/scaffold/internal/cli/output"
+	"scaffold.dev/scaffold/internal/operate/obs"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -26,18 +27,18 @@ func versionCommand() *cobra.Command {
 		Example: "  scaffold version\n  scaffold version -o json | jq -r .scaffold",
 		Args:    cobra.NoArgs,
 	}
-	out := addOutput(cmd.Flags())
+	out := output.Add(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := versionInfo{obs.Version(), obs.Commit(), wire.Version, "scaffold.v1", runtime.Version() + " for " + runtime.GOOS + "/" + runtime.GOARCH}
-		if out.json() {
-			return writeValue(cmd.OutOrStdout(), v)
+		if out.JSON() {
+			return output.WriteValue(cmd.OutOrStdout(), v)
 		}
-		return drawTable(cmd.OutOrStdout(), func(t *table) {
-			t.row("scaffold", v.Scaffold)
-			t.row("commit", v.Commit)
-			t.row("messages", fmt.Sprintf("version %d", v.Messages))
-			t.row("API", v.API)
-			t.row("built by", v.BuiltBy)
+		return output.Draw(cmd.OutOrStdout(), func(t *output.Table) {
+			t.Row("scaffold", v.Scaffold)
+			t.Row("commit", v.Commit)
+			t.Row("messages", fmt.Sprintf("version %d", v.Messages))
+			t.Row("API", v.API)
+			t.Row("built by", v.BuiltBy)
 		})
 	}
 	return cmd

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // kernel is a network of plain IP with routers in the kernel alone.
@@ -18,7 +19,7 @@ links: [[h1, r1], [r1, r2], [r2, h2]]
 func bareLab(t *testing.T, text, name string) *Lab {
 	t.Helper()
 	nstest.Root(t)
-	f, err := Parse("bare.yaml", []byte(strings.Replace(text, "NAME", unique(name), 1)))
+	f, err := file.Parse("bare.yaml", []byte(strings.Replace(text, "NAME", unique(name), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,17 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/lab/state"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // crashEnv makes the test binary a process that brings a lab up and dies by SIGKILL before the step
@@ -44,6 +48,21 @@ func crash(t *testing.T, step string) {
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != -1 {
 		t.Fatalf("the helper was to be killed: %v\n%s", err, out)
+	}
+	awaitUnlocked(t, unique("crash"))
+}
+
+// awaitUnlocked waits until nobody holds a lab's lock. A child that was between fork and exec when its parent was killed
+// has a copy of the descriptor, and with it the lock, until it gets a processor: commands leave such a lab to the next one.
+func awaitUnlocked(t *testing.T, lab string) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(Options{}.dir(), "."+lab+".lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -75,16 +94,16 @@ func TestTheNextCommandRemovesWhatACrashLeft(t *testing.T) {
 
 func TestALabInOtherHandsIsLeftAlone(t *testing.T) {
 	f, opt := smallLab(t, "held")
-	l, err := up(t.Context(), f, opt, phaseRunning)
+	l, err := up(t.Context(), f, opt, state.Running)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.remove()
-	var busy *BusyError
+	var busy *state.BusyError
 	if err := Down(t.Context(), f.Name, opt); !errors.As(err, &busy) || busy.Owner != os.Getpid() {
 		t.Errorf("down of a lab in use: %v", err)
 	}
-	if removed, err := Sweep(t.Context(), opt); err != nil || len(removed) > 0 || len(l.root.pids()) == 0 {
+	if removed, err := Sweep(t.Context(), opt); err != nil || len(removed) > 0 || len(l.procs.Root.PIDs()) == 0 {
 		t.Errorf("sweep took a lab in use: %v", err)
 	}
 }

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
-	"golang.org/x/sys/unix"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/lab/plan"
+	"scaffold.dev/scaffold/internal/lab/state"
+	"scaffold.dev/scaffold/internal/lab/wires"
+	"scaffold.dev/scaffold/internal/linux/cgroups"
+	"scaffold.dev/scaffold/internal/linux/private"
 )
 
 // Down removes a lab, up or left over. An empty name means the only one.
@@ -21,23 +25,23 @@ func Down(ctx context.Context, name string, opt Options) error {
 			return err
 		}
 	}
-	if err := CheckName(name); err != nil {
+	if err := file.CheckName(name); err != nil {
 		return err
 	}
-	p := place{opt.dir(), name}
-	s, err := p.read()
+	p := state.Dir{Base: opt.dir(), Lab: name}
+	s, err := p.Read()
 	if err != nil {
 		return err
 	}
 	if s == nil {
 		return fmt.Errorf("lab %s: %w", name, ErrNone)
 	}
-	release, err := p.acquire()
+	release, err := p.Acquire()
 	if err != nil {
 		return err
 	}
 	defer release()
-	return p.remove(ctx)
+	return remove(ctx, p)
 }
 
 // DownAll removes all labs and what was left of others.
@@ -45,7 +49,7 @@ func DownAll(ctx context.Context, opt Options) (removed []string, err error) {
 	if os.Geteuid() != 0 {
 		return nil, ErrRoot
 	}
-	labs, err := names(opt.dir())
+	labs, err := state.Names(opt.dir())
 	for _, name := range labs {
 		if e := Down(ctx, name, opt); e != nil {
 			err = errors.Join(err, e)
@@ -59,19 +63,19 @@ func DownAll(ctx context.Context, opt Options) (removed []string, err error) {
 // Sweep removes what labs left that died on their way up, down or through a run: their phase says
 // so and nobody holds their lock.
 func Sweep(ctx context.Context, opt Options) (removed []string, err error) {
-	labs, err := names(opt.dir())
+	labs, err := state.Names(opt.dir())
 	for _, name := range labs {
-		p := place{opt.dir(), name}
-		if s, e := p.read(); e == nil && s != nil && s.Phase == phaseUp {
+		p := state.Dir{Base: opt.dir(), Lab: name}
+		if s, e := p.Read(); e == nil && s != nil && s.Phase == state.Up {
 			continue
 		}
-		release, e := p.acquire()
+		release, e := p.Acquire()
 		if e != nil {
 			continue // somebody works on it
 		}
-		if s, e := p.read(); e != nil || s == nil || s.Phase != phaseUp {
+		if s, e := p.Read(); e != nil || s == nil || s.Phase != state.Up {
 			opt.logf("lab %s: removing what a crash left", name)
-			if e := p.remove(ctx); e != nil {
+			if e := remove(ctx, p); e != nil {
 				err = errors.Join(err, e)
 			} else {
 				removed = append(removed, name)
@@ -85,64 +89,31 @@ func Sweep(ctx context.Context, opt Options) (removed []string, err error) {
 // remove takes down a lab whose lock this process holds; the wish to stop does not stop it.
 func (l *Lab) remove() error {
 	defer l.release()
-	return l.place.remove(context.Background())
+	return remove(context.Background(), l.dir)
 }
 
 // remove works from the written state alone, so that it can follow any crash, and goes on after a
 // failure: what can go, goes.
-func (p place) remove(ctx context.Context) error {
-	s, err := p.read()
+func remove(ctx context.Context, p state.Dir) error {
+	s, err := p.Read()
 	if err != nil {
 		return err
 	}
 	if s == nil { // killed between the directory and the first state: nothing was made
-		return os.RemoveAll(p.dir())
+		return os.RemoveAll(p.Path())
 	}
-	s.Phase, s.Owner = phaseStopping, os.Getpid()
-	errs := []error{p.write(s), cgroup(s.Cgroup).remove(ctx)}
+	s.Phase, s.Owner = state.Stopping, os.Getpid()
+	errs := []error{p.Write(s), cgroups.Group(s.Cgroup).Remove(ctx)}
 	for _, n := range s.Nodes {
-		errs = append(errs, removeNetns(Netns(s.Name, n)))
+		errs = append(errs, wires.RemoveNamespace(plan.Netns(s.Name, n)))
 	}
-	errs = append(errs, p.unmount())
+	errs = append(errs, p.Unmount())
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("lab %s: %w", p.name, err)
+		return fmt.Errorf("lab %s: %w", p.Lab, err)
 	}
-	os.Remove(netnsDir) // goes only if it is empty
-	return os.RemoveAll(p.dir())
-}
-
-// unmount removes the lab's bpffs with all pins. Removing the directory as well detaches it in
-// mount namespaces that copied it.
-func (p place) unmount() error {
-	if err := removePins(p.bpf()); err != nil {
-		return err
+	if err := private.Sweep(); err != nil {
+		return fmt.Errorf("lab %s: places of its daemons: %w", p.Lab, err)
 	}
-	for { // more than one only if something mounted over it
-		err := unix.Unmount(p.bpf(), unix.MNT_DETACH)
-		if err == unix.EINVAL || err == unix.ENOENT {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("unmount %s: %w", p.bpf(), err)
-		}
-	}
-	return os.RemoveAll(p.bpf())
-}
-
-// removePins unpins everything, so that nothing stays attached even if the mount has other users. Names
-// with a dot are the kernel's own (its preloaded iterators) and cannot be removed.
-func removePins(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil // never made
-	}
-	for _, e := range entries {
-		if strings.Contains(e.Name(), ".") {
-			continue
-		}
-		if e := os.RemoveAll(dir + "/" + e.Name()); e != nil {
-			err = e
-		}
-	}
-	return err
+	os.Remove(plan.NetnsDir) // goes only if it is empty
+	return os.RemoveAll(p.Path())
 }

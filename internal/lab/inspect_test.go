@@ -10,31 +10,33 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/emu/pcap"
-	"scaffold.dev/scaffold/internal/emud"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/emud"
+	"scaffold.dev/scaffold/internal/lab/engine"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 func TestHandlersOfARunningRouter(t *testing.T) {
 	l := bareLab(t, circle, "handlers")
 	ctx := t.Context()
-	if err := l.SetHandler(ctx, "r1", "icmp-rate", "17"); err != nil {
+	if err := l.engine.Set(ctx, "r1", "icmp-rate", "17"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.GetHandler(ctx, "r1", "icmp-rate"); err != nil || got != "17" {
+	if got, err := l.engine.Get(ctx, "r1", "icmp-rate"); err != nil || got != "17" {
 		t.Errorf("icmp-rate %q, %v", got, err)
 	}
-	all, err := l.Handlers(ctx, "r1")
+	all, err := l.engine.Handlers(ctx, "r1")
 	names := fmt.Sprint(all)
 	if err != nil || !strings.Contains(names, "routes") || !strings.Contains(names, "counters") {
 		t.Errorf("handlers %v, %v", all, err)
 	}
 	var missing *emud.NotFoundError
 	for _, c := range [][2]string{{"r1", "colour"}, {"r9", "routes"}, {"h1", "routes"}} {
-		if _, err := l.GetHandler(ctx, c[0], c[1]); !errors.As(err, &missing) {
+		if _, err := l.engine.Get(ctx, c[0], c[1]); !errors.As(err, &missing) {
 			t.Errorf("handler %s of %s: %v", c[1], c[0], err)
 		}
 	}
-	if err := l.SetHandler(ctx, "r1", "icmp-rate", "many"); err == nil || errors.As(err, &missing) {
+	if err := l.engine.Set(ctx, "r1", "icmp-rate", "many"); err == nil || errors.As(err, &missing) {
 		t.Errorf("icmp-rate many: %v", err)
 	}
 }
@@ -63,7 +65,7 @@ func TestWhatCrossesALinkIsRecordedAndPlayedAgain(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var file growing
 	ended := make(chan error, 1)
-	go func() { ended <- l.Capture(ctx, "r2", "r1", &file) }()
+	go func() { ended <- l.engine.Capture(ctx, "r2", "r1", &file) }()
 	nstest.Wait(t, "a recording", func() error {
 		if err := reaches(t, l, "h1", "h2"); err != nil {
 			return err
@@ -82,7 +84,7 @@ func TestWhatCrossesALinkIsRecordedAndPlayedAgain(t *testing.T) {
 		t.Fatalf("%d frames, %v", len(frames), err)
 	}
 	before := carried(t, l, "r2", "r4")
-	r, err := l.Replay(t.Context(), "r2:r1", 100, bytes.NewReader(file.bytes()))
+	r, err := l.engine.Replay(t.Context(), "r2:r1", 100, bytes.NewReader(file.bytes()))
 	if err != nil || r.Arrived != len(frames) {
 		t.Errorf("%+v of %d, %v", r, len(frames), err)
 	}
@@ -90,7 +92,7 @@ func TestWhatCrossesALinkIsRecordedAndPlayedAgain(t *testing.T) {
 		t.Error("what was played went nowhere")
 	}
 	for port, want := range map[string]string{"r2": "expected NODE:NEIGHBOUR", "r2:r3": "no emulated link"} {
-		if _, err := l.Replay(t.Context(), port, 1, &file.text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := l.engine.Replay(t.Context(), port, 1, &file.text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("into %s: %v", port, err)
 		}
 	}
@@ -98,7 +100,7 @@ func TestWhatCrossesALinkIsRecordedAndPlayedAgain(t *testing.T) {
 
 func TestARunEndsWithACertificate(t *testing.T) {
 	nstest.Root(t)
-	f, err := Parse("certified.yaml", []byte(strings.Replace(circle, "NAME", unique("certified"), 1)+
+	f, err := file.Parse("certified.yaml", []byte(strings.Replace(circle, "NAME", unique("certified"), 1)+
 		"measure: [{name: ping, node: h1, run: ping -c 3 -i 0.05 h2}]\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -130,13 +132,13 @@ func TestAnInterruptedRunHasNoCertificate(t *testing.T) {
 
 func TestARunWhoseEngineDiesIsNotFaithful(t *testing.T) {
 	l := bareLab(t, circle, "unfaithful")
-	if err := l.cgroup(managementNode).child(engineName).kill(t.Context()); err != nil {
+	if err := l.procs.Group(file.ManagementNode, engine.Name).Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if c := l.certificate(t.Context()); c == nil || c.Faithful || !strings.Contains(c.Reasons[0], "does not answer") {
+	if c := l.engine.OfRun(t.Context()); c == nil || c.Faithful || !strings.Contains(c.Reasons[0], "does not answer") {
 		t.Errorf("%+v", c)
 	}
-	if _, err := l.GetHandler(t.Context(), "r1", "routes"); !errors.Is(err, emud.ErrGone) {
+	if _, err := l.engine.Get(t.Context(), "r1", "routes"); !errors.Is(err, emud.ErrGone) {
 		t.Errorf("a handler of a dead engine: %v", err)
 	}
 	s, err := l.Status()

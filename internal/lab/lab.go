@@ -1,16 +1,31 @@
 package lab
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"time"
+
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/lab/control"
+	"scaffold.dev/scaffold/internal/lab/daemons"
+	"scaffold.dev/scaffold/internal/lab/engine"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/lab/links"
+	"scaffold.dev/scaffold/internal/lab/plan"
+	"scaffold.dev/scaffold/internal/lab/processes"
+	"scaffold.dev/scaffold/internal/lab/programs"
+	"scaffold.dev/scaffold/internal/lab/routing"
+	"scaffold.dev/scaffold/internal/lab/state"
+	"scaffold.dev/scaffold/internal/lab/switches"
+	"scaffold.dev/scaffold/internal/lab/wires"
+	"scaffold.dev/scaffold/internal/linux/cgroups"
 )
+
+// DefaultDir is where labs keep what they know.
+const DefaultDir = "/run/scaffold/lab"
 
 // Options are what a lab needs besides its file.
 type Options struct {
@@ -36,20 +51,24 @@ func (o Options) logf(format string, args ...any) {
 
 // A Lab is a network that is up, or being brought up.
 type Lab struct {
-	File *File
+	File *file.File
 
 	opt     Options
-	plan    *Plan
-	place   place
-	root    cgroup // of the lab
+	plan    *plan.Plan
+	dir     state.Dir
 	release func() // gives the lock back; nil in a lab that this process only visits
 
-	mu    sync.Mutex
-	exits map[string]string // NODE/PROGRAM to how it ended, of what this process started
+	procs    *processes.Processes
+	engine   *engine.Engine
+	switches *switches.Switches
+	routing  *routing.Routing
+	control  *control.Control
+	links    *links.Links
+	programs *programs.Programs
 }
 
 // newLab works out the names of everything; nothing is made.
-func newLab(f *File, opt Options) (*Lab, error) {
+func newLab(f *file.File, opt Options) (*Lab, error) {
 	if os.Geteuid() != 0 {
 		return nil, ErrRoot
 	}
@@ -60,19 +79,48 @@ func newLab(f *File, opt Options) (*Lab, error) {
 		}
 		opt.Binary = self
 	}
-	root, err := cgroupRoot()
+	root, err := cgroups.Mount()
 	if err != nil {
 		return nil, err
 	}
-	return &Lab{
-		File:  f,
-		opt:   opt,
-		plan:  MakePlan(f),
-		place: place{opt.dir(), f.Name},
-		root:  cgroup(filepath.Join(root, "scaffold-lab-"+f.Name)),
-		exits: map[string]string{},
-	}, nil
+	l := &Lab{
+		File: f,
+		opt:  opt,
+		plan: plan.Make(f),
+		dir:  state.Dir{Base: opt.dir(), Lab: f.Name},
+	}
+	l.procs = processes.New(processes.Config{
+		Plan: l.plan, Dir: l.dir, Binary: opt.Binary, Besides: func(n *plan.Node) []string { return besides(l.dir, n) },
+		Root: cgroups.Group(filepath.Join(root, "scaffold-lab-"+f.Name)),
+	})
+	l.engine = engine.New(engine.Config{Plan: l.plan, Dir: l.dir, Binary: opt.Binary, Processes: l.procs})
+	l.switches = switches.New(l.plan, l.dir, l.procs, opt.logf)
+	l.routing = routing.New(routing.Config{Plan: l.plan, Dir: l.dir, Processes: l.procs, Lend: lend, Learned: l.engine.Learned, Log: opt.logf})
+	l.control = control.New(control.Config{Plan: l.plan, Dir: l.dir, Processes: l.procs, Alive: l.daemonsAlive, Stub: opt.stub != nil})
+	l.programs = programs.New(programs.Config{
+		Plan: l.plan, Dir: l.dir, Binary: opt.Binary, Processes: l.procs, ServiceAddr: l.control.ServiceAddr, Stub: opt.stub != nil,
+	})
+	l.links = links.New(links.Config{Plan: l.plan, Engine: l.engine, Repatch: l.switches.Repatch, Attached: l.control.Attached})
+	return l, nil
 }
+
+// besides is what programs of a node see besides what programs of all nodes do.
+func besides(d state.Dir, n *plan.Node) []string {
+	if n.Kind == file.Switch {
+		return switches.Environ(d, n)
+	}
+	return daemons.Environ(d, n)
+}
+
+// lend gives an interface of a node one more address.
+func lend(n *plan.Node, dev string, addr netip.Prefix) error {
+	w := wires.New()
+	defer w.Close()
+	return w.Addr(n.Netns, dev, addr)
+}
+
+// Binary is the scaffold that the lab is made of.
+func (l *Lab) Binary() string { return l.opt.Binary }
 
 // ErrRoot is returned where root is needed; nothing has been touched then.
 var ErrRoot = errors.New("a lab makes network namespaces and needs root: try again with sudo")
@@ -91,26 +139,26 @@ func Open(name string, opt Options) (*Lab, error) {
 			return nil, err
 		}
 	}
-	s, err := place{opt.dir(), name}.read()
+	s, err := state.Dir{Base: opt.dir(), Lab: name}.Read()
 	if err != nil {
 		return nil, err
 	}
 	if s == nil {
 		return nil, fmt.Errorf("lab %s: %w", name, ErrNone)
 	}
-	f, err := parse(s.Path, []byte(s.Source), s.Attached)
+	f, err := file.ParseWith(s.Path, []byte(s.Source), s.Attached)
 	if err != nil {
 		return nil, fmt.Errorf("lab %s: its state is of another version of scaffold: %w", name, err)
 	}
 	f.Name = name
-	f.setPlane(s.Plane)
+	f.UsePlane(s.Plane)
 	opt.Binary = s.Binary
 	return newLab(f, opt)
 }
 
 // only finds the lab that is meant where none was named.
 func only(base string) (string, error) {
-	labs, err := names(base)
+	labs, err := state.Names(base)
 	switch {
 	case err != nil:
 		return "", err
@@ -122,80 +170,39 @@ func only(base string) (string, error) {
 	return labs[0], nil
 }
 
+// Engine is what is emulated of the lab.
+func (l *Lab) Engine() *engine.Engine { return l.engine }
+
 // Plan is what follows from the lab's file.
-func (l *Lab) Plan() *Plan { return l.plan }
+func (l *Lab) Plan() *plan.Plan { return l.plan }
 
 // Dir is the lab's state directory.
-func (l *Lab) Dir() string { return l.place.dir() }
-
-func (l *Lab) nodeDir(n *PlanNode) string { return l.place.node(n.Name) }
+func (l *Lab) Dir() string { return l.dir.Path() }
 
 // ProgramDir is a program's own directory, ${dir} in its files and arguments.
 func (l *Lab) ProgramDir(node, program string) string {
-	return filepath.Join(l.place.node(node), program)
+	return l.dir.Program(node, program)
 }
 
 // LogPath is where the output of a daemon or program goes.
 func (l *Lab) LogPath(node, program string) string {
-	return filepath.Join(l.place.node(node), program+".log")
+	return l.dir.Log(node, program)
 }
 
 // Socket is the Unix socket of a node's daemon, "" for nodes without one: a switch has no API of ours.
-func (l *Lab) Socket(node string) string {
-	n := l.plan.Node(node)
-	if n == nil || n.daemon() == "" || n.Kind == Switch {
-		return ""
-	}
-	return filepath.Join(l.nodeDir(n), n.daemon()+".sock")
-}
+func (l *Lab) Socket(node string) string { return l.dir.Socket(l.plan.Node(node)) }
+
+// Journal is the file of a host's decisions, where the lab file asks for them.
+func (l *Lab) Journal(host string) string { return l.dir.Journal(host) }
 
 // Controller is the endpoint of the controller's API, "" in a network of plain IP.
-func (l *Lab) Controller() string {
-	if l.File.bare {
-		return ""
-	}
-	for _, n := range l.File.of(Controller) { // of several any that runs will do: it hands on
-		if c, err := net.DialTimeout("unix", l.Socket(n.Name), time.Second); err == nil {
-			c.Close()
-			return "unix:" + l.Socket(n.Name)
-		}
-	}
-	return "unix:" + l.Socket(l.File.of(Controller)[0].Name)
-}
+func (l *Lab) Controller() string { return l.control.Endpoint() }
+
+// Admin is a client of the controller's API.
+func (l *Lab) Admin() (apiv1connect.AdminClient, error) { return l.control.Admin() }
+
+// Traffic counts what each link carries, in the order of the file.
+func (l *Lab) Traffic() []links.Traffic { return l.links.Traffic() }
 
 // Cgroup is the cgroup directory of a node, or of one of its programs.
-func (l *Lab) Cgroup(node, program string) string {
-	if program == "" {
-		return string(l.cgroup(node))
-	}
-	return string(l.cgroup(node).child(program))
-}
-
-func (l *Lab) cgroup(node string) cgroup { return l.root.child(node) }
-
-// poll calls check until it returns nil, fails for good or ctx ends; then the last error tells why.
-func poll(ctx context.Context, check func() error) error {
-	return pollEvery(ctx, 5*time.Millisecond, check)
-}
-
-func pollEvery(ctx context.Context, pause time.Duration, check func() error) error {
-	for {
-		err := check()
-		var final *finalError
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &final):
-			return final.error
-		case ctx.Err() != nil:
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
-}
-
-// A finalError ends a poll: waiting would not help.
-type finalError struct{ error }
+func (l *Lab) Cgroup(node, program string) string { return string(l.procs.Group(node, program)) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/cli"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // TestMain makes the test binary the whole product as well: the labs of these tests start their

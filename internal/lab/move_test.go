@@ -11,7 +11,9 @@ import (
 	"syscall"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/lab/wires"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // roaming is a lab whose host has a second link that waits for it.
@@ -31,7 +33,7 @@ links:
 func roamingLab(t *testing.T, name string) *Lab {
 	t.Helper()
 	nstest.Root(t)
-	f, err := Parse("roaming.yaml", []byte(strings.Replace(roaming, "NAME", unique(name), 1)))
+	f, err := file.Parse("roaming.yaml", []byte(strings.Replace(roaming, "NAME", unique(name), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func hears(t *testing.T, l *Lab, router string) {
 	t.Helper()
 	far := l.plan.Node(router).LinkLocal
 	nstest.Wait(t, fmt.Sprintf("c1 to %v", far), func() error {
-		return inNetns(l.plan.Node("c1").Netns, func() error {
+		return wires.In(l.plan.Node("c1").Netns, func() error {
 			i, err := net.InterfaceByName("to-" + router) // package net remembers names of zones for a minute
 			if err != nil {
 				return err
@@ -124,13 +126,5 @@ func TestAnInterfaceThatWasRemovedComesBackAnew(t *testing.T) {
 	}
 	if rate, _ := l.Output(t.Context(), "c1", "tc", "qdisc", "show", "dev", "to-r1"); !strings.Contains(string(rate), "rate 10Mbit") {
 		t.Errorf("rate after heal: %s", rate)
-	}
-}
-
-func TestNodesHaveTheLabsOwnCommand(t *testing.T) {
-	l := roamingLab(t, "own")
-	l.opt.Binary = "/bin/echo" // stands for it
-	if out, err := l.Output(t.Context(), "c1", "scaffold", "status"); err != nil || string(out) != "status\n" {
-		t.Errorf("scaffold in a node: %q, %v", out, err)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // door is a network that another machine joins by an interface of this one.
@@ -22,7 +23,7 @@ func TestAnotherMachineJoinsAtAnInterfaceOfThisOne(t *testing.T) {
 	here, other := nstest.Enter(t, "here", "/proc/thread-self/ns/net"), nstest.New(t, "other")
 	nstest.Veth(t, here, dev, other, "eth0")
 	end := here.Dev(t, dev)
-	t.Cleanup(func() { here.Link().LinkDel(end) }) //nolint:errcheck // else it goes with the other namespace, some time later
+	t.Cleanup(func() { here.Link().LinkDel(end) }) // else it goes with the other namespace, some time later
 	other.Addr(t, "eth0", "192.0.2.7/24")
 	other.Addr(t, "eth0", "2001:db8::7/64")
 	other.Route(t, "fd5f::/16", "2001:db8::1", "eth0")
@@ -40,7 +41,7 @@ func TestAnotherMachineJoinsAtAnInterfaceOfThisOne(t *testing.T) {
 func TestAnInterfaceThatIsNotThereIsNamed(t *testing.T) {
 	nstest.Root(t)
 	before := machine(t)
-	f, err := Parse("door.yaml", []byte(strings.NewReplacer("DEV", "nosuchdev0", "NAME", unique("nodoor")).Replace(door)))
+	f, err := file.Parse("door.yaml", []byte(strings.NewReplacer("DEV", "nosuchdev0", "NAME", unique("nodoor")).Replace(door)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/lab/links"
+	"scaffold.dev/scaffold/internal/lab/state"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 func TestATimelineIsPlayedInALabThatStaysUp(t *testing.T) {
@@ -20,7 +23,7 @@ func TestATimelineIsPlayedInALabThatStaysUp(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		for _, verb := range []string{"kill s1/later", "start s1/forker"} { // as before the timeline
-			a, err := ParseAction(verb)
+			a, err := file.ParseAction(verb)
 			if err == nil {
 				err = l.Do(t.Context(), a)
 			}
@@ -33,11 +36,11 @@ func TestATimelineIsPlayedInALabThatStaysUp(t *testing.T) {
 
 func TestALabIsNotTakenDownWhileItPlays(t *testing.T) {
 	l := upLab(t, "playing")
-	release, err := l.place.acquire()
+	release, err := l.dir.Acquire()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var busy *BusyError
+	var busy *state.BusyError
 	if _, err := l.Play(t.Context()); !errors.As(err, &busy) {
 		t.Errorf("a second owner: %v", err)
 	}
@@ -83,18 +86,15 @@ func TestACommandEndsWithItsContextAndSeesItsNode(t *testing.T) {
 func TestTrafficCountsBothDirectionsAndWhatACutLoses(t *testing.T) {
 	nstest.Root(t)
 	l := upLab(t, "traffic")
-	at := func(a, b string) LinkTraffic {
-		all, err := l.Traffic()
-		if err != nil {
-			t.Fatal(err)
-		}
+	at := func(a, b string) links.Traffic {
+		all := l.Traffic()
 		for _, link := range all {
 			if link.Ends == [2]string{a, b} {
 				return link
 			}
 		}
 		t.Fatalf("no link %s - %s in %+v", a, b, all)
-		return LinkTraffic{}
+		return links.Traffic{}
 	}
 	ping := func(node, to string) error {
 		_, err := l.Output(t.Context(), node, "ping", "-6", "-c", "1", "-W", "1", "-s", "1000", to)
@@ -112,7 +112,7 @@ func TestTrafficCountsBothDirectionsAndWhatACutLoses(t *testing.T) {
 			}
 		}
 	}
-	if err := l.Do(t.Context(), Action{Verb: "cut", Node: "c1", Peer: "r1"}); err != nil {
+	if err := l.Do(t.Context(), file.Action{Verb: "cut", Node: "c1", Peer: "r1"}); err != nil {
 		t.Fatal(err)
 	}
 	if ping("c1", "fe80::2%to-r1") == nil {

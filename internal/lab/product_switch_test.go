@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/lab"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // A Linux router beside a switch: directly, and through a tunnel that crosses an IP network of others. Both

@@ -13,7 +13,8 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/lab"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/timeline"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // scaffold runs a command of the product to its end.
@@ -150,7 +151,7 @@ measure:
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var r lab.Result
+	var r timeline.Result
 	if err := json.Unmarshal([]byte(must(t, "lab", "run", "--name", lab.Unique("result"), "-o", "json", file)), &r); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // circle is a ring of four emulated routers between two hosts; the way by r3 costs more.
@@ -53,7 +54,7 @@ func sees(t *testing.T, l *Lab, from string, to ...string) {
 // carried is how many packets the link between two nodes has passed, in both directions.
 func carried(t *testing.T, l *Lab, a, b string) (n uint64) {
 	t.Helper()
-	links, err := l.Emulated()
+	links, err := l.engine.Links()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestRoutersAreUpgradedWhileTheyRun(t *testing.T) {
 	act(t, l, "upgrade forward 50% seed 7 icmp-rate=12")
 	var changed []string
 	for _, name := range []string{"r1", "r2", "r3", "r4"} {
-		rate, err := l.Engine().Get(t.Context(), name, "icmp-rate")
+		rate, err := l.engine.Client().Get(t.Context(), name, "icmp-rate")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +149,7 @@ func TestRoutersAreUpgradedWhileTheyRun(t *testing.T) {
 		t.Errorf("%v run the new program", changed)
 	}
 	sees(t, l, "h1", "h2")
-	a, _ := ParseAction("upgrade forward 100% colour=red")
+	a, _ := file.ParseAction("upgrade forward 100% colour=red")
 	if err := l.Do(t.Context(), a); err == nil || !strings.Contains(err.Error(), `unknown parameter "colour"`) {
 		t.Errorf("a parameter that is none: %v", err)
 	}

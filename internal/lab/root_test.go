@@ -9,7 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // nobodyEnv makes the test binary ask for a lab without the rights for it.
@@ -19,7 +20,7 @@ func TestNobodyHelper(t *testing.T) {
 	if os.Getenv(nobodyEnv) == "" {
 		t.Skip("only as a child of TestWithoutRootNothingIsTouched")
 	}
-	f, err := Parse("small.yaml", []byte(strings.Replace(small, "NAME", "nobody", 1)))
+	f, err := file.Parse("small.yaml", []byte(strings.Replace(small, "NAME", "nobody", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

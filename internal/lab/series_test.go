@@ -1,13 +1,12 @@
 package lab
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // watched is a lab that measures: c1 sends to a closed port of r1, which says so each time.
@@ -34,7 +33,7 @@ timeline:
 
 func TestARunReadsItsSeries(t *testing.T) {
 	nstest.Root(t)
-	f, err := Parse("watched.yaml", []byte(strings.Replace(watched, "NAME", unique("watched"), 1)))
+	f, err := file.Parse("watched.yaml", []byte(strings.Replace(watched, "NAME", unique("watched"), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,54 +56,10 @@ func TestARunReadsItsSeries(t *testing.T) {
 	if s := r.Series[3]; s.Error != "" || len(s.Points) != 2 || s.Points[0][1] != 1 || s.Points[1][1] != 21 {
 		t.Errorf("numbers %+v", s)
 	}
-	if s := r.Series[4]; len(s.Points) != 1 || s.Points[0][1] <= 0 || s.Points[0][1] > 201 {
-		t.Errorf("20 more in 100 ms or longer grow by %+v a second", s)
+	if s := r.Series[4]; len(s.Points) != 1 || s.Points[0][1] <= 0 { // by how much, TestGrowth of timeline: a busy machine reads the first line late
+		t.Errorf("a count that grew has not: %+v", s)
 	}
 	if s := r.Series[5]; !strings.Contains(s.Error, `"many"`) || !r.Failed() {
 		t.Errorf("words %+v", s)
-	}
-	saves(t, r)
-}
-
-// saves writes a result and reads it again.
-func saves(t *testing.T, r *Result) {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "new")
-	paths, err := r.Save(dir)
-	if err != nil || len(paths) != 3 {
-		t.Fatalf("saved %v, %v", paths, err)
-	}
-	for _, path := range paths {
-		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	again, err := LoadResult(paths[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	svg, _ := os.ReadFile(paths[1])
-	if _, err := again.Plot(dir); err != nil {
-		t.Fatal(err)
-	}
-	if drawn, _ := os.ReadFile(paths[1]); string(drawn) != string(svg) || !strings.Contains(string(svg), ">What is measured<") || !strings.Contains(string(svg), ">talks<") {
-		t.Error("the plot of what was saved is not that of the run")
-	}
-}
-
-func TestWhatIsNoResultIsNotDrawn(t *testing.T) {
-	dir := t.TempDir()
-	for text, want := range map[string]string{
-		"steps: []": "not the result", `{"name": "../x"}`: "not the result", `{"name": "x", "took_s": 1}`: "nothing was measured",
-	} {
-		path := filepath.Join(dir, "r.json")
-		os.WriteFile(path, []byte(text), 0o644)
-		r, err := LoadResult(path)
-		if err == nil {
-			_, err = r.Plot(dir)
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
 	}
 }

@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"scaffold.dev/scaffold/internal/nstest"
-	"scaffold.dev/scaffold/internal/ovs"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/lab/plan"
+	"scaffold.dev/scaffold/internal/lab/switches"
+	"scaffold.dev/scaffold/internal/lab/wires"
+	"scaffold.dev/scaffold/internal/openflow/ovs"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // controllerOf listens where the lab's switches look for their controller.
@@ -20,7 +24,7 @@ func controllerOf(t *testing.T, l *Lab) net.Listener {
 	t.Helper()
 	var listener net.Listener
 	err := l.In("ctl", func() (err error) {
-		listener, err = net.Listen("tcp", strings.TrimPrefix(l.openflowTargets()[0], "tcp:"))
+		listener, err = net.Listen("tcp", strings.TrimPrefix(l.plan.OpenFlowTargets()[0], "tcp:"))
 		return err
 	})
 	if err != nil {
@@ -72,7 +76,7 @@ func awaitPorts(t *testing.T, l *Lab, node string, ports ...string) {
 // roomy checks that the switch's ports have room for bursts.
 func roomy(t *testing.T, l *Lab) {
 	t.Helper()
-	for _, pid := range l.cgroup("sw").child(vswitchd).pids() {
+	for _, pid := range l.procs.Group("sw", file.Vswitchd).PIDs() {
 		if ports, small, err := ovs.Widen(pid, ovs.Buffer); ports != 1 || small != 0 || err != nil {
 			t.Errorf("%d ports are found, %d of them have small buffers, %v", ports, small, err)
 		}
@@ -83,7 +87,7 @@ func TestASwitchIsThereAsTheFileSays(t *testing.T) {
 	l := upLab(t, "switch")
 	awaitHello(t, controllerOf(t, l))
 	awaitPorts(t, l, "sw", "to-r1")
-	bridge := tool(t, l, "sw", "ovs-vsctl", "--timeout=5", "list", "Bridge", switchBridge)
+	bridge := tool(t, l, "sw", "ovs-vsctl", "--timeout=5", "list", "Bridge", switches.Bridge)
 	for _, want := range []string{`dp-desc=sw`, `datapath_id         : "0000025caf000005"`, `fail_mode           : secure`, `datapath_type       : netdev`} {
 		if !strings.Contains(bridge, want) {
 			t.Errorf("the bridge has no %q:\n%s", want, bridge)
@@ -110,6 +114,13 @@ func TestASwitchIsKilledAndStartedLikeARouter(t *testing.T) {
 	l := upLab(t, "swkill")
 	ctl := controllerOf(t, l)
 	c := awaitHello(t, ctl)
+	const others = "ptcp:6700" // a controller of somebody else's, beside ours
+	tool(t, l, "sw", "ovs-vsctl", "--timeout=5", "--no-wait", "set-controller", switches.Bridge, l.plan.OpenFlowTargets()[0], others)
+	defer func() {
+		if all := tool(t, l, "sw", "ovs-vsctl", "--timeout=5", "get-controller", switches.Bridge); !strings.Contains(all, others) || strings.Count(all, "\n") != 2 {
+			t.Errorf("a restart left these controllers of ours and another:\n%s", all)
+		}
+	}()
 	for _, verbs := range [][]string{{"kill sw/vswitchd", "start sw"}, {"restart sw"}, {"kill sw/routerd", "start sw/routerd"}, {"kill sw", "start sw"}} {
 		for _, verb := range verbs {
 			act(t, l, verb)
@@ -123,7 +134,7 @@ func TestASwitchIsKilledAndStartedLikeARouter(t *testing.T) {
 	}
 	act(t, l, "stop sw")
 	nstest.Wait(t, "ps", func() error {
-		if s := l.processStatus(l.plan.Node("sw"), vswitchd, ""); s.State != "stopped" {
+		if s := l.procs.Status("sw", file.Vswitchd, ""); s.State != "stopped" {
 			return fmt.Errorf("state after stop: %+v", s)
 		}
 		return nil
@@ -140,7 +151,7 @@ func TestASwitchsLinksAreDisturbedLikeOthers(t *testing.T) {
 	arrives := func() error {
 		before := arrived(t, l)
 		to := netip.AddrPortFrom(netip.MustParseAddr("ff02::1").WithZone("to-sw"), 9)
-		err := inNetns(l.plan.Node("r1").Netns, func() error { return send(to) })
+		err := wires.In(l.plan.Node("r1").Netns, func() error { return send(to) })
 		if err == nil && arrived(t, l) == before {
 			return fmt.Errorf("nothing arrives, %d before", before)
 		}
@@ -162,7 +173,7 @@ func TestASwitchsLinksAreDisturbedLikeOthers(t *testing.T) {
 // arrived is how many packets the switch has received from r1; -1 while it has no such port.
 func arrived(t *testing.T, l *Lab) (n int) {
 	t.Helper()
-	out, err := l.Output(t.Context(), "sw", "ovs-ofctl", "-O", "OpenFlow15", "dump-ports", switchBridge, "to-r1")
+	out, err := l.Output(t.Context(), "sw", "ovs-ofctl", "-O", "OpenFlow15", "dump-ports", switches.Bridge, "to-r1")
 	if err != nil {
 		return -1
 	}
@@ -188,13 +199,13 @@ func TestOneWordMakesRoutersSwitches(t *testing.T) {
 	for _, test := range []struct{ text, plane, want string }{
 		{text, "", "router router switch"},
 		{"network: {plane: openflow}\n" + text, "", "switch switch switch"},
-		{text, OpenFlowPlane, "switch switch switch"},
-		{"network: {plane: openflow}\n" + text, LinuxPlane, "router router switch"},
+		{text, file.OpenFlowPlane, "switch switch switch"},
+		{"network: {plane: openflow}\n" + text, file.LinuxPlane, "router router switch"},
 		{"network: {plane: emulated}\n" + text, "", "emulated emulated switch"},
-		{text, EmulatedPlane, "emulated emulated switch"},
-		{"network: {plane: emulated}\n" + text, LinuxPlane, "router router switch"},
+		{text, file.EmulatedPlane, "emulated emulated switch"},
+		{"network: {plane: emulated}\n" + text, file.LinuxPlane, "router router switch"},
 	} {
-		f, err := Parse("t.yaml", []byte(test.text))
+		f, err := file.Parse("t.yaml", []byte(test.text))
 		if err == nil && test.plane != "" {
 			err = f.SetPlane(test.plane)
 		}
@@ -204,21 +215,21 @@ func TestOneWordMakesRoutersSwitches(t *testing.T) {
 		if got := fmt.Sprint(f.Node("a").Kind, " ", f.Node("b").Kind, " ", f.Node("c").Kind); got != test.want {
 			t.Errorf("plane %q of %q: %s, want %s", test.plane, test.text, got, test.want)
 		}
-		if a := MakePlan(f).Node("a"); !a.Service || a.Block != 7 {
+		if a := plan.Make(f).Node("a"); !a.Service || a.Block != 7 {
 			t.Errorf("a is %+v", a.Node)
 		}
 	}
-	f, _ := Parse("t.yaml", []byte(text))
+	f, _ := file.Parse("t.yaml", []byte(text))
 	if err := f.SetPlane("cloud"); err == nil {
 		t.Error("the plane cloud was taken")
 	}
-	f, err := Load("../../examples/underlay.yaml")
+	f, err := file.Load("../../examples/underlay.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.SetPlane(OpenFlowPlane); err == nil || !strings.Contains(err.Error(), `offers tunnels to hosts, and on plane openflow it is a switch`) {
+	if err := f.SetPlane(file.OpenFlowPlane); err == nil || !strings.Contains(err.Error(), `offers tunnels to hosts, and on plane openflow it is a switch`) {
 		t.Errorf("tunnels of hosts on switches: %v", err)
-	} else if f.Network.Plane != LinuxPlane || f.SetPlane(EmulatedPlane) != nil {
-		t.Errorf("the plane is %s after a refusal, and emulated is refused: %v", f.Network.Plane, f.SetPlane(EmulatedPlane))
+	} else if f.Network.Plane != file.LinuxPlane || f.SetPlane(file.EmulatedPlane) != nil {
+		t.Errorf("the plane is %s after a refusal, and emulated is refused: %v", f.Network.Plane, f.SetPlane(file.EmulatedPlane))
 	}
 }

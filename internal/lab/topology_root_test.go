@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // A fat tree's pods reach each other, and who visits the lab later needs neither its file nor its map.
 func TestALabOfAMapIsVisitedWithoutTheMap(t *testing.T) {
 	nstest.Root(t)
-	tree, err := MakeTopology([]Pair{{"generate", "fat-tree"}, {"k", "2"}})
+	tree, err := file.MakeTopology([]file.Pair{{Key: "generate", Value: "fat-tree"}, {Key: "k", Value: "2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func TestALabOfAMapIsVisitedWithoutTheMap(t *testing.T) {
 	source := "name: NAME\ntopology: {file: tree.json, delay: 1ms}\nnodes: {h1: host, h2: host}\nlinks: [[h1, edge-1-1], [h2, edge-2-1]]\n"
 	path := filepath.Join(dir, "tree.yaml")
 	os.WriteFile(path, []byte(strings.Replace(source, "NAME", unique("tree"), 1)), 0o644)
-	f, err := Load(path)
+	f, err := file.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,14 @@ import (
 	"os"
 	"slices"
 
-	"golang.org/x/sys/unix"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/lab/state"
+	"scaffold.dev/scaffold/internal/lab/wires"
 )
 
 // Up brings a lab up and leaves it up. If anything fails, or ctx ends first, nothing is left of it.
-func Up(ctx context.Context, f *File, opt Options) (*Lab, error) {
-	l, err := up(ctx, f, opt, phaseUp)
+func Up(ctx context.Context, f *file.File, opt Options) (*Lab, error) {
+	l, err := up(ctx, f, opt, state.Up)
 	if err != nil {
 		return nil, err
 	}
@@ -22,15 +24,15 @@ func Up(ctx context.Context, f *File, opt Options) (*Lab, error) {
 }
 
 // up returns with the lab's lock held.
-func up(ctx context.Context, f *File, opt Options, phase string) (*Lab, error) {
+func up(ctx context.Context, f *file.File, opt Options, phase string) (*Lab, error) {
 	l, err := newLab(f, opt)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.checkSwitches(); err != nil {
+	if err := l.switches.Check(); err != nil {
 		return nil, err
 	}
-	if err := l.checkFRR(); err != nil {
+	if err := l.routing.Check(); err != nil {
 		return nil, err
 	}
 	if err := l.checkMachine(); err != nil {
@@ -39,7 +41,7 @@ func up(ctx context.Context, f *File, opt Options, phase string) (*Lab, error) {
 	if _, err := Sweep(ctx, opt); err != nil {
 		return nil, err
 	}
-	if l.release, err = l.place.acquire(); err != nil {
+	if l.release, err = l.dir.Acquire(); err != nil {
 		return nil, err
 	}
 	if err := l.claim(); err != nil {
@@ -61,24 +63,24 @@ var ErrUp = errors.New("already up")
 
 // claim refuses a lab that is up and writes down what is about to be made.
 func (l *Lab) claim() error {
-	s, err := l.place.read()
+	s, err := l.dir.Read()
 	if err != nil {
 		return err
 	}
 	if s != nil {
 		return fmt.Errorf("lab %s: %w (from %s): take it down first: scaffold lab down %s", s.Name, ErrUp, s.Path, s.Name)
 	}
-	return l.phase(phaseStarting)
+	return l.phase(state.Starting)
 }
 
 func (l *Lab) phase(phase string) error {
-	nodes := []string{managementNode}
-	for _, n := range l.plan.spaces() {
+	nodes := []string{file.ManagementNode}
+	for _, n := range l.plan.Spaces() {
 		nodes = append(nodes, n.Name)
 	}
-	return l.place.write(&state{
+	return l.dir.Write(&state.State{
 		Name: l.File.Name, Phase: phase, Owner: os.Getpid(), Path: l.File.Path, Source: string(l.File.Source), Attached: l.File.Attached, Plane: l.File.Network.Plane,
-		Binary: l.opt.Binary, Nodes: nodes, Cgroup: string(l.root),
+		Binary: l.opt.Binary, Nodes: nodes, Cgroup: string(l.procs.Root),
 	})
 }
 
@@ -89,10 +91,10 @@ func (l *Lab) raise(ctx context.Context) error {
 		do   func(context.Context) error
 	}{
 		{"directories", func(context.Context) error { return l.makePlaces() }},
-		{"namespaces and links", l.build},
+		{"namespaces and links", func(ctx context.Context) error { return wires.Build(ctx, l.plan, l.engine.Start) }},
 		{"daemons", l.startDaemons},
-		{"network", l.settle},
-		{"routes", l.converge},
+		{"network", l.control.Settle},
+		{"routes", l.routing.Converge},
 		{"programs", l.startPrograms},
 	}
 	for _, s := range steps {
@@ -107,32 +109,12 @@ func (l *Lab) raise(ctx context.Context) error {
 	return nil
 }
 
-// makePlaces makes directories, cgroups and the lab's own bpffs: pins go with it.
+// makePlaces makes directories, cgroups and the lab's own bpffs.
 func (l *Lab) makePlaces() error {
-	if err := l.root.make(); err != nil {
+	if err := l.procs.Prepare(); err != nil {
 		return err
 	}
-	if err := l.writeHosts(); err != nil {
-		return err
-	}
-	for _, n := range l.plan.spaces() {
-		if err := os.MkdirAll(l.nodeDir(n), 0o755); err != nil {
-			return err
-		}
-		if n.Kind != Host {
-			continue
-		}
-		if err := l.writeEtc(n); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(l.place.bpf(), 0o700); err != nil {
-		return err
-	}
-	if err := unix.Mount("scaffold-lab", l.place.bpf(), "bpf", 0, "mode=700"); err != nil {
-		return fmt.Errorf("mount a bpffs on %s: %w", l.place.bpf(), err)
-	}
-	return nil
+	return l.dir.Mount()
 }
 
 // explain replaces the end of a context by what ended it.
@@ -153,7 +135,7 @@ func (e *interrupted) Unwrap() error { return context.Canceled }
 
 // List names the labs that are up.
 func List(opt Options) ([]string, error) {
-	labs, err := names(opt.dir())
+	labs, err := state.Names(opt.dir())
 	slices.Sort(labs)
 	return labs, err
 }

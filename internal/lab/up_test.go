@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/lab/wires"
+	"scaffold.dev/scaffold/internal/linux/cgroups"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // small is a lab whose daemons tests replace by a stub.
@@ -52,10 +55,10 @@ measure:
   - {name: fails, node: c1, run: "sh -c 'echo bad; exit 3'"}
 `
 
-func smallLab(t testing.TB, name string) (*File, Options) {
+func smallLab(t testing.TB, name string) (*file.File, Options) {
 	t.Helper()
 	nstest.Root(t)
-	f, err := Parse("small.yaml", []byte(strings.Replace(small, "NAME", unique(name), 1)))
+	f, err := file.Parse("small.yaml", []byte(strings.Replace(small, "NAME", unique(name), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +94,7 @@ func machine(t testing.TB) string {
 		found, _ := filepath.Glob(pattern)
 		all = append(all, found...)
 	}
-	root, err := cgroupRoot()
+	root, err := cgroups.Mount()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +104,10 @@ func machine(t testing.TB) string {
 		t.Fatal(err)
 	}
 	for _, line := range strings.Split(string(mounts), "\n") {
-		if strings.Contains(line, "/run/netns") || strings.Contains(line, "scaffold") {
+		ofALab := strings.Contains(line, "/run/netns/scaf-") || strings.Contains(line, "/run/scaffold/lab/")
+		switch {
+		case ofALab && !strings.Contains(line, "_"+os.Getenv(idEnv)): // of somebody else's: mounts of the machine are seen here
+		case strings.Contains(line, "/run/netns"), strings.Contains(line, "scaffold"):
 			all = append(all, line)
 		}
 	}
@@ -114,7 +120,7 @@ func TestDownLeavesNothing(t *testing.T) {
 	nstest.Root(t)
 	before := machine(t)
 	l := upLab(t, "gone")
-	pids := l.root.pids()
+	pids := l.procs.Root.PIDs()
 	if len(pids) < 6 {
 		t.Fatalf("only %d processes run", len(pids))
 	}
@@ -143,12 +149,12 @@ func gone(pid int) error {
 
 func TestASecondUpIsRefusedAndHarmless(t *testing.T) {
 	l := upLab(t, "twice")
-	pids := waitPIDs(t, l.cgroup("s1").child("forker"), 3)
+	pids := waitPIDs(t, l.procs.Group("s1", "forker"), 3)
 	_, err := Up(t.Context(), l.File, l.opt)
 	if !errors.Is(err, ErrUp) || !strings.Contains(err.Error(), "scaffold lab down twice_") {
 		t.Errorf("second up: %v", err)
 	}
-	if now := l.cgroup("s1").child("forker").pids(); !slices.Equal(now, pids) {
+	if now := l.procs.Group("s1", "forker").PIDs(); !slices.Equal(now, pids) {
 		t.Errorf("processes before %v, after %v", pids, now)
 	}
 }
@@ -215,7 +221,7 @@ func TestLinksCarryAndLoseAsTold(t *testing.T) {
 
 // reach sends a datagram to a closed port: "connection refused" is the answer of a live neighbour.
 func reach(t *testing.T, l *Lab, node string, to netip.AddrPort) (err error) {
-	err = inNetns(l.plan.Node(node).Netns, func() error { return ask(to) })
+	err = wires.In(l.plan.Node(node).Netns, func() error { return ask(to) })
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil
 	}
@@ -224,7 +230,7 @@ func reach(t *testing.T, l *Lab, node string, to netip.AddrPort) (err error) {
 
 func act(t *testing.T, l *Lab, text string) {
 	t.Helper()
-	a, err := ParseAction(text)
+	a, err := file.ParseAction(text)
 	if err == nil {
 		err = l.Do(t.Context(), a)
 	}
@@ -235,11 +241,11 @@ func act(t *testing.T, l *Lab, text string) {
 
 func TestKillReachesWhatDaemonized(t *testing.T) {
 	l := upLab(t, "kill")
-	c := l.cgroup("s1").child("forker")
+	c := l.procs.Group("s1", "forker")
 	pids := waitPIDs(t, c, 3)
 	act(t, l, "stop s1/forker")
 	nstest.Wait(t, "ps", func() error {
-		if s := l.processStatus(l.plan.Node("s1"), "forker", ""); s.State != "stopped" {
+		if s := l.procs.Status("s1", "forker", ""); s.State != "stopped" {
 			return fmt.Errorf("state after stop: %+v", s)
 		}
 		return nil
@@ -253,19 +259,19 @@ func TestKillReachesWhatDaemonized(t *testing.T) {
 	}
 	act(t, l, "start s1/forker")
 	waitPIDs(t, c, 3)
-	if err := l.Do(t.Context(), Action{Verb: "start", Node: "s1", Program: "forker"}); err == nil {
+	if err := l.Do(t.Context(), file.Action{Verb: "start", Node: "s1", Program: "forker"}); err == nil {
 		t.Error("a running program was started again")
 	}
 	act(t, l, "restart r1")
-	if !l.running("r1", "routerd") {
+	if !l.procs.Running("r1", "routerd") {
 		t.Error("r1 runs no routerd after restart")
 	}
 }
 
-func waitPIDs(t *testing.T, c cgroup, want int) (pids []int) {
+func waitPIDs(t *testing.T, c cgroups.Group, want int) (pids []int) {
 	t.Helper()
 	nstest.Wait(t, "ps", func() error {
-		if pids = c.pids(); len(pids) != want {
+		if pids = c.PIDs(); len(pids) != want {
 			return fmt.Errorf("processes %v in %s, want %d", pids, c, want)
 		}
 		return nil
@@ -362,7 +368,7 @@ func TestUseThatIsInterruptedSaysSo(t *testing.T) {
 func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	f, opt := smallLab(t, "stopped")
 	before := machine(t)
-	f.Timeline = append(f.Timeline, &Step{At: time.Hour, Action: Action{Verb: "kill", Node: "s1", Signal: syscall.SIGKILL}})
+	f.Timeline = append(f.Timeline, &file.Step{At: time.Hour, Action: file.Action{Verb: "kill", Node: "s1", Signal: syscall.SIGKILL}})
 	ctx, cancel := context.WithCancel(t.Context())
 	opt.Log = func(format string, args ...any) {
 		if strings.Contains(fmt.Sprintf(format, args...), "kill s1/forker") {

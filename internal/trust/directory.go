@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"scaffold.dev/scaffold/internal/durable"
+	"scaffold.dev/scaffold/internal/linux/durable"
 )
 
 // A Directory holds what makes a machine, or a person, a member of a network:
@@ -22,6 +22,7 @@ import (
 //	key              seed of the member's Ed25519 key, hexadecimal
 //	certificate.pem  the network's word about it
 //	network.pem      the certificates of the network's keys
+//	key.pem          of people: the key once more, as other programs read it
 //	former           the public keys that it had before, where it had any
 //	next/            the next key, while it gets one
 type Directory string
@@ -31,6 +32,7 @@ const (
 	keyFile         = "key"
 	certificateFile = "certificate.pem"
 	networkFile     = "network.pem"
+	keyPEMFile      = "key.pem"
 )
 
 // Key is the member's own; it is made where there is none.
@@ -66,6 +68,20 @@ func (d Directory) key() (ed25519.PrivateKey, error) {
 		return nil, fmt.Errorf("%s is no key: remove it, and this becomes a new member", file)
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// KeyForOthers writes the key as PEM beside the certificate: with both, programs that know TLS and nothing of Scaffold,
+// Prometheus for instance, are who the directory is.
+func (d Directory) KeyForOthers() error {
+	key, err := d.key()
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return d.write(keyPEMFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
 // SaveKey replaces the key.
@@ -132,7 +148,7 @@ func (d Directory) Load() (*Member, error) {
 // Forget removes the credential and the key: the member is none any more.
 func (d Directory) Forget() error {
 	err := os.RemoveAll(string(d.Next()))
-	for _, name := range []string{certificateFile, networkFile, keyFile, formerFile, addressesFile} {
+	for _, name := range []string{certificateFile, networkFile, keyFile, keyPEMFile, formerFile, addressesFile} {
 		if e := os.Remove(d.file(name)); !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}

@@ -33,7 +33,7 @@ func (d Directory) Advance() (advanced bool, err error) {
 		return false, fmt.Errorf("the next key: %w", err)
 	}
 	if _, err := os.Stat(next.file(keyFile)); err == nil {
-		if err := d.bury(); err != nil {
+		if err := d.retire(); err != nil {
 			return false, err
 		}
 	}
@@ -45,8 +45,8 @@ func (d Directory) Advance() (advanced bool, err error) {
 	return true, os.Remove(string(next))
 }
 
-// bury lists the key as one of before.
-func (d Directory) bury() error {
+// retire lists the key as one of before.
+func (d Directory) retire() error {
 	key, err := d.key()
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func ParseToken(s string) (Token, error) {
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	switch {
-	case err != nil:
+	case err != nil || strings.ContainsAny(text, "\r\n"): // which the decoder passes over
 		return t, fmt.Errorf("%w: it has characters that no token has: was it copied as a whole, in one line?", ErrToken)
 	case len(b) < tokenFixed+tokenCheck:
 		return t, fmt.Errorf("%w: it is too short: was it copied as a whole?", ErrToken)

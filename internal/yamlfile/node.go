@@ -17,6 +17,9 @@ func Resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
+// shown is how many characters of a value an error repeats.
+const shown = 40
+
 // KindOf names what the file has, for messages.
 func KindOf(n *yaml.Node) string {
 	switch {
@@ -26,6 +29,9 @@ func KindOf(n *yaml.Node) string {
 		return "a list"
 	case n.Tag == "!!null":
 		return "nothing"
+	}
+	if text := []rune(n.Value); len(text) > shown { // of a file that was named by mistake nobody wants to see the whole
+		return strconv.Quote(string(text[:shown])) + "..."
 	}
 	return strconv.Quote(n.Value)
 }

@@ -12,8 +12,8 @@ timelines and gives back what was measured::
             lab.link("s2", "r1").set(delay=0.1, loss=0.02)
             result = lab.run()
 
-It speaks to ``scaffold lab serve``, which it starts by itself where none runs; that takes root. The
-language is that of docs/lab-api.md; keys of lab files are those of docs/lab.md.
+It speaks to ``scaffold lab serve``, which it starts by itself where none runs; that takes root. What
+it says there is in internal/lab/v1/lab.proto; keys of lab files are those of docs/lab.md.
 """
 
 from .client import Client

@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Type, Union
 
 from .connection import Connection
-from .errors import LabError
 from .lab import Lab
 from .result import Result
 from .server import Server
@@ -65,19 +64,17 @@ class Client:
 
     def version(self) -> Dict[str, Any]:
         """What answers: version, api, pid."""
-        return dict(self.connection.call("GET", "/v1"))
+        return dict(self.connection.call("GetVersion"))
 
     def check(self, file: File) -> Dict[str, Any]:
         """Read a lab file without doing anything; its mistakes are raised as FileError."""
         request = _request(file)
-        return dict(self.connection.call("POST", "/v1/check", request, source=_unseen(request)))
+        return dict(self.connection.call("Check", request, source=_unseen(request)))
 
     def lab(self, file: File, *, name: Optional[str] = None, plane: Optional[str] = None) -> Lab:
         """The lab of a file, for a ``with`` statement; or call ``up`` and ``down`` on it."""
         request = _request(file, name, plane)
-        name = name or str(
-            self.connection.call("POST", "/v1/check", request, source=_unseen(request))["name"]
-        )
+        name = name or str(self.connection.call("Check", request, source=_unseen(request))["name"])
         return Lab(self, name, request)
 
     def open(self, name: str) -> Lab:
@@ -89,33 +86,29 @@ class Client:
     def run(self, file: File, *, name: Optional[str] = None, plane: Optional[str] = None) -> Result:
         """Bring a lab up, go through its timeline, measure, and take it down, as ``scaffold lab run`` does.
         What fails is in the result; its ``check`` raises it."""
-        return Result(self.stream("/v1/runs", _request(file, name, plane))["result"])
+        return Result(self.stream("Run", _request(file, name, plane))["ran"]["result"])
 
     def labs(self) -> List[Dict[str, Any]]:
         """The labs that are up."""
-        return list(self.connection.call("GET", "/v1/labs"))
+        return list(self.connection.call("ListLabs")["labs"])
 
     def down(self) -> List[str]:
         """Take all labs down, also what crashes left, and return their names."""
-        return list(self.connection.call("DELETE", "/v1/labs")["removed"])
+        return list(self.connection.call("DownAll")["removed"])
 
     def figure(self, figure: Union[Result, Dict[str, Any]], format: str = "svg") -> bytes:
-        """Draw a result, or a figure as docs/lab-api.md describes it, as svg or png."""
+        """Draw a result, or a figure as internal/lab/v1/lab.proto describes it, as svg or png."""
         key, value = ("result", figure.raw) if isinstance(figure, Result) else ("figure", figure)
-        return self.connection.fetch("POST", "/v1/figures", {"format": format, key: value})
+        return bytes(self.connection.call("Draw", {"format": format, key: value})["image"])
 
-    def stream(self, path: str, request: Dict[str, Any]) -> Dict[str, Any]:
-        """Send a request that answers with lines; tell the progress and return the last one."""
-        last: Optional[Dict[str, Any]] = None
-        for line in self.connection.lines("POST", path, request, _unseen(request)):
-            if "progress" not in line:
-                last = line
+    def stream(self, call: str, request: Dict[str, Any]) -> Dict[str, Any]:
+        """Make a call that tells what goes on; pass the progress on and return the last event."""
+        last: Dict[str, Any] = {}
+        for event in self.connection.stream(call, [request], _unseen(request)):
+            if "progress" not in event:
+                last = event
             elif self._progress is not None:
-                self._progress(line["progress"])
-        if last is None:
-            raise LabError(
-                f"{self.connection.url}: the answer ended in its midst: the server was stopped or died"
-            )
+                self._progress(event["progress"])
         return last
 
 

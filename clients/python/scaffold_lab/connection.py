@@ -1,15 +1,39 @@
-"""HTTP to the server, over a Unix socket or TCP."""
+"""Calls of the lab's API: Connect's JSON over a Unix socket or TCP, as ``_schema`` has it."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import json
 import socket
+import struct
 import urllib.parse
-from typing import Any, ContextManager, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
 
+from ._schema import CALLS, MESSAGES, SERVICE
 from .errors import LabError, Unreachable, from_fault
+
+#: What HTTP says where Connect has these codes; 500 for the others.
+_STATUS = {
+    "canceled": 499,
+    "invalid_argument": 400,
+    "deadline_exceeded": 504,
+    "not_found": 404,
+    "already_exists": 409,
+    "permission_denied": 403,
+    "resource_exhausted": 429,
+    "failed_precondition": 400,
+    "aborted": 409,
+    "unimplemented": 501,
+    "unavailable": 503,
+    "unauthenticated": 401,
+}
+
+#: Before each message of a stream: its flags, of which 2 marks the end, and its length.
+_ENVELOPE = struct.Struct(">BI")
+
+Request = Dict[str, Any]
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -26,7 +50,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class Connection:
-    """Where the API is. Each request has a connection of its own: closing it cancels what it began."""
+    """Where the API is. Each call has a connection of its own: closing it cancels what it began."""
 
     def __init__(self, url: str, token: Optional[str] = None) -> None:
         """``url`` is ``unix:/path/to/socket`` or ``http://host:port``."""
@@ -41,95 +65,89 @@ class Connection:
         at = urllib.parse.urlsplit(self.url)
         return http.client.HTTPConnection(at.hostname or "", at.port or 80, timeout=timeout)
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        timeout: Optional[float] = None,
-        source: Optional[str] = None,
-    ) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """Send a request; an answer that says that it failed is raised. Closing the connection cancels it."""
-        headers = {"Content-Type": "application/json"}
+    @contextlib.contextmanager
+    def _send(
+        self, call: str, kind: str, body: Any, timeout: Optional[float], source: Optional[str]
+    ) -> Iterator[Tuple[http.client.HTTPConnection, http.client.HTTPResponse]]:
+        """Send a request; an answer that says that it failed is raised."""
+        headers = {"Content-Type": kind}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        text = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
-        connection = self._open(timeout)
-        try:
+        with contextlib.closing(self._open(timeout)) as connection:
             try:
-                connection.request(method, path, text, headers)
+                connection.request("POST", f"/{SERVICE}/{call}", body, headers)
                 answer = connection.getresponse()
             except (ConnectionError, FileNotFoundError, http.client.HTTPException) as problem:
                 raise Unreachable(
                     f"{self.url}: no lab server answers ({problem}): scaffold lab serve starts one"
                 ) from problem
             if answer.status >= 300:
-                raise from_fault(_parse(answer.read()), source)
-        except BaseException:
-            connection.close()
-            raise
-        return connection, answer
-
-    @contextlib.contextmanager
-    def response(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        timeout: Optional[float] = None,
-        source: Optional[str] = None,
-    ) -> Iterator[http.client.HTTPResponse]:
-        """Send a request, for a ``with`` statement that reads the answer."""
-        connection, answer = self.send(method, path, body, timeout, source)
-        try:
-            yield answer
-            answer.close()
-        finally:
-            connection.close()
+                raise from_fault(_fault(_parse(answer.read())), source)
+            with answer:
+                yield connection, answer
 
     def call(
         self,
-        method: str,
-        path: str,
-        body: Any = None,
+        call: str,
+        request: Optional[Request] = None,
         timeout: Optional[float] = None,
         source: Optional[str] = None,
     ) -> Any:
-        """Send a request and return its JSON. After ``timeout`` seconds without an answer, TimeoutError."""
-        with self.response(method, path, body, timeout, source) as answer:
-            return _parse(answer.read())
+        """Make a call that has one answer. After ``timeout`` seconds without it, TimeoutError. ``source`` is the
+        lab file that nobody has seen."""
+        takes, gives = CALLS[call]
+        body = _written(takes, request or {})
+        with self._send(call, "application/json", body, timeout, source) as (_, answer):
+            return _read(gives, _parse(answer.read()))
 
-    def fetch(self, method: str, path: str, body: Any = None) -> bytes:
-        """Send a request and return what it answers as it is."""
-        with self.response(method, path, body) as answer:
-            return answer.read()
-
-    def lines(self, method: str, path: str, body: Any = None, source: Optional[str] = None) -> "Lines":
-        """Send a request and return the lines of its answer as they come. Closing them cancels it."""
-        return Lines(self.response(method, path, body, source=source), source)
+    def stream(self, call: str, requests: Iterable[Request], source: Optional[str] = None) -> "Stream":
+        """Make a call that takes or gives several messages."""
+        takes, gives = CALLS[call]
+        body = (_ENVELOPE.pack(0, len(text)) + text for text in (_written(takes, r) for r in requests))
+        return Stream(self._send(call, "application/connect+json", body, None, source), gives, source)
 
 
-class Lines:
-    """The lines of an answer, each an object. One that says that the whole failed is raised."""
+class Stream:
+    """The messages of an answer, as they come. Closing it cancels the call."""
 
-    def __init__(self, response: ContextManager[http.client.HTTPResponse], source: Optional[str]) -> None:
-        self._response = response
-        self._source = source
-        self._answer = response.__enter__()
+    def __init__(
+        self,
+        response: contextlib.AbstractContextManager[
+            Tuple[http.client.HTTPConnection, http.client.HTTPResponse]
+        ],
+        gives: str,
+        source: Optional[str],
+    ) -> None:
+        self._response, self._gives, self._source = response, gives, source
+        self._connection, self._answer = response.__enter__()
 
     def __iter__(self) -> Iterator[Any]:
         try:
-            for line in self._answer:
-                value = _parse(line)
-                if isinstance(value, dict) and "error" in value:
-                    raise from_fault(value, self._source)
-                yield value
+            while True:
+                flags, length = _ENVELOPE.unpack(self._exactly(_ENVELOPE.size))
+                value = _parse(self._exactly(length))
+                if flags & 2:
+                    break
+                yield _read(self._gives, value)
+            if "error" in value:
+                raise from_fault(_fault(value["error"]), self._source)
         except http.client.HTTPException as problem:
             raise Unreachable(
                 f"the lab server went away in the midst of its answer: {problem!r}"
             ) from problem
         finally:
             self.close()
+
+    def _exactly(self, length: int) -> bytes:
+        text = self._answer.read(length)
+        if len(text) < length:
+            raise http.client.IncompleteRead(text, length - len(text))
+        return text
+
+    def leave(self) -> None:
+        """Say that no more is wanted: the server sends what it has, and ends."""
+        if self._connection.sock is not None:
+            self._connection.sock.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
         """Close the connection."""
@@ -143,6 +161,33 @@ def _parse(text: bytes) -> Any:
         raise LabError(f"an answer that is not JSON: {text[:200]!r}") from problem
 
 
-def quoted(*names: str) -> str:
-    """Names as parts of a path."""
-    return "/".join(urllib.parse.quote(name, safe="") for name in names)
+def _written(message: str, request: Request) -> bytes:
+    unknown = request.keys() - MESSAGES[message].keys()
+    if unknown:
+        raise TypeError(f"{message} has no field {', '.join(sorted(unknown))}")
+    return json.dumps(request, default=lambda value: base64.b64encode(value).decode()).encode()
+
+
+def _read(kind: str, value: Any) -> Any:
+    """Make numbers and bytes of what JSON has as text: whole numbers of 64 bits, and base64."""
+    if isinstance(value, list):
+        return [_read(kind, one) for one in value]
+    if kind in ("int64", "uint64"):
+        return int(value)
+    if kind == "bytes":
+        return base64.b64decode(value)
+    if kind in MESSAGES:
+        return {name: _read(MESSAGES[kind].get(name, ""), one) for name, one in value.items()}
+    return value
+
+
+def _fault(error: Any) -> Any:
+    """An error of Connect as the exceptions have it: its status, its text, and the mistakes of a lab file."""
+    if not isinstance(error, dict) or "code" not in error:
+        return error
+    lines = [line for detail in error.get("details", ()) for line in detail.get("debug", {}).get("lines", ())]
+    return {
+        "status": _STATUS.get(error["code"], 500),
+        "error": error.get("message", error["code"]),
+        "lines": lines,
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
+import itertools
 import os
 import shlex
 import socket
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, Type, Union
 
-from .connection import Connection, quoted
+from .connection import Connection
 from .errors import CommandFailed, LabError, NotFound
 from .result import Result
 from .values import Value, parameters
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 #: A command: words, or a line that is split as a shell does; no shell is involved.
 Command = Union[str, Sequence[str]]
+
+#: Bytes of a recording in one message.
+_PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -46,19 +49,19 @@ class Lab:
     def _api(self) -> Connection:
         return self._client.connection
 
-    def _path(self, *names: str) -> str:
-        return "/v1/labs/" + quoted(self.name, *names)
+    def _call(self, call: str, **fields: Any) -> Any:
+        return self._api.call(call, {"lab": self.name, **fields})
 
     def up(self) -> "Lab":
         """Bring the lab up; it returns when its programs run. Ctrl-C leaves nothing of it."""
         if self._request is None:
             raise LabError(f"lab {self.name} was opened by its name: its file is not known here")
-        self.name = self._client.stream("/v1/labs", self._request)["lab"]["name"]
+        self.name = self._client.stream("Up", self._request)["lab"]["name"]
         return self
 
     def down(self) -> None:
         """Take the lab down."""
-        self._api.call("DELETE", self._path())
+        self._call("Down")
 
     def __enter__(self) -> "Lab":
         return self.up() if self._request is not None else self
@@ -89,9 +92,9 @@ class Lab:
         """Run a command in a node to its end. With ``check``, an exit code that is not 0 is raised as
         CommandFailed. After ``timeout`` seconds it is killed, and TimeoutError raised."""
         argv = _words(command)
-        body = {"argv": argv, "stdin": input, "env": env or {}}
+        request = self._command(node, argv, input, env)
         try:
-            answer = self._api.call("POST", self._path("nodes", node, "exec"), body, timeout)
+            answer = self._api.call("Exec", request, timeout)
         except (TimeoutError, socket.timeout):  # one and the same since Python 3.10
             raise TimeoutError(f"{node}: {' '.join(argv)}: killed after {timeout:g} s") from None
         done = Executed(answer["exit"], answer["stdout"], answer["stderr"], answer["took_s"])
@@ -104,12 +107,17 @@ class Lab:
     ) -> "Process":
         """Start a command in a node and return at once. In a ``with`` statement it is killed at its end."""
         argv = _words(command)
-        return Process(self, node, argv, {"argv": argv, "stdin": input, "env": env or {}, "stream": True})
+        return Process(self, node, argv, self._command(node, argv, input, env))
+
+    def _command(
+        self, node: str, argv: List[str], input: str, env: Optional[Dict[str, str]]
+    ) -> Dict[str, Any]:
+        return {"lab": self.name, "node": node, "argv": argv, "stdin": input, "env": env or {}}
 
     def do(self, action: str) -> str:
         """Carry out an action as a timeline writes it, such as ``"cut s1 r1"``; it returns what an
         ``exec`` printed, otherwise nothing."""
-        return str(self._api.call("POST", self._path("actions"), {"do": action}).get("output", ""))
+        return str(self._call("Act", do=action)["output"])
 
     def link(self, a: str, b: str) -> "Link":
         """The link, or links, between two nodes."""
@@ -121,31 +129,35 @@ class Lab:
 
     def run(self) -> Result:
         """Go through the timeline of the lab's file and take its measurements; the lab stays up."""
-        return Result(self._client.stream(self._path("run"), {})["result"])
+        return Result(self._client.stream("Play", {"lab": self.name})["ran"]["result"])
 
     def certificate(self) -> Dict[str, Any]:
         """Whether the emulated network does what was asked of it: ``faithful``, and ``reasons`` why not."""
-        return dict(self._api.call("GET", self._path("certificate")))
+        return dict(self._call("Certify"))
+
+    def reset_certificate(self) -> Dict[str, Any]:
+        """The certificate of what was until now. Counting begins anew, so that the next one is about what comes."""
+        return dict(self._call("Certify", reset=True))
 
     def routers(self) -> List[Dict[str, Any]]:
         """Programs, ports and counters of all emulated routers."""
-        return list(self._api.call("GET", self._path("routers")))
+        return list(self._call("ListRouters")["routers"])
 
     def status(self) -> Dict[str, Any]:
         """Nodes, processes and links at this moment."""
-        return dict(self._api.call("GET", self._path()))
+        return dict(self._call("GetStatus"))
 
     def traffic(self) -> Dict[str, Any]:
         """Counters of all links at this moment."""
-        return dict(self._api.call("GET", self._path("traffic")))
+        return dict(self._call("GetTraffic"))
 
     def links(self) -> List[Dict[str, Any]]:
         """Parameters and counters of all emulated links."""
-        return list(self._api.call("GET", self._path("links")))
+        return list(self._call("ListLinks")["links"])
 
     def topology(self) -> Dict[str, Any]:
         """The lab as a graph, in networkx's node-link form."""
-        return dict(self._api.call("GET", self._path("topology")))
+        return dict(self._call("GetTopology"))
 
     def graph(self) -> Any:
         """The lab as a networkx MultiGraph. Needs networkx."""
@@ -162,7 +174,7 @@ class Lab:
 
     def log(self, node: str, program: str) -> str:
         """What a program or daemon of a node printed."""
-        return self._api.fetch("GET", self._path("nodes", node, "logs", program)).decode(errors="replace")
+        return str(self._call("GetLog", node=node, program=program)["text"])
 
     def __repr__(self) -> str:
         return f"<Lab {self.name} at {self._api.url}>"
@@ -175,8 +187,8 @@ class Link:
         self.a, self.b = a, b
         self._lab = lab
 
-    def _path(self) -> str:
-        return self._lab._path("links", self.a, self.b)
+    def _call(self, call: str, **fields: Any) -> List[Dict[str, Any]]:
+        return list(self._lab._call(call, a=self.a, b=self.b, **fields)["links"])
 
     def set(self, *, one_way: bool = False, **values: Value) -> List[Dict[str, Any]]:
         """Change the link while it carries packets: both directions, or with ``one_way`` that from a to b.
@@ -184,23 +196,24 @@ class Link:
         Parameters are those of docs/emu.md, ``burst_loss`` for ``burst-loss``. Text is read as in a lab file
         ("20ms", "1%", "10Mbit"). Numbers are seconds for times, 0 to 1 for shares, bit/s for the rate and
         bytes for the queue; a timedelta is a time."""
-        body = {"set": parameters(values), "one_way": one_way}
-        return list(self._lab._api.call("PUT", self._path(), body))
+        return self._call("SetLinks", set=parameters(values), one_way=one_way)
 
     def stats(self) -> List[Dict[str, Any]]:
         """Present parameters and counters of both directions; ``lines[0]`` begins at ``ends[0]``."""
-        return list(self._lab._api.call("GET", self._path()))
+        return self._call("ListLinks")
 
     def capture(self, path: Union[str, "os.PathLike[str]"]) -> "Capture":
         """Record what crosses the link, in both directions, into a pcap file, in a ``with`` statement."""
-        return Capture(self._lab._api, self._path() + "/pcap", path)
+        return Capture(self, path)
 
     def replay(self, recording: Union[str, "os.PathLike[str]"], speed: float = 1) -> Dict[str, Any]:
         """Let the frames of a pcap file arrive at b as if a had sent them, ``speed`` times as fast as they
         were recorded; it returns when they have, and says how many frames arrived."""
+        where = {"lab": self._lab.name, "a": self.a, "b": self.b, "speed": speed}
         with open(recording, "rb") as file:
-            frames = file.read()
-        return dict(self._lab._api.call("POST", f"{self._path()}/replay?speed={speed:g}", frames))
+            pieces = ({"pcap": piece} for piece in iter(lambda: file.read(_PIECE), b""))
+            (played,) = self._lab._api.stream("Replay", itertools.chain([where], pieces))
+        return dict(played)
 
     def cut(self) -> None:
         """Lose every packet in both directions; the carrier stays."""
@@ -229,30 +242,28 @@ class Link:
 class Capture:
     """A recording of a link that goes on until the end of its ``with`` statement."""
 
-    def __init__(self, api: Connection, path: str, file: Union[str, "os.PathLike[str]"]) -> None:
+    def __init__(self, link: Link, file: Union[str, "os.PathLike[str]"]) -> None:
         """Made by Link.capture."""
-        self._api, self._path = api, path
+        self._link = link
         self._file = file
-        self._begun = threading.Event()
 
     def __enter__(self) -> "Capture":
-        self._connection, self._answer = self._api.send("GET", self._path)
+        lab, where = self._link._lab, {"a": self._link.a, "b": self._link.b}
+        self._stream = lab._api.stream("Capture", [{"lab": lab.name, **where}])
+        self._pieces = iter(self._stream)
+        first = next(self._pieces)  # what crosses from now on is recorded
         self._out = open(self._file, "wb")
-        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread = threading.Thread(target=self._read, args=(first,), daemon=True)
         self._thread.start()
-        self._begun.wait()  # what crosses from now on is recorded
         return self
 
-    def _read(self) -> None:
+    def _read(self, first: Dict[str, Any]) -> None:
         try:
-            for piece in iter(lambda: self._answer.read1(1 << 16), b""):
-                self._out.write(piece)
+            for piece in itertools.chain([first], self._pieces):
+                self._out.write(piece["pcap"])
                 self._out.flush()
-                self._begun.set()
-        except (OSError, http.client.HTTPException):
+        except (OSError, LabError):
             pass  # it was ended
-        finally:
-            self._begun.set()
 
     def __exit__(
         self,
@@ -260,24 +271,22 @@ class Capture:
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        if self._connection.sock is not None:
-            self._connection.sock.shutdown(socket.SHUT_WR)  # the server sends what it has, and ends
+        self._stream.leave()
         self._thread.join()
         self._out.close()
-        self._connection.close()
+        self._stream.close()
 
 
 class Process:
     """A command that runs in a node until it ends, is stopped, or this program ends. Its output is read
     all the time, so that it never waits for somebody to take it."""
 
-    def __init__(self, lab: Lab, node: str, argv: List[str], body: Dict[str, Any]) -> None:
+    def __init__(self, lab: Lab, node: str, argv: List[str], request: Dict[str, Any]) -> None:
         """Made by Lab.start."""
         self.node, self.argv = node, argv
         self._lab = lab
-        lines = lab._api.lines("POST", lab._path("nodes", node, "exec"), body)
-        self._lines = iter(lines)
-        self.pid: int = next(self._lines)["pid"]
+        self._events = iter(lab._api.stream("Start", [request]))
+        self.pid: int = next(self._events)["pid"]
         self._news = threading.Condition()
         self._out: List[Tuple[str, str]] = []
         self._done: Optional[Executed] = None
@@ -291,12 +300,13 @@ class Process:
         )
         done: Optional[Executed] = None
         try:
-            for line in self._lines:
-                if "exit" in line:
-                    done = Executed(line["exit"], self.stdout, self.stderr, line["took_s"])
+            for event in self._events:
+                if "ended" in event:
+                    ended = event["ended"]
+                    done = Executed(ended["exit"], self.stdout, self.stderr, ended["took_s"])
                     continue
                 with self._news:
-                    self._out.extend(line.items())
+                    self._out.extend(event.items())
                     self._news.notify_all()
         except BaseException as problem:  # to be raised where somebody waits
             error = problem
@@ -362,8 +372,7 @@ class Process:
 
     def signal(self, name: str) -> None:
         """Send a signal, such as ``"TERM"``, to it and its children."""
-        body = {"pid": self.pid, "signal": name}
-        self._lab._api.call("POST", self._lab._path("nodes", self.node, "signal"), body)
+        self._lab._call("Signal", node=self.node, pid=self.pid, signal=name)
 
     def stop(self) -> Executed:
         """Kill it with its children, wait, and return what it printed until then."""
@@ -396,29 +405,29 @@ class Router:
         self.name = name
         self._lab = lab
 
-    def _path(self, *names: str) -> str:
-        return self._lab._path("routers", self.name, *names)
+    def _call(self, call: str, **fields: Any) -> Any:
+        return self._lab._call(call, router=self.name, **fields)
 
     def state(self) -> Dict[str, Any]:
         """Program, ports and counters."""
-        return dict(self._lab._api.call("GET", self._path()))
+        return dict(self._call("GetRouter"))
 
     def handlers(self) -> Dict[str, Dict[str, Any]]:
         """What can be read or written, by name: doc, read, write."""
-        return {h["name"]: h for h in self._lab._api.call("GET", self._path("handlers"))}
+        return {h["name"]: h for h in self._call("ListHandlers")["handlers"]}
 
     def get(self, handler: str) -> str:
         """Read a handler."""
-        return str(self._lab._api.call("GET", self._path("handlers", handler))["value"])
+        return str(self._call("GetHandler", handler=handler)["value"])
 
     def set(self, handler: str, value: object) -> None:
         """Write a handler; the value is written as text."""
-        self._lab._api.call("PUT", self._path("handlers", handler), {"value": str(value)})
+        self._call("SetHandler", handler=handler, value=str(value))
 
     def swap(self, program: str, **parameters: object) -> Dict[str, Any]:
         """Give it another program, and return its state."""
-        body = {"program": program, "parameters": {k: str(v) for k, v in parameters.items()}}
-        return dict(self._lab._api.call("PUT", self._path("program"), body))
+        given = {k: str(v) for k, v in parameters.items()}
+        return dict(self._call("SwapProgram", program=program, parameters=given))
 
     def __repr__(self) -> str:
         return f"<Router {self.name} of lab {self._lab.name}>"

@@ -47,7 +47,7 @@ class Series:
 
 
 class Result:
-    """What a run of a lab gave; ``raw`` is the same as JSON has it (docs/lab-api.md)."""
+    """What a run of a lab gave; ``raw`` is the same as internal/lab/v1/lab.proto has it."""
 
     def __init__(self, raw: Dict[str, Any]) -> None:
         self.raw = raw

@@ -1,10 +1,15 @@
 """What needs no server."""
 
+import ast
 import datetime
+import pathlib
 import unittest
 from typing import Dict
 
+import scaffold_lab
+
 from scaffold_lab import CommandFailed, Executed, FileError, LabError, NotFound, Refused, Result, RunFailed
+from scaffold_lab._schema import CALLS, MESSAGES
 from scaffold_lab.connection import Connection
 from scaffold_lab.errors import from_fault
 from scaffold_lab.values import Value, parameters
@@ -78,6 +83,25 @@ class Errors(unittest.TestCase):
     def test_an_address_that_is_none_is_refused(self) -> None:
         with self.assertRaisesRegex(ValueError, "expected unix:"):
             Connection("localhost")
+
+
+class Calls(unittest.TestCase):
+    def test_all_are_in_the_schema(self) -> None:
+        seen = set()
+        for path in pathlib.Path(scaffold_lab.__file__).parent.glob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                    continue
+                if node.func.attr in ("call", "stream", "_call") and isinstance(node.args[0], ast.Constant):
+                    name = str(node.args[0].value)
+                    seen.add(name)
+                    fields = {k.arg for k in node.keywords} - {"source", None}
+                    self.assertLessEqual(fields, set(MESSAGES[CALLS[name][0]]), name)
+        self.assertEqual(set(CALLS) - seen, {"ListNames"})  # labs() has what it says
+
+    def test_a_field_that_the_schema_does_not_have_is_not_sent(self) -> None:
+        with self.assertRaisesRegex(TypeError, "LabName has no field lap"):
+            Connection("unix:/nowhere").call("GetStatus", {"lap": "x"})
 
 
 class Results(unittest.TestCase):

@@ -83,7 +83,7 @@ func (w *writer) run(rate int, span time.Duration) {
 func (w *writer) set(id uint16) {
 	key := fmt.Sprintf("key-%08x", w.keys.Uint32())
 	h := fnv.New32a()
-	h.Write([]byte(key)) //nolint:errcheck // never fails
+	h.Write([]byte(key))
 	p := w.partitions[h.Sum32()%uint32(len(w.partitions))]
 	p.sent++
 	if _, err := p.conn.Write(request(id, key, w.value)); err != nil {

@@ -44,8 +44,12 @@ func (a *answer) sendFile(to io.Writer, root *os.Root, from int64) error {
 		return err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || info.Size() != a.Size {
-		return fmt.Errorf("%s is not the file any more that the answer began with (%v)", a.Path, err)
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() != a.Size {
+		return fmt.Errorf("%s is not the file any more that the answer began with", a.Path)
 	}
 	if _, err := file.Seek(from, io.SeekStart); err != nil {
 		return err

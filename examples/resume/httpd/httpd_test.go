@@ -15,7 +15,7 @@ import (
 
 	"scaffold.dev/scaffold"
 	"scaffold.dev/scaffold/examples/resume/record"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // blob is what is served, and a directory that holds it as "blob".

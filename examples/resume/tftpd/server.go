@@ -85,7 +85,7 @@ func (s *server) take(now time.Time, from *net.UDPAddr, b []byte) {
 func (s *server) begin(now time.Time, from *net.UDPAddr, r request) {
 	peer := from.AddrPort()
 	if old := s.transfers[peer]; old != nil && old.Request.Name == r.Name && old.Acked == 0 {
-		s.conn.WriteTo(old.last, from)
+		s.conn.WriteTo(old.last, from) //nolint:errcheck // lost, as in any network: it asks again
 		return
 	}
 	s.forget(peer)
@@ -156,7 +156,7 @@ func (s *server) refuse(to *net.UDPAddr, err error) {
 		s.log("%v: %v", to, err)
 	}
 	if !errors.Is(err, errShort) {
-		s.conn.WriteTo(appendError(nil, told.code, told.text), to)
+		s.conn.WriteTo(appendError(nil, told.code, told.text), to) //nolint:errcheck // lost: it asks again
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *server) expire(now time.Time) {
 		default:
 			t.tries++
 			t.again = now.Add(resendAfter)
-			s.conn.WriteTo(t.last, net.UDPAddrFromAddrPort(peer))
+			s.conn.WriteTo(t.last, net.UDPAddrFromAddrPort(peer)) //nolint:errcheck // lost: it is repeated
 		}
 	}
 }

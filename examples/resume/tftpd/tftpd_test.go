@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/examples/resume/record"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 func blob(t *testing.T, size int) ([]byte, string) {

@@ -81,6 +81,10 @@ type Status struct {
 	Epoch           uint64                 `protobuf:"varint,33,opt,name=epoch,proto3" json:"epoch,omitempty"`                                            // terms of leaders on this store
 	Speaks          *Versions              `protobuf:"bytes,65,opt,name=speaks,proto3" json:"speaks,omitempty"`                                           // of the controller
 	Schema          uint32                 `protobuf:"varint,66,opt,name=schema,proto3" json:"schema,omitempty"`                                          // of the stored state
+	StoreState      *StoreState            `protobuf:"bytes,150,opt,name=store_state,json=storeState,proto3" json:"store_state,omitempty"`
+	Settling        bool                   `protobuf:"varint,240,opt,name=settling,proto3" json:"settling,omitempty"` // it leads since a moment, waits for hosts and routers of before, and sends no rules yet
+	Verdict         string                 `protobuf:"bytes,120,opt,name=verdict,proto3" json:"verdict,omitempty"`    // "ok", "warning", "critical": the worst of the problems; `scaffold status` fills in both
+	Problems        []*Problem             `protobuf:"bytes,121,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -248,6 +252,465 @@ func (x *Status) GetSchema() uint32 {
 	return 0
 }
 
+func (x *Status) GetStoreState() *StoreState {
+	if x != nil {
+		return x.StoreState
+	}
+	return nil
+}
+
+func (x *Status) GetSettling() bool {
+	if x != nil {
+		return x.Settling
+	}
+	return false
+}
+
+func (x *Status) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *Status) GetProblems() []*Problem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+// StoreState is whether what is written is saved, and where.
+type StoreState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            string                 `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`                                         // directory, or endpoints of an etcd elsewhere
+	Trouble       string                 `protobuf:"bytes,2,opt,name=trouble,proto3" json:"trouble,omitempty"`                               // why nothing is saved, with what to do; empty: all is
+	SinceUnixMs   int64                  `protobuf:"varint,3,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"` // of the trouble
+	Full          bool                   `protobuf:"varint,4,opt,name=full,proto3" json:"full,omitempty"`                                    // its disk has too little room
+	FreeBytes     uint64                 `protobuf:"varint,5,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`         // on the disk under the directory; of an etcd elsewhere nobody knows
+	NeededBytes   uint64                 `protobuf:"varint,6,opt,name=needed_bytes,json=neededBytes,proto3" json:"needed_bytes,omitempty"`   // that must be free for a write
+	Waiting       uint32                 `protobuf:"varint,7,opt,name=waiting,proto3" json:"waiting,omitempty"`                              // records that are not saved yet
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoreState) Reset() {
+	*x = StoreState{}
+	mi := &file_scaffold_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoreState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoreState) ProtoMessage() {}
+
+func (x *StoreState) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoreState.ProtoReflect.Descriptor instead.
+func (*StoreState) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *StoreState) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
+func (x *StoreState) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+func (x *StoreState) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *StoreState) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
+}
+
+func (x *StoreState) GetFreeBytes() uint64 {
+	if x != nil {
+		return x.FreeBytes
+	}
+	return 0
+}
+
+func (x *StoreState) GetNeededBytes() uint64 {
+	if x != nil {
+		return x.NeededBytes
+	}
+	return 0
+}
+
+func (x *StoreState) GetWaiting() uint32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+// own: only what this daemon sees itself
+type GetHealthRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Own           bool                   `protobuf:"varint,1,opt,name=own,proto3" json:"own,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetHealthRequest) Reset() {
+	*x = GetHealthRequest{}
+	mi := &file_scaffold_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetHealthRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetHealthRequest) ProtoMessage() {}
+
+func (x *GetHealthRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetHealthRequest.ProtoReflect.Descriptor instead.
+func (*GetHealthRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *GetHealthRequest) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
+type Health struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Asked         string                 `protobuf:"bytes,1,opt,name=asked,proto3" json:"asked,omitempty"` // name of who answers
+	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`   // "controller", "host", "router"
+	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	NowUnixMs     int64                  `protobuf:"varint,4,opt,name=now_unix_ms,json=nowUnixMs,proto3" json:"now_unix_ms,omitempty"` // its clock
+	Leader        string                 `protobuf:"bytes,5,opt,name=leader,proto3" json:"leader,omitempty"`                           // of a controller: who leads; empty: nobody does, or nobody can say
+	Problems      []*Problem             `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`                       // the worst first
+	Status        *Status                `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`                           // of the network; absent where nobody leads
+	Disk          *Disk                  `protobuf:"bytes,8,opt,name=disk,proto3" json:"disk,omitempty"`                               // of the stored state; absent where that is elsewhere
+	Trouble       string                 `protobuf:"bytes,9,opt,name=trouble,proto3" json:"trouble,omitempty"`                         // why there may be more problems than these
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Health) Reset() {
+	*x = Health{}
+	mi := &file_scaffold_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Health) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Health) ProtoMessage() {}
+
+func (x *Health) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Health.ProtoReflect.Descriptor instead.
+func (*Health) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Health) GetAsked() string {
+	if x != nil {
+		return x.Asked
+	}
+	return ""
+}
+
+func (x *Health) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Health) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Health) GetNowUnixMs() int64 {
+	if x != nil {
+		return x.NowUnixMs
+	}
+	return 0
+}
+
+func (x *Health) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *Health) GetProblems() []*Problem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *Health) GetStatus() *Status {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+func (x *Health) GetDisk() *Disk {
+	if x != nil {
+		return x.Disk
+	}
+	return nil
+}
+
+func (x *Health) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+// A Problem is one thing that is wrong, docs/operate.md has the kinds.
+type Problem struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Severity      string                 `protobuf:"bytes,1,opt,name=severity,proto3" json:"severity,omitempty"` // "warning", "critical"
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	What          string                 `protobuf:"bytes,3,opt,name=what,proto3" json:"what,omitempty"`    // one sentence
+	Where         string                 `protobuf:"bytes,4,opt,name=where,proto3" json:"where,omitempty"`  // machine or service; of several, joined by commas
+	Since         string                 `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`  // RFC 3339; empty: not known
+	Next          string                 `protobuf:"bytes,6,opt,name=next,proto3" json:"next,omitempty"`    // the command that comes next; behind # where it is to be run
+	Count         uint32                 `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"` // how many machines or services it is about
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Problem) Reset() {
+	*x = Problem{}
+	mi := &file_scaffold_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Problem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Problem) ProtoMessage() {}
+
+func (x *Problem) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Problem.ProtoReflect.Descriptor instead.
+func (*Problem) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Problem) GetSeverity() string {
+	if x != nil {
+		return x.Severity
+	}
+	return ""
+}
+
+func (x *Problem) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Problem) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *Problem) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *Problem) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *Problem) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *Problem) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+type Disk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dir           string                 `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	Free          uint64                 `protobuf:"varint,2,opt,name=free,proto3" json:"free,omitempty"`     // bytes
+	Needed        uint64                 `protobuf:"varint,3,opt,name=needed,proto3" json:"needed,omitempty"` // of these, for the next write
+	Total         uint64                 `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
+	Failing       string                 `protobuf:"bytes,5,opt,name=failing,proto3" json:"failing,omitempty"`  // why nothing is saved; empty: it is
+	Damaged       string                 `protobuf:"bytes,6,opt,name=damaged,proto3" json:"damaged,omitempty"`  // what is wrong with the files of its part of the state; empty: nothing that was seen
+	Applied       uint64                 `protobuf:"varint,7,opt,name=applied,proto3" json:"applied,omitempty"` // number of the last change that is in them; 0: not known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Disk) Reset() {
+	*x = Disk{}
+	mi := &file_scaffold_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Disk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Disk) ProtoMessage() {}
+
+func (x *Disk) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Disk.ProtoReflect.Descriptor instead.
+func (*Disk) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Disk) GetDir() string {
+	if x != nil {
+		return x.Dir
+	}
+	return ""
+}
+
+func (x *Disk) GetFree() uint64 {
+	if x != nil {
+		return x.Free
+	}
+	return 0
+}
+
+func (x *Disk) GetNeeded() uint64 {
+	if x != nil {
+		return x.Needed
+	}
+	return 0
+}
+
+func (x *Disk) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *Disk) GetFailing() string {
+	if x != nil {
+		return x.Failing
+	}
+	return ""
+}
+
+func (x *Disk) GetDamaged() string {
+	if x != nil {
+		return x.Damaged
+	}
+	return ""
+}
+
+func (x *Disk) GetApplied() uint64 {
+	if x != nil {
+		return x.Applied
+	}
+	return 0
+}
+
 type Space struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Services      string                 `protobuf:"bytes,1,opt,name=services,proto3" json:"services,omitempty"`
@@ -259,7 +722,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_scaffold_proto_msgTypes[2]
+	mi := &file_scaffold_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -271,7 +734,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[2]
+	mi := &file_scaffold_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -284,7 +747,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{2}
+	return file_scaffold_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Space) GetServices() string {
@@ -321,7 +784,7 @@ type CreateServiceRequest struct {
 
 func (x *CreateServiceRequest) Reset() {
 	*x = CreateServiceRequest{}
-	mi := &file_scaffold_proto_msgTypes[3]
+	mi := &file_scaffold_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -333,7 +796,7 @@ func (x *CreateServiceRequest) String() string {
 func (*CreateServiceRequest) ProtoMessage() {}
 
 func (x *CreateServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[3]
+	mi := &file_scaffold_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -346,7 +809,7 @@ func (x *CreateServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateServiceRequest.ProtoReflect.Descriptor instead.
 func (*CreateServiceRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{3}
+	return file_scaffold_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CreateServiceRequest) GetName() string {
@@ -392,7 +855,7 @@ type ListServicesRequest struct {
 
 func (x *ListServicesRequest) Reset() {
 	*x = ListServicesRequest{}
-	mi := &file_scaffold_proto_msgTypes[4]
+	mi := &file_scaffold_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -404,7 +867,7 @@ func (x *ListServicesRequest) String() string {
 func (*ListServicesRequest) ProtoMessage() {}
 
 func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[4]
+	mi := &file_scaffold_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -417,7 +880,7 @@ func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServicesRequest.ProtoReflect.Descriptor instead.
 func (*ListServicesRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{4}
+	return file_scaffold_proto_rawDescGZIP(), []int{9}
 }
 
 type ListServicesResponse struct {
@@ -429,7 +892,7 @@ type ListServicesResponse struct {
 
 func (x *ListServicesResponse) Reset() {
 	*x = ListServicesResponse{}
-	mi := &file_scaffold_proto_msgTypes[5]
+	mi := &file_scaffold_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +904,7 @@ func (x *ListServicesResponse) String() string {
 func (*ListServicesResponse) ProtoMessage() {}
 
 func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[5]
+	mi := &file_scaffold_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +917,7 @@ func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServicesResponse.ProtoReflect.Descriptor instead.
 func (*ListServicesResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{5}
+	return file_scaffold_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListServicesResponse) GetServices() []*Service {
@@ -473,7 +936,7 @@ type GetServiceRequest struct {
 
 func (x *GetServiceRequest) Reset() {
 	*x = GetServiceRequest{}
-	mi := &file_scaffold_proto_msgTypes[6]
+	mi := &file_scaffold_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -485,7 +948,7 @@ func (x *GetServiceRequest) String() string {
 func (*GetServiceRequest) ProtoMessage() {}
 
 func (x *GetServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[6]
+	mi := &file_scaffold_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -498,7 +961,7 @@ func (x *GetServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{6}
+	return file_scaffold_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetServiceRequest) GetName() string {
@@ -508,17 +971,22 @@ func (x *GetServiceRequest) GetName() string {
 	return ""
 }
 
+// The policy replaces the one that is there. version: of the Service that was read. Where the service is another version
+// by now the answer is "aborted" and says who changed what; 0 is refused, so that nobody overwrites what he has not seen,
+// unless replace says that whatever is there is to go.
 type UpdatePolicyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Policy        *Policy                `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
+	Version       uint64                 `protobuf:"varint,150,opt,name=version,proto3" json:"version,omitempty"`
+	Replace       bool                   `protobuf:"varint,151,opt,name=replace,proto3" json:"replace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdatePolicyRequest) Reset() {
 	*x = UpdatePolicyRequest{}
-	mi := &file_scaffold_proto_msgTypes[7]
+	mi := &file_scaffold_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +998,7 @@ func (x *UpdatePolicyRequest) String() string {
 func (*UpdatePolicyRequest) ProtoMessage() {}
 
 func (x *UpdatePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[7]
+	mi := &file_scaffold_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +1011,7 @@ func (x *UpdatePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdatePolicyRequest.ProtoReflect.Descriptor instead.
 func (*UpdatePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{7}
+	return file_scaffold_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UpdatePolicyRequest) GetName() string {
@@ -560,17 +1028,33 @@ func (x *UpdatePolicyRequest) GetPolicy() *Policy {
 	return nil
 }
 
+func (x *UpdatePolicyRequest) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *UpdatePolicyRequest) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
+}
+
+// force: also while it has instances. version: only if it is this one; 0: whatever it is.
 type RemoveServiceRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
+	Version       uint64                 `protobuf:"varint,150,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RemoveServiceRequest) Reset() {
 	*x = RemoveServiceRequest{}
-	mi := &file_scaffold_proto_msgTypes[8]
+	mi := &file_scaffold_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +1066,7 @@ func (x *RemoveServiceRequest) String() string {
 func (*RemoveServiceRequest) ProtoMessage() {}
 
 func (x *RemoveServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[8]
+	mi := &file_scaffold_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +1079,7 @@ func (x *RemoveServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServiceRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServiceRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{8}
+	return file_scaffold_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RemoveServiceRequest) GetName() string {
@@ -612,6 +1096,13 @@ func (x *RemoveServiceRequest) GetForce() bool {
 	return false
 }
 
+func (x *RemoveServiceRequest) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 type RemoveServiceResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -620,7 +1111,7 @@ type RemoveServiceResponse struct {
 
 func (x *RemoveServiceResponse) Reset() {
 	*x = RemoveServiceResponse{}
-	mi := &file_scaffold_proto_msgTypes[9]
+	mi := &file_scaffold_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -632,7 +1123,7 @@ func (x *RemoveServiceResponse) String() string {
 func (*RemoveServiceResponse) ProtoMessage() {}
 
 func (x *RemoveServiceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[9]
+	mi := &file_scaffold_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -645,7 +1136,7 @@ func (x *RemoveServiceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServiceResponse.ProtoReflect.Descriptor instead.
 func (*RemoveServiceResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{9}
+	return file_scaffold_proto_rawDescGZIP(), []int{14}
 }
 
 type SetWeightRequest struct {
@@ -659,7 +1150,7 @@ type SetWeightRequest struct {
 
 func (x *SetWeightRequest) Reset() {
 	*x = SetWeightRequest{}
-	mi := &file_scaffold_proto_msgTypes[10]
+	mi := &file_scaffold_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +1162,7 @@ func (x *SetWeightRequest) String() string {
 func (*SetWeightRequest) ProtoMessage() {}
 
 func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[10]
+	mi := &file_scaffold_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +1175,7 @@ func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{10}
+	return file_scaffold_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SetWeightRequest) GetName() string {
@@ -708,6 +1199,111 @@ func (x *SetWeightRequest) GetWeight() uint32 {
 	return 0
 }
 
+// Weights of several hosts for one service: all are set, or none.
+type SetWeightsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Weights       []*HostWeight          `protobuf:"bytes,2,rep,name=weights,proto3" json:"weights,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetWeightsRequest) Reset() {
+	*x = SetWeightsRequest{}
+	mi := &file_scaffold_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetWeightsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetWeightsRequest) ProtoMessage() {}
+
+func (x *SetWeightsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetWeightsRequest.ProtoReflect.Descriptor instead.
+func (*SetWeightsRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SetWeightsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SetWeightsRequest) GetWeights() []*HostWeight {
+	if x != nil {
+		return x.Weights
+	}
+	return nil
+}
+
+type HostWeight struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Weight        uint32                 `protobuf:"varint,2,opt,name=weight,proto3" json:"weight,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostWeight) Reset() {
+	*x = HostWeight{}
+	mi := &file_scaffold_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostWeight) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostWeight) ProtoMessage() {}
+
+func (x *HostWeight) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostWeight.ProtoReflect.Descriptor instead.
+func (*HostWeight) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *HostWeight) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *HostWeight) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
 // force: also the last instance. mode: "wait": flows end in peace; "shed": they fail over by the service's
 // policy; empty: as the service's policy says.
 type DrainRequest struct {
@@ -723,7 +1319,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_scaffold_proto_msgTypes[11]
+	mi := &file_scaffold_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -735,7 +1331,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[11]
+	mi := &file_scaffold_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -748,7 +1344,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{11}
+	return file_scaffold_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -799,7 +1395,7 @@ type DrainHostRequest struct {
 
 func (x *DrainHostRequest) Reset() {
 	*x = DrainHostRequest{}
-	mi := &file_scaffold_proto_msgTypes[12]
+	mi := &file_scaffold_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +1407,7 @@ func (x *DrainHostRequest) String() string {
 func (*DrainHostRequest) ProtoMessage() {}
 
 func (x *DrainHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[12]
+	mi := &file_scaffold_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +1420,7 @@ func (x *DrainHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainHostRequest.ProtoReflect.Descriptor instead.
 func (*DrainHostRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{12}
+	return file_scaffold_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DrainHostRequest) GetHost() string {
@@ -872,7 +1468,7 @@ type DrainHostResponse struct {
 
 func (x *DrainHostResponse) Reset() {
 	*x = DrainHostResponse{}
-	mi := &file_scaffold_proto_msgTypes[13]
+	mi := &file_scaffold_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1480,7 @@ func (x *DrainHostResponse) String() string {
 func (*DrainHostResponse) ProtoMessage() {}
 
 func (x *DrainHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[13]
+	mi := &file_scaffold_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1493,7 @@ func (x *DrainHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainHostResponse.ProtoReflect.Descriptor instead.
 func (*DrainHostResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{13}
+	return file_scaffold_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DrainHostResponse) GetServices() []*Drained {
@@ -928,7 +1524,7 @@ type Drained struct {
 
 func (x *Drained) Reset() {
 	*x = Drained{}
-	mi := &file_scaffold_proto_msgTypes[14]
+	mi := &file_scaffold_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1536,7 @@ func (x *Drained) String() string {
 func (*Drained) ProtoMessage() {}
 
 func (x *Drained) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[14]
+	mi := &file_scaffold_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1549,7 @@ func (x *Drained) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drained.ProtoReflect.Descriptor instead.
 func (*Drained) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{14}
+	return file_scaffold_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Drained) GetService() string {
@@ -1000,7 +1596,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_scaffold_proto_msgTypes[15]
+	mi := &file_scaffold_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1608,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[15]
+	mi := &file_scaffold_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1621,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{15}
+	return file_scaffold_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExplainRequest) GetName() string {
@@ -1035,8 +1631,8 @@ func (x *ExplainRequest) GetName() string {
 	return ""
 }
 
-// ServiceStory is what the controller knows of a service, for people.
-type ServiceStory struct {
+// ServiceExplanation is what the controller knows of a service, for people.
+type ServiceExplanation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Service       *Service               `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
 	Reasons       []string               `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"` // one line for each instance and each rule that applies
@@ -1045,21 +1641,21 @@ type ServiceStory struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ServiceStory) Reset() {
-	*x = ServiceStory{}
-	mi := &file_scaffold_proto_msgTypes[16]
+func (x *ServiceExplanation) Reset() {
+	*x = ServiceExplanation{}
+	mi := &file_scaffold_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ServiceStory) String() string {
+func (x *ServiceExplanation) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ServiceStory) ProtoMessage() {}
+func (*ServiceExplanation) ProtoMessage() {}
 
-func (x *ServiceStory) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[16]
+func (x *ServiceExplanation) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1070,26 +1666,26 @@ func (x *ServiceStory) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ServiceStory.ProtoReflect.Descriptor instead.
-func (*ServiceStory) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{16}
+// Deprecated: Use ServiceExplanation.ProtoReflect.Descriptor instead.
+func (*ServiceExplanation) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{23}
 }
 
-func (x *ServiceStory) GetService() *Service {
+func (x *ServiceExplanation) GetService() *Service {
 	if x != nil {
 		return x.Service
 	}
 	return nil
 }
 
-func (x *ServiceStory) GetReasons() []string {
+func (x *ServiceExplanation) GetReasons() []string {
 	if x != nil {
 		return x.Reasons
 	}
 	return nil
 }
 
-func (x *ServiceStory) GetEvents() []*Event {
+func (x *ServiceExplanation) GetEvents() []*Event {
 	if x != nil {
 		return x.Events
 	}
@@ -1100,7 +1696,7 @@ type Policy struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Failover      string                 `protobuf:"bytes,1,opt,name=failover,proto3" json:"failover,omitempty"`                        // "reset" (default), "continue": at another instance that can resume; not in an open network
 	Drain         string                 `protobuf:"bytes,2,opt,name=drain,proto3" json:"drain,omitempty"`                              // "wait" (default), "shed"
-	Ready         string                 `protobuf:"bytes,3,opt,name=ready,proto3" json:"ready,omitempty"`                              // "" (listening is enough), "tcp", "http:/path", "exec:command"
+	Ready         string                 `protobuf:"bytes,3,opt,name=ready,proto3" json:"ready,omitempty"`                              // "" (listening is enough), "tcp", "http:/path", "exec:NAME" of what hosts list
 	Weight        uint32                 `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`                           // of hosts that nobody gave one; 0 means 100
 	Datagrams     string                 `protobuf:"bytes,5,opt,name=datagrams,proto3" json:"datagrams,omitempty"`                      // "bound" (default), "unbound", "unset"
 	Dscp          uint32                 `protobuf:"varint,6,opt,name=dscp,proto3" json:"dscp,omitempty"`                               // 0..63
@@ -1111,7 +1707,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_scaffold_proto_msgTypes[17]
+	mi := &file_scaffold_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1719,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[17]
+	mi := &file_scaffold_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1732,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{17}
+	return file_scaffold_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Policy) GetFailover() string {
@@ -1198,14 +1794,16 @@ type Service struct {
 	CreatedUnixMs int64                  `protobuf:"varint,6,opt,name=created_unix_ms,json=createdUnixMs,proto3" json:"created_unix_ms,omitempty"`
 	Pending       []string               `protobuf:"bytes,7,rep,name=pending,proto3" json:"pending,omitempty"` // in the answer to a change: service routers that have not applied it yet
 	Access        *Access                `protobuf:"bytes,50,opt,name=access,proto3" json:"access,omitempty"`
-	Owner         string                 `protobuf:"bytes,51,opt,name=owner,proto3" json:"owner,omitempty"` // whose files name it; empty: nobody's
+	Owner         string                 `protobuf:"bytes,51,opt,name=owner,proto3" json:"owner,omitempty"`       // whose files name it; empty: nobody's
+	Warnings      []string               `protobuf:"bytes,52,rep,name=warnings,proto3" json:"warnings,omitempty"` // in the answer to a change: names that nothing bears
+	Version       uint64                 `protobuf:"varint,150,opt,name=version,proto3" json:"version,omitempty"` // grows with each change of its policy, access or owner; weights and drains are apart
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_scaffold_proto_msgTypes[18]
+	mi := &file_scaffold_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1815,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[18]
+	mi := &file_scaffold_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1828,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{18}
+	return file_scaffold_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Service) GetName() string {
@@ -1296,6 +1894,20 @@ func (x *Service) GetOwner() string {
 	return ""
 }
 
+func (x *Service) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *Service) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // One (service, protocol, port) on one host.
 type Instance struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1316,7 +1928,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_scaffold_proto_msgTypes[19]
+	mi := &file_scaffold_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1940,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[19]
+	mi := &file_scaffold_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1953,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{19}
+	return file_scaffold_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Instance) GetHost() string {
@@ -1429,7 +2041,7 @@ type ListHostsRequest struct {
 
 func (x *ListHostsRequest) Reset() {
 	*x = ListHostsRequest{}
-	mi := &file_scaffold_proto_msgTypes[20]
+	mi := &file_scaffold_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +2053,7 @@ func (x *ListHostsRequest) String() string {
 func (*ListHostsRequest) ProtoMessage() {}
 
 func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[20]
+	mi := &file_scaffold_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,7 +2066,7 @@ func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
 func (*ListHostsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{20}
+	return file_scaffold_proto_rawDescGZIP(), []int{27}
 }
 
 type ListHostsResponse struct {
@@ -1467,7 +2079,7 @@ type ListHostsResponse struct {
 
 func (x *ListHostsResponse) Reset() {
 	*x = ListHostsResponse{}
-	mi := &file_scaffold_proto_msgTypes[21]
+	mi := &file_scaffold_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +2091,7 @@ func (x *ListHostsResponse) String() string {
 func (*ListHostsResponse) ProtoMessage() {}
 
 func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[21]
+	mi := &file_scaffold_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +2104,7 @@ func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsResponse.ProtoReflect.Descriptor instead.
 func (*ListHostsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{21}
+	return file_scaffold_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListHostsResponse) GetHosts() []*Host {
@@ -1518,7 +2130,7 @@ type GetHostRequest struct {
 
 func (x *GetHostRequest) Reset() {
 	*x = GetHostRequest{}
-	mi := &file_scaffold_proto_msgTypes[22]
+	mi := &file_scaffold_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +2142,7 @@ func (x *GetHostRequest) String() string {
 func (*GetHostRequest) ProtoMessage() {}
 
 func (x *GetHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[22]
+	mi := &file_scaffold_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +2155,7 @@ func (x *GetHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostRequest.ProtoReflect.Descriptor instead.
 func (*GetHostRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{22}
+	return file_scaffold_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetHostRequest) GetName() string {
@@ -1575,7 +2187,7 @@ type Host struct {
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_scaffold_proto_msgTypes[23]
+	mi := &file_scaffold_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +2199,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[23]
+	mi := &file_scaffold_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +2212,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{23}
+	return file_scaffold_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Host) GetName() string {
@@ -1713,7 +2325,7 @@ type HostPlace struct {
 
 func (x *HostPlace) Reset() {
 	*x = HostPlace{}
-	mi := &file_scaffold_proto_msgTypes[24]
+	mi := &file_scaffold_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1725,7 +2337,7 @@ func (x *HostPlace) String() string {
 func (*HostPlace) ProtoMessage() {}
 
 func (x *HostPlace) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[24]
+	mi := &file_scaffold_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1738,7 +2350,7 @@ func (x *HostPlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPlace.ProtoReflect.Descriptor instead.
 func (*HostPlace) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{24}
+	return file_scaffold_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *HostPlace) GetLocator() string {
@@ -1770,7 +2382,7 @@ type ListRoutersRequest struct {
 
 func (x *ListRoutersRequest) Reset() {
 	*x = ListRoutersRequest{}
-	mi := &file_scaffold_proto_msgTypes[25]
+	mi := &file_scaffold_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +2394,7 @@ func (x *ListRoutersRequest) String() string {
 func (*ListRoutersRequest) ProtoMessage() {}
 
 func (x *ListRoutersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[25]
+	mi := &file_scaffold_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +2407,7 @@ func (x *ListRoutersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRoutersRequest.ProtoReflect.Descriptor instead.
 func (*ListRoutersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{25}
+	return file_scaffold_proto_rawDescGZIP(), []int{32}
 }
 
 type ListRoutersResponse struct {
@@ -1808,7 +2420,7 @@ type ListRoutersResponse struct {
 
 func (x *ListRoutersResponse) Reset() {
 	*x = ListRoutersResponse{}
-	mi := &file_scaffold_proto_msgTypes[26]
+	mi := &file_scaffold_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +2432,7 @@ func (x *ListRoutersResponse) String() string {
 func (*ListRoutersResponse) ProtoMessage() {}
 
 func (x *ListRoutersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[26]
+	mi := &file_scaffold_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +2445,7 @@ func (x *ListRoutersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRoutersResponse.ProtoReflect.Descriptor instead.
 func (*ListRoutersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{26}
+	return file_scaffold_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListRoutersResponse) GetRouters() []*Router {
@@ -1858,7 +2470,8 @@ type Router struct {
 	Service        bool                   `protobuf:"varint,4,opt,name=service,proto3" json:"service,omitempty"` // resolves
 	State          string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // "up", "gone"
 	Links          []*Link                `protobuf:"bytes,6,rep,name=links,proto3" json:"links,omitempty"`
-	Generation     uint64                 `protobuf:"varint,7,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules that it has applied
+	Generation     uint64                 `protobuf:"varint,7,opt,name=generation,proto3" json:"generation,omitempty"` // of the last rules for it that it has applied: others may have got later ones
+	Current        bool                   `protobuf:"varint,67,opt,name=current,proto3" json:"current,omitempty"`      // it is here, and has applied all rules for it
 	Resolved       uint64                 `protobuf:"varint,8,opt,name=resolved,proto3" json:"resolved,omitempty"`     // first packets
 	Refused        uint64                 `protobuf:"varint,9,opt,name=refused,proto3" json:"refused,omitempty"`
 	TableBytes     uint64                 `protobuf:"varint,10,opt,name=table_bytes,json=tableBytes,proto3" json:"table_bytes,omitempty"` // of its instance tables
@@ -1871,7 +2484,7 @@ type Router struct {
 
 func (x *Router) Reset() {
 	*x = Router{}
-	mi := &file_scaffold_proto_msgTypes[27]
+	mi := &file_scaffold_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +2496,7 @@ func (x *Router) String() string {
 func (*Router) ProtoMessage() {}
 
 func (x *Router) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[27]
+	mi := &file_scaffold_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +2509,7 @@ func (x *Router) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Router.ProtoReflect.Descriptor instead.
 func (*Router) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{27}
+	return file_scaffold_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Router) GetName() string {
@@ -1948,6 +2561,13 @@ func (x *Router) GetGeneration() uint64 {
 	return 0
 }
 
+func (x *Router) GetCurrent() bool {
+	if x != nil {
+		return x.Current
+	}
+	return false
+}
+
 func (x *Router) GetResolved() uint64 {
 	if x != nil {
 		return x.Resolved
@@ -1997,16 +2617,17 @@ type Link struct {
 	PeerPort      string                 `protobuf:"bytes,3,opt,name=peer_port,json=peerPort,proto3" json:"peer_port,omitempty"`
 	Up            bool                   `protobuf:"varint,4,opt,name=up,proto3" json:"up,omitempty"`
 	Cost          uint32                 `protobuf:"varint,5,opt,name=cost,proto3" json:"cost,omitempty"`
-	Via           string                 `protobuf:"bytes,6,opt,name=via,proto3" json:"via,omitempty"`       // next hop on the port, where the peer is a router
-	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"` // why it is not up
-	Host          bool                   `protobuf:"varint,8,opt,name=host,proto3" json:"host,omitempty"`    // the peer is a host
+	Via           string                 `protobuf:"bytes,6,opt,name=via,proto3" json:"via,omitempty"`                            // next hop on the port, where the peer is a router
+	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`                      // why it is not up
+	Host          bool                   `protobuf:"varint,8,opt,name=host,proto3" json:"host,omitempty"`                         // the peer is a host
+	OneSided      bool                   `protobuf:"varint,9,opt,name=one_sided,json=oneSided,proto3" json:"one_sided,omitempty"` // the router at the other end does not report it: it is not used
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_scaffold_proto_msgTypes[28]
+	mi := &file_scaffold_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2018,7 +2639,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[28]
+	mi := &file_scaffold_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2031,7 +2652,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{28}
+	return file_scaffold_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Link) GetPort() string {
@@ -2090,6 +2711,13 @@ func (x *Link) GetHost() bool {
 	return false
 }
 
+func (x *Link) GetOneSided() bool {
+	if x != nil {
+		return x.OneSided
+	}
+	return false
+}
+
 type GetPathRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
@@ -2100,7 +2728,7 @@ type GetPathRequest struct {
 
 func (x *GetPathRequest) Reset() {
 	*x = GetPathRequest{}
-	mi := &file_scaffold_proto_msgTypes[29]
+	mi := &file_scaffold_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2740,7 @@ func (x *GetPathRequest) String() string {
 func (*GetPathRequest) ProtoMessage() {}
 
 func (x *GetPathRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[29]
+	mi := &file_scaffold_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2753,7 @@ func (x *GetPathRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPathRequest.ProtoReflect.Descriptor instead.
 func (*GetPathRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{29}
+	return file_scaffold_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetPathRequest) GetFrom() string {
@@ -2152,7 +2780,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_scaffold_proto_msgTypes[30]
+	mi := &file_scaffold_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2792,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[30]
+	mi := &file_scaffold_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2805,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{30}
+	return file_scaffold_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Path) GetHops() []*Hop {
@@ -2205,7 +2833,7 @@ type Hop struct {
 
 func (x *Hop) Reset() {
 	*x = Hop{}
-	mi := &file_scaffold_proto_msgTypes[31]
+	mi := &file_scaffold_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2217,7 +2845,7 @@ func (x *Hop) String() string {
 func (*Hop) ProtoMessage() {}
 
 func (x *Hop) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[31]
+	mi := &file_scaffold_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2230,7 +2858,7 @@ func (x *Hop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hop.ProtoReflect.Descriptor instead.
 func (*Hop) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{31}
+	return file_scaffold_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Hop) GetRouter() string {
@@ -2254,17 +2882,22 @@ func (x *Hop) GetOut() string {
 	return ""
 }
 
+// Without any of the conditions all events; history counts those that fulfil them.
 type WatchEventsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Follow        bool                   `protobuf:"varint,1,opt,name=follow,proto3" json:"follow,omitempty"`
 	History       uint32                 `protobuf:"varint,2,opt,name=history,proto3" json:"history,omitempty"`
+	By            string                 `protobuf:"bytes,150,opt,name=by,proto3" json:"by,omitempty"` // ordered by: the name of an administrator, host, router or local user, or "role name"
+	Of            string                 `protobuf:"bytes,151,opt,name=of,proto3" json:"of,omitempty"` // about: the name of a service, host, router, token, ...
+	SinceUnixMs   int64                  `protobuf:"varint,152,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	Audit         bool                   `protobuf:"varint,153,opt,name=audit,proto3" json:"audit,omitempty"` // only what somebody ordered, or was refused
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_scaffold_proto_msgTypes[32]
+	mi := &file_scaffold_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2909,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[32]
+	mi := &file_scaffold_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2922,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{32}
+	return file_scaffold_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WatchEventsRequest) GetFollow() bool {
@@ -2306,6 +2939,34 @@ func (x *WatchEventsRequest) GetHistory() uint32 {
 	return 0
 }
 
+func (x *WatchEventsRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *WatchEventsRequest) GetOf() string {
+	if x != nil {
+		return x.Of
+	}
+	return ""
+}
+
+func (x *WatchEventsRequest) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
+func (x *WatchEventsRequest) GetAudit() bool {
+	if x != nil {
+		return x.Audit
+	}
+	return false
+}
+
 type Event struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	UnixMs        int64                  `protobuf:"varint,1,opt,name=unix_ms,json=unixMs,proto3" json:"unix_ms,omitempty"`
@@ -2314,13 +2975,18 @@ type Event struct {
 	Subject       string                 `protobuf:"bytes,4,opt,name=subject,proto3" json:"subject,omitempty"` // host, service or router
 	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`       // one line for people
 	Attrs         map[string]string      `protobuf:"bytes,6,rep,name=attrs,proto3" json:"attrs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Time          string                 `protobuf:"bytes,150,opt,name=time,proto3" json:"time,omitempty"`        // unix_ms, as RFC 3339 has it, in UTC
+	By            *Actor                 `protobuf:"bytes,151,opt,name=by,proto3" json:"by,omitempty"`            // who ordered it; absent: nobody did, it happened
+	Changes       []*FieldChange         `protobuf:"bytes,152,rep,name=changes,proto3" json:"changes,omitempty"`  // what was ordered: values before and after
+	Refused       bool                   `protobuf:"varint,153,opt,name=refused,proto3" json:"refused,omitempty"` // it was ordered, and not done
+	Order         string                 `protobuf:"bytes,154,opt,name=order,proto3" json:"order,omitempty"`      // the number that it came with: sent again, it is not done again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_scaffold_proto_msgTypes[33]
+	mi := &file_scaffold_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2998,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[33]
+	mi := &file_scaffold_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +3011,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{33}
+	return file_scaffold_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Event) GetUnixMs() int64 {
@@ -2390,6 +3056,126 @@ func (x *Event) GetAttrs() map[string]string {
 	return nil
 }
 
+func (x *Event) GetTime() string {
+	if x != nil {
+		return x.Time
+	}
+	return ""
+}
+
+func (x *Event) GetBy() *Actor {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *Event) GetChanges() []*FieldChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *Event) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
+}
+
+func (x *Event) GetOrder() string {
+	if x != nil {
+		return x.Order
+	}
+	return ""
+}
+
+// Who made a call, as the connection shows.
+type Actor struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`       // "admin", "host", "router", "controller" (also what it does by itself), "local" (a user of the controller's machine), "token", "unauthenticated" (nobody with a credential of the network)
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`       // of the member; of a local user the login name; of a token its id
+	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"` // of the connection; empty on a Unix socket
+	Uid           *uint32                `protobuf:"varint,4,opt,name=uid,proto3,oneof" json:"uid,omitempty"`  // of a local user
+	Via           string                 `protobuf:"bytes,5,opt,name=via,proto3" json:"via,omitempty"`         // the controller that handed the call on
+	User          string                 `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`       // of a host: which local user asked it, as the host says
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Actor) Reset() {
+	*x = Actor{}
+	mi := &file_scaffold_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Actor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Actor) ProtoMessage() {}
+
+func (x *Actor) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Actor.ProtoReflect.Descriptor instead.
+func (*Actor) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Actor) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Actor) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Actor) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Actor) GetUid() uint32 {
+	if x != nil && x.Uid != nil {
+		return *x.Uid
+	}
+	return 0
+}
+
+func (x *Actor) GetVia() string {
+	if x != nil {
+		return x.Via
+	}
+	return ""
+}
+
+func (x *Actor) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
 type NoteResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2398,7 +3184,7 @@ type NoteResponse struct {
 
 func (x *NoteResponse) Reset() {
 	*x = NoteResponse{}
-	mi := &file_scaffold_proto_msgTypes[34]
+	mi := &file_scaffold_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2410,7 +3196,7 @@ func (x *NoteResponse) String() string {
 func (*NoteResponse) ProtoMessage() {}
 
 func (x *NoteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[34]
+	mi := &file_scaffold_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2423,7 +3209,7 @@ func (x *NoteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoteResponse.ProtoReflect.Descriptor instead.
 func (*NoteResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{34}
+	return file_scaffold_proto_rawDescGZIP(), []int{42}
 }
 
 // A flow that an operator wants a switch to have, in the words that were typed.
@@ -2442,7 +3228,7 @@ type KeptFlow struct {
 
 func (x *KeptFlow) Reset() {
 	*x = KeptFlow{}
-	mi := &file_scaffold_proto_msgTypes[35]
+	mi := &file_scaffold_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +3240,7 @@ func (x *KeptFlow) String() string {
 func (*KeptFlow) ProtoMessage() {}
 
 func (x *KeptFlow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[35]
+	mi := &file_scaffold_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +3253,7 @@ func (x *KeptFlow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptFlow.ProtoReflect.Descriptor instead.
 func (*KeptFlow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{35}
+	return file_scaffold_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *KeptFlow) GetSwitch() string {
@@ -2527,7 +3313,7 @@ type KeepFlowResponse struct {
 
 func (x *KeepFlowResponse) Reset() {
 	*x = KeepFlowResponse{}
-	mi := &file_scaffold_proto_msgTypes[36]
+	mi := &file_scaffold_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2539,7 +3325,7 @@ func (x *KeepFlowResponse) String() string {
 func (*KeepFlowResponse) ProtoMessage() {}
 
 func (x *KeepFlowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[36]
+	mi := &file_scaffold_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2552,7 +3338,7 @@ func (x *KeepFlowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepFlowResponse.ProtoReflect.Descriptor instead.
 func (*KeepFlowResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{36}
+	return file_scaffold_proto_rawDescGZIP(), []int{44}
 }
 
 type KeptFlowsRequest struct {
@@ -2563,7 +3349,7 @@ type KeptFlowsRequest struct {
 
 func (x *KeptFlowsRequest) Reset() {
 	*x = KeptFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[37]
+	mi := &file_scaffold_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +3361,7 @@ func (x *KeptFlowsRequest) String() string {
 func (*KeptFlowsRequest) ProtoMessage() {}
 
 func (x *KeptFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[37]
+	mi := &file_scaffold_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +3374,7 @@ func (x *KeptFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptFlowsRequest.ProtoReflect.Descriptor instead.
 func (*KeptFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{37}
+	return file_scaffold_proto_rawDescGZIP(), []int{45}
 }
 
 type KeptFlowsResponse struct {
@@ -2600,7 +3386,7 @@ type KeptFlowsResponse struct {
 
 func (x *KeptFlowsResponse) Reset() {
 	*x = KeptFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[38]
+	mi := &file_scaffold_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2612,7 +3398,7 @@ func (x *KeptFlowsResponse) String() string {
 func (*KeptFlowsResponse) ProtoMessage() {}
 
 func (x *KeptFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[38]
+	mi := &file_scaffold_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2625,7 +3411,7 @@ func (x *KeptFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptFlowsResponse.ProtoReflect.Descriptor instead.
 func (*KeptFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{38}
+	return file_scaffold_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *KeptFlowsResponse) GetFlows() []*KeptFlow {
@@ -2650,7 +3436,7 @@ type OthersRequest struct {
 
 func (x *OthersRequest) Reset() {
 	*x = OthersRequest{}
-	mi := &file_scaffold_proto_msgTypes[39]
+	mi := &file_scaffold_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +3448,7 @@ func (x *OthersRequest) String() string {
 func (*OthersRequest) ProtoMessage() {}
 
 func (x *OthersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[39]
+	mi := &file_scaffold_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +3461,7 @@ func (x *OthersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OthersRequest.ProtoReflect.Descriptor instead.
 func (*OthersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{39}
+	return file_scaffold_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *OthersRequest) GetSs() uint32 {
@@ -2722,7 +3508,7 @@ type OthersResponse struct {
 
 func (x *OthersResponse) Reset() {
 	*x = OthersResponse{}
-	mi := &file_scaffold_proto_msgTypes[40]
+	mi := &file_scaffold_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2734,7 +3520,7 @@ func (x *OthersResponse) String() string {
 func (*OthersResponse) ProtoMessage() {}
 
 func (x *OthersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[40]
+	mi := &file_scaffold_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2747,7 +3533,7 @@ func (x *OthersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OthersResponse.ProtoReflect.Descriptor instead.
 func (*OthersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{40}
+	return file_scaffold_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *OthersResponse) GetThere() bool {
@@ -2767,7 +3553,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_scaffold_proto_msgTypes[41]
+	mi := &file_scaffold_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +3565,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[41]
+	mi := &file_scaffold_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +3578,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{41}
+	return file_scaffold_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ResolveRequest) GetName() string {
@@ -2822,7 +3608,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_scaffold_proto_msgTypes[42]
+	mi := &file_scaffold_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2834,7 +3620,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[42]
+	mi := &file_scaffold_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2847,7 +3633,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{42}
+	return file_scaffold_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ResolveResponse) GetName() string {
@@ -2905,7 +3691,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_scaffold_proto_msgTypes[43]
+	mi := &file_scaffold_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2917,7 +3703,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[43]
+	mi := &file_scaffold_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2930,7 +3716,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{43}
+	return file_scaffold_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *HostReport) GetReport() isHostReport_Report {
@@ -3101,7 +3887,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_scaffold_proto_msgTypes[44]
+	mi := &file_scaffold_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3113,7 +3899,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[44]
+	mi := &file_scaffold_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3126,7 +3912,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{44}
+	return file_scaffold_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Join) GetName() string {
@@ -3241,7 +4027,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_scaffold_proto_msgTypes[45]
+	mi := &file_scaffold_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3253,7 +4039,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[45]
+	mi := &file_scaffold_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3266,7 +4052,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{45}
+	return file_scaffold_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Attachment) GetRouter() string {
@@ -3316,7 +4102,7 @@ type Attach struct {
 
 func (x *Attach) Reset() {
 	*x = Attach{}
-	mi := &file_scaffold_proto_msgTypes[46]
+	mi := &file_scaffold_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3328,7 +4114,7 @@ func (x *Attach) String() string {
 func (*Attach) ProtoMessage() {}
 
 func (x *Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[46]
+	mi := &file_scaffold_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3341,7 +4127,7 @@ func (x *Attach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attach.ProtoReflect.Descriptor instead.
 func (*Attach) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{46}
+	return file_scaffold_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Attach) GetSerial() uint32 {
@@ -3375,7 +4161,7 @@ type Detach struct {
 
 func (x *Detach) Reset() {
 	*x = Detach{}
-	mi := &file_scaffold_proto_msgTypes[47]
+	mi := &file_scaffold_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3387,7 +4173,7 @@ func (x *Detach) String() string {
 func (*Detach) ProtoMessage() {}
 
 func (x *Detach) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[47]
+	mi := &file_scaffold_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3400,7 +4186,7 @@ func (x *Detach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Detach.ProtoReflect.Descriptor instead.
 func (*Detach) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{47}
+	return file_scaffold_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Detach) GetLocator() uint64 {
@@ -3426,7 +4212,7 @@ type Prefer struct {
 
 func (x *Prefer) Reset() {
 	*x = Prefer{}
-	mi := &file_scaffold_proto_msgTypes[48]
+	mi := &file_scaffold_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3438,7 +4224,7 @@ func (x *Prefer) String() string {
 func (*Prefer) ProtoMessage() {}
 
 func (x *Prefer) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[48]
+	mi := &file_scaffold_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3451,7 +4237,7 @@ func (x *Prefer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prefer.ProtoReflect.Descriptor instead.
 func (*Prefer) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{48}
+	return file_scaffold_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Prefer) GetLocator() uint64 {
@@ -3471,7 +4257,7 @@ type Registrations struct {
 
 func (x *Registrations) Reset() {
 	*x = Registrations{}
-	mi := &file_scaffold_proto_msgTypes[49]
+	mi := &file_scaffold_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3483,7 +4269,7 @@ func (x *Registrations) String() string {
 func (*Registrations) ProtoMessage() {}
 
 func (x *Registrations) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[49]
+	mi := &file_scaffold_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3496,7 +4282,7 @@ func (x *Registrations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registrations.ProtoReflect.Descriptor instead.
 func (*Registrations) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{49}
+	return file_scaffold_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Registrations) GetEntries() []*Registration {
@@ -3523,16 +4309,20 @@ type Registration struct {
 	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // why not ready
 	CanResume     bool                   `protobuf:"varint,7,opt,name=can_resume,json=canResume,proto3" json:"can_resume,omitempty"`
 	Gone          bool                   `protobuf:"varint,8,opt,name=gone,proto3" json:"gone,omitempty"`
-	Queue         bool                   `protobuf:"varint,9,opt,name=queue,proto3" json:"queue,omitempty"`         // not ready only because its program does not accept
-	Permit        []byte                 `protobuf:"bytes,50,opt,name=permit,proto3" json:"permit,omitempty"`       // wire.Permit, of services with a key
-	Signature     []byte                 `protobuf:"bytes,51,opt,name=signature,proto3" json:"signature,omitempty"` // the host's, of wire.Stand
+	Queue         bool                   `protobuf:"varint,9,opt,name=queue,proto3" json:"queue,omitempty"`          // not ready only because its program does not accept
+	Slow          bool                   `protobuf:"varint,10,opt,name=slow,proto3" json:"slow,omitempty"`           // of queue, or of the listeners that do not work: it runs, and may be overloaded
+	User          string                 `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"`            // whose sockets they are; "": not told
+	Listeners     uint32                 `protobuf:"varint,12,opt,name=listeners,proto3" json:"listeners,omitempty"` // of a port that is ready; 0: all work
+	Working       uint32                 `protobuf:"varint,13,opt,name=working,proto3" json:"working,omitempty"`     // of these
+	Permit        []byte                 `protobuf:"bytes,50,opt,name=permit,proto3" json:"permit,omitempty"`        // wire.Permit, of services with a key
+	Signature     []byte                 `protobuf:"bytes,51,opt,name=signature,proto3" json:"signature,omitempty"`  // the host's, of wire.Stand
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Registration) Reset() {
 	*x = Registration{}
-	mi := &file_scaffold_proto_msgTypes[50]
+	mi := &file_scaffold_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3544,7 +4334,7 @@ func (x *Registration) String() string {
 func (*Registration) ProtoMessage() {}
 
 func (x *Registration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[50]
+	mi := &file_scaffold_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3557,7 +4347,7 @@ func (x *Registration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registration.ProtoReflect.Descriptor instead.
 func (*Registration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{50}
+	return file_scaffold_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Registration) GetSs() uint32 {
@@ -3623,6 +4413,34 @@ func (x *Registration) GetQueue() bool {
 	return false
 }
 
+func (x *Registration) GetSlow() bool {
+	if x != nil {
+		return x.Slow
+	}
+	return false
+}
+
+func (x *Registration) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *Registration) GetListeners() uint32 {
+	if x != nil {
+		return x.Listeners
+	}
+	return 0
+}
+
+func (x *Registration) GetWorking() uint32 {
+	if x != nil {
+		return x.Working
+	}
+	return 0
+}
+
 func (x *Registration) GetPermit() []byte {
 	if x != nil {
 		return x.Permit
@@ -3642,13 +4460,14 @@ type Load struct {
 	Flows         uint32                 `protobuf:"varint,1,opt,name=flows,proto3" json:"flows,omitempty"`
 	Cpu           float64                `protobuf:"fixed64,2,opt,name=cpu,proto3" json:"cpu,omitempty"`
 	Triples       []*TripleLoad          `protobuf:"bytes,3,rep,name=triples,proto3" json:"triples,omitempty"`
+	NowUnixMs     int64                  `protobuf:"varint,120,opt,name=now_unix_ms,json=nowUnixMs,proto3" json:"now_unix_ms,omitempty"` // the host's clock; 0: not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_scaffold_proto_msgTypes[51]
+	mi := &file_scaffold_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3660,7 +4479,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[51]
+	mi := &file_scaffold_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3673,7 +4492,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{51}
+	return file_scaffold_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Load) GetFlows() uint32 {
@@ -3697,6 +4516,13 @@ func (x *Load) GetTriples() []*TripleLoad {
 	return nil
 }
 
+func (x *Load) GetNowUnixMs() int64 {
+	if x != nil {
+		return x.NowUnixMs
+	}
+	return 0
+}
+
 type TripleLoad struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ss            uint32                 `protobuf:"varint,1,opt,name=ss,proto3" json:"ss,omitempty"`
@@ -3712,7 +4538,7 @@ type TripleLoad struct {
 
 func (x *TripleLoad) Reset() {
 	*x = TripleLoad{}
-	mi := &file_scaffold_proto_msgTypes[52]
+	mi := &file_scaffold_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3724,7 +4550,7 @@ func (x *TripleLoad) String() string {
 func (*TripleLoad) ProtoMessage() {}
 
 func (x *TripleLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[52]
+	mi := &file_scaffold_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3737,7 +4563,7 @@ func (x *TripleLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TripleLoad.ProtoReflect.Descriptor instead.
 func (*TripleLoad) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{52}
+	return file_scaffold_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *TripleLoad) GetSs() uint32 {
@@ -3798,7 +4624,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_scaffold_proto_msgTypes[53]
+	mi := &file_scaffold_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +4636,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[53]
+	mi := &file_scaffold_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +4649,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{53}
+	return file_scaffold_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Leave) GetReason() string {
@@ -3855,7 +4681,7 @@ type HostOrder struct {
 
 func (x *HostOrder) Reset() {
 	*x = HostOrder{}
-	mi := &file_scaffold_proto_msgTypes[54]
+	mi := &file_scaffold_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3867,7 +4693,7 @@ func (x *HostOrder) String() string {
 func (*HostOrder) ProtoMessage() {}
 
 func (x *HostOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[54]
+	mi := &file_scaffold_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3880,7 +4706,7 @@ func (x *HostOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostOrder.ProtoReflect.Descriptor instead.
 func (*HostOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{54}
+	return file_scaffold_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *HostOrder) GetOrder() isHostOrder_Order {
@@ -4080,13 +4906,14 @@ type Joined struct {
 	Protocol        uint32                 `protobuf:"varint,65,opt,name=protocol,proto3" json:"protocol,omitempty"`                         // the version of this stream: the highest that both speak; 0 of a controller that knows 1 alone
 	Succession      []byte                 `protobuf:"bytes,90,opt,name=succession,proto3" json:"succession,omitempty"`                      // wire.Succession, of a host that has had another key
 	NetworkKeys     [][]byte               `protobuf:"bytes,91,rep,name=network_keys,json=networkKeys,proto3" json:"network_keys,omitempty"` // all that count; empty: network_key alone
+	OrdersOnce      bool                   `protobuf:"varint,92,opt,name=orders_once,json=ordersOnce,proto3" json:"orders_once,omitempty"`   // an order that comes again with its number is not done again
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Joined) Reset() {
 	*x = Joined{}
-	mi := &file_scaffold_proto_msgTypes[55]
+	mi := &file_scaffold_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4098,7 +4925,7 @@ func (x *Joined) String() string {
 func (*Joined) ProtoMessage() {}
 
 func (x *Joined) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[55]
+	mi := &file_scaffold_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4111,7 +4938,7 @@ func (x *Joined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Joined.ProtoReflect.Descriptor instead.
 func (*Joined) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{55}
+	return file_scaffold_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Joined) GetNetwork() string {
@@ -4247,6 +5074,13 @@ func (x *Joined) GetNetworkKeys() [][]byte {
 	return nil
 }
 
+func (x *Joined) GetOrdersOnce() bool {
+	if x != nil {
+		return x.OrdersOnce
+	}
+	return false
+}
+
 // Public keys of the network, Ed25519: what certificates of hosts are checked by.
 type NetworkKeys struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4257,7 +5091,7 @@ type NetworkKeys struct {
 
 func (x *NetworkKeys) Reset() {
 	*x = NetworkKeys{}
-	mi := &file_scaffold_proto_msgTypes[56]
+	mi := &file_scaffold_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4269,7 +5103,7 @@ func (x *NetworkKeys) String() string {
 func (*NetworkKeys) ProtoMessage() {}
 
 func (x *NetworkKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[56]
+	mi := &file_scaffold_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4282,7 +5116,7 @@ func (x *NetworkKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NetworkKeys.ProtoReflect.Descriptor instead.
 func (*NetworkKeys) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{56}
+	return file_scaffold_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *NetworkKeys) GetKeys() [][]byte {
@@ -4301,13 +5135,14 @@ type Attached struct {
 	Refused       string                 `protobuf:"bytes,4,opt,name=refused,proto3" json:"refused,omitempty"`
 	Retry         bool                   `protobuf:"varint,5,opt,name=retry,proto3" json:"retry,omitempty"`
 	Succession    []byte                 `protobuf:"bytes,90,opt,name=succession,proto3" json:"succession,omitempty"`
+	NoRouter      string                 `protobuf:"bytes,95,opt,name=no_router,json=noRouter,proto3" json:"no_router,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_scaffold_proto_msgTypes[57]
+	mi := &file_scaffold_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4319,7 +5154,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[57]
+	mi := &file_scaffold_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4332,7 +5167,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{57}
+	return file_scaffold_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Attached) GetSerial() uint32 {
@@ -4377,6 +5212,13 @@ func (x *Attached) GetSuccession() []byte {
 	return nil
 }
 
+func (x *Attached) GetNoRouter() string {
+	if x != nil {
+		return x.NoRouter
+	}
+	return ""
+}
+
 // What the host is to do with the flows of a service that it serves: "wait", "shed", or "" to serve on.
 type DrainOrder struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4389,7 +5231,7 @@ type DrainOrder struct {
 
 func (x *DrainOrder) Reset() {
 	*x = DrainOrder{}
-	mi := &file_scaffold_proto_msgTypes[58]
+	mi := &file_scaffold_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4401,7 +5243,7 @@ func (x *DrainOrder) String() string {
 func (*DrainOrder) ProtoMessage() {}
 
 func (x *DrainOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[58]
+	mi := &file_scaffold_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4414,7 +5256,7 @@ func (x *DrainOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOrder.ProtoReflect.Descriptor instead.
 func (*DrainOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{58}
+	return file_scaffold_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DrainOrder) GetSs() uint32 {
@@ -4446,13 +5288,14 @@ type Refused struct {
 	Standby       bool                   `protobuf:"varint,30,opt,name=standby,proto3" json:"standby,omitempty"`
 	Leader        []string               `protobuf:"bytes,31,rep,name=leader,proto3" json:"leader,omitempty"`
 	Controllers   *Controllers           `protobuf:"bytes,32,opt,name=controllers,proto3" json:"controllers,omitempty"`
+	NoRouter      string                 `protobuf:"bytes,95,opt,name=no_router,json=noRouter,proto3" json:"no_router,omitempty"` // to a host: this first-hop router was forgotten, docs/protocol.md §5.1
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Refused) Reset() {
 	*x = Refused{}
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +5307,7 @@ func (x *Refused) String() string {
 func (*Refused) ProtoMessage() {}
 
 func (x *Refused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[59]
+	mi := &file_scaffold_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +5320,7 @@ func (x *Refused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refused.ProtoReflect.Descriptor instead.
 func (*Refused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{59}
+	return file_scaffold_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Refused) GetReason() string {
@@ -4515,6 +5358,13 @@ func (x *Refused) GetControllers() *Controllers {
 	return nil
 }
 
+func (x *Refused) GetNoRouter() string {
+	if x != nil {
+		return x.NoRouter
+	}
+	return ""
+}
+
 // Endpoints of all controllers of the network: daemons try them when the one that leads is gone.
 type Controllers struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4525,7 +5375,7 @@ type Controllers struct {
 
 func (x *Controllers) Reset() {
 	*x = Controllers{}
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4537,7 +5387,7 @@ func (x *Controllers) String() string {
 func (*Controllers) ProtoMessage() {}
 
 func (x *Controllers) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[60]
+	mi := &file_scaffold_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4550,7 +5400,7 @@ func (x *Controllers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controllers.ProtoReflect.Descriptor instead.
 func (*Controllers) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{60}
+	return file_scaffold_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Controllers) GetEndpoints() []string {
@@ -4569,7 +5419,7 @@ type ServicePolicies struct {
 
 func (x *ServicePolicies) Reset() {
 	*x = ServicePolicies{}
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4581,7 +5431,7 @@ func (x *ServicePolicies) String() string {
 func (*ServicePolicies) ProtoMessage() {}
 
 func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[61]
+	mi := &file_scaffold_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4594,7 +5444,7 @@ func (x *ServicePolicies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicies.ProtoReflect.Descriptor instead.
 func (*ServicePolicies) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{61}
+	return file_scaffold_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ServicePolicies) GetEntries() []*ServicePolicy {
@@ -4611,14 +5461,14 @@ type ServicePolicy struct {
 	Suffix        uint64                 `protobuf:"fixed64,3,opt,name=suffix,proto3" json:"suffix,omitempty"`
 	Policy        *Policy                `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
 	Gone          bool                   `protobuf:"varint,5,opt,name=gone,proto3" json:"gone,omitempty"`
-	Guard         *Guard                 `protobuf:"bytes,50,opt,name=guard,proto3" json:"guard,omitempty"`
+	Access        *AccessList            `protobuf:"bytes,50,opt,name=access,proto3" json:"access,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ServicePolicy) Reset() {
 	*x = ServicePolicy{}
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4630,7 +5480,7 @@ func (x *ServicePolicy) String() string {
 func (*ServicePolicy) ProtoMessage() {}
 
 func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[62]
+	mi := &file_scaffold_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4643,7 +5493,7 @@ func (x *ServicePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServicePolicy.ProtoReflect.Descriptor instead.
 func (*ServicePolicy) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{62}
+	return file_scaffold_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ServicePolicy) GetName() string {
@@ -4681,9 +5531,9 @@ func (x *ServicePolicy) GetGone() bool {
 	return false
 }
 
-func (x *ServicePolicy) GetGuard() *Guard {
+func (x *ServicePolicy) GetAccess() *AccessList {
 	if x != nil {
-		return x.Guard
+		return x.Access
 	}
 	return nil
 }
@@ -4700,7 +5550,7 @@ type LocatorsGone struct {
 
 func (x *LocatorsGone) Reset() {
 	*x = LocatorsGone{}
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4712,7 +5562,7 @@ func (x *LocatorsGone) String() string {
 func (*LocatorsGone) ProtoMessage() {}
 
 func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[63]
+	mi := &file_scaffold_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4725,7 +5575,7 @@ func (x *LocatorsGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatorsGone.ProtoReflect.Descriptor instead.
 func (*LocatorsGone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{63}
+	return file_scaffold_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *LocatorsGone) GetLocators() []uint64 {
@@ -4752,7 +5602,7 @@ type ServiceRef struct {
 
 func (x *ServiceRef) Reset() {
 	*x = ServiceRef{}
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4764,7 +5614,7 @@ func (x *ServiceRef) String() string {
 func (*ServiceRef) ProtoMessage() {}
 
 func (x *ServiceRef) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[64]
+	mi := &file_scaffold_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4777,7 +5627,7 @@ func (x *ServiceRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRef.ProtoReflect.Descriptor instead.
 func (*ServiceRef) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{64}
+	return file_scaffold_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ServiceRef) GetSs() uint32 {
@@ -4804,7 +5654,7 @@ type RegistrationRefused struct {
 
 func (x *RegistrationRefused) Reset() {
 	*x = RegistrationRefused{}
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4816,7 +5666,7 @@ func (x *RegistrationRefused) String() string {
 func (*RegistrationRefused) ProtoMessage() {}
 
 func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[65]
+	mi := &file_scaffold_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4829,7 +5679,7 @@ func (x *RegistrationRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegistrationRefused.ProtoReflect.Descriptor instead.
 func (*RegistrationRefused) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{65}
+	return file_scaffold_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *RegistrationRefused) GetRegistration() *Registration {
@@ -4863,7 +5713,7 @@ type RouterReport struct {
 
 func (x *RouterReport) Reset() {
 	*x = RouterReport{}
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4875,7 +5725,7 @@ func (x *RouterReport) String() string {
 func (*RouterReport) ProtoMessage() {}
 
 func (x *RouterReport) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[66]
+	mi := &file_scaffold_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4888,7 +5738,7 @@ func (x *RouterReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterReport.ProtoReflect.Descriptor instead.
 func (*RouterReport) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{66}
+	return file_scaffold_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RouterReport) GetReport() isRouterReport_Report {
@@ -4998,11 +5848,12 @@ type RouterJoin struct {
 	Service       bool                   `protobuf:"varint,2,opt,name=service,proto3" json:"service,omitempty"`
 	BootId        string                 `protobuf:"bytes,3,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`
 	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
-	Generation    uint64                 `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"` // of the rules it still holds, 0 if none
-	Block         uint32                 `protobuf:"varint,6,opt,name=block,proto3" json:"block,omitempty"`           // number of the block it asks for, 0: any; refused where another router has it
-	Had           uint32                 `protobuf:"varint,30,opt,name=had,proto3" json:"had,omitempty"`              // block that it has or had, 0: none; kept if it may
-	Offers        []*TunnelOffer         `protobuf:"bytes,40,rep,name=offers,proto3" json:"offers,omitempty"`         // where hosts may have tunnels to it
-	Tunnels       []*Tunnel              `protobuf:"bytes,41,rep,name=tunnels,proto3" json:"tunnels,omitempty"`       // that it has, perhaps by a controller of before
+	Generation    uint64                 `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"`          // of the rules it still holds, 0 if none
+	Block         uint32                 `protobuf:"varint,6,opt,name=block,proto3" json:"block,omitempty"`                    // number of the block it asks for, 0: any; refused where another router has it
+	Had           uint32                 `protobuf:"varint,30,opt,name=had,proto3" json:"had,omitempty"`                       // block that it has or had, 0: none; kept if it may
+	LinkKey       []byte                 `protobuf:"bytes,50,opt,name=link_key,json=linkKey,proto3" json:"link_key,omitempty"` // X25519, of this process; empty: it cannot prove to its neighbours who it is
+	Offers        []*TunnelOffer         `protobuf:"bytes,40,rep,name=offers,proto3" json:"offers,omitempty"`                  // where hosts may have tunnels to it
+	Tunnels       []*Tunnel              `protobuf:"bytes,41,rep,name=tunnels,proto3" json:"tunnels,omitempty"`                // that it has, perhaps by a controller of before
 	Speaks        *Versions              `protobuf:"bytes,65,opt,name=speaks,proto3" json:"speaks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5010,7 +5861,7 @@ type RouterJoin struct {
 
 func (x *RouterJoin) Reset() {
 	*x = RouterJoin{}
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5022,7 +5873,7 @@ func (x *RouterJoin) String() string {
 func (*RouterJoin) ProtoMessage() {}
 
 func (x *RouterJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[67]
+	mi := &file_scaffold_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5035,7 +5886,7 @@ func (x *RouterJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoin.ProtoReflect.Descriptor instead.
 func (*RouterJoin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{67}
+	return file_scaffold_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RouterJoin) GetName() string {
@@ -5087,6 +5938,13 @@ func (x *RouterJoin) GetHad() uint32 {
 	return 0
 }
 
+func (x *RouterJoin) GetLinkKey() []byte {
+	if x != nil {
+		return x.LinkKey
+	}
+	return nil
+}
+
 func (x *RouterJoin) GetOffers() []*TunnelOffer {
 	if x != nil {
 		return x.Offers
@@ -5118,7 +5976,7 @@ type Neighbours struct {
 
 func (x *Neighbours) Reset() {
 	*x = Neighbours{}
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5130,7 +5988,7 @@ func (x *Neighbours) String() string {
 func (*Neighbours) ProtoMessage() {}
 
 func (x *Neighbours) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[68]
+	mi := &file_scaffold_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5143,7 +6001,7 @@ func (x *Neighbours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbours.ProtoReflect.Descriptor instead.
 func (*Neighbours) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{68}
+	return file_scaffold_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Neighbours) GetLinks() []*Neighbour {
@@ -5175,7 +6033,7 @@ type Neighbour struct {
 
 func (x *Neighbour) Reset() {
 	*x = Neighbour{}
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5187,7 +6045,7 @@ func (x *Neighbour) String() string {
 func (*Neighbour) ProtoMessage() {}
 
 func (x *Neighbour) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[69]
+	mi := &file_scaffold_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5200,7 +6058,7 @@ func (x *Neighbour) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
 func (*Neighbour) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{69}
+	return file_scaffold_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Neighbour) GetPort() string {
@@ -5261,7 +6119,7 @@ type HostStates struct {
 
 func (x *HostStates) Reset() {
 	*x = HostStates{}
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5273,7 +6131,7 @@ func (x *HostStates) String() string {
 func (*HostStates) ProtoMessage() {}
 
 func (x *HostStates) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[70]
+	mi := &file_scaffold_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5286,7 +6144,7 @@ func (x *HostStates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStates.ProtoReflect.Descriptor instead.
 func (*HostStates) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{70}
+	return file_scaffold_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *HostStates) GetHosts() []*HostState {
@@ -5308,7 +6166,7 @@ type HostState struct {
 
 func (x *HostState) Reset() {
 	*x = HostState{}
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5320,7 +6178,7 @@ func (x *HostState) String() string {
 func (*HostState) ProtoMessage() {}
 
 func (x *HostState) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[71]
+	mi := &file_scaffold_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5333,7 +6191,7 @@ func (x *HostState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostState.ProtoReflect.Descriptor instead.
 func (*HostState) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{71}
+	return file_scaffold_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *HostState) GetLocator() uint64 {
@@ -5370,13 +6228,14 @@ type RouterCounters struct {
 	TableBytes    uint64                 `protobuf:"varint,2,opt,name=table_bytes,json=tableBytes,proto3" json:"table_bytes,omitempty"`
 	Services      uint32                 `protobuf:"varint,3,opt,name=services,proto3" json:"services,omitempty"`
 	Instances     uint32                 `protobuf:"varint,4,opt,name=instances,proto3" json:"instances,omitempty"`
+	NowUnixMs     int64                  `protobuf:"varint,120,opt,name=now_unix_ms,json=nowUnixMs,proto3" json:"now_unix_ms,omitempty"` // the router's clock; 0: not told
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RouterCounters) Reset() {
 	*x = RouterCounters{}
-	mi := &file_scaffold_proto_msgTypes[72]
+	mi := &file_scaffold_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5388,7 +6247,7 @@ func (x *RouterCounters) String() string {
 func (*RouterCounters) ProtoMessage() {}
 
 func (x *RouterCounters) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[72]
+	mi := &file_scaffold_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5401,7 +6260,7 @@ func (x *RouterCounters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterCounters.ProtoReflect.Descriptor instead.
 func (*RouterCounters) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{72}
+	return file_scaffold_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *RouterCounters) GetCounters() map[string]uint64 {
@@ -5432,6 +6291,13 @@ func (x *RouterCounters) GetInstances() uint32 {
 	return 0
 }
 
+func (x *RouterCounters) GetNowUnixMs() int64 {
+	if x != nil {
+		return x.NowUnixMs
+	}
+	return 0
+}
+
 type Applied struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Generation    uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
@@ -5442,7 +6308,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_scaffold_proto_msgTypes[73]
+	mi := &file_scaffold_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5454,7 +6320,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[73]
+	mi := &file_scaffold_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5467,7 +6333,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{73}
+	return file_scaffold_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Applied) GetGeneration() uint64 {
@@ -5499,6 +6365,7 @@ type RouterOrder struct {
 	//	*RouterOrder_Controllers
 	//	*RouterOrder_Tunnels
 	//	*RouterOrder_Credential
+	//	*RouterOrder_Routers
 	Order         isRouterOrder_Order `protobuf_oneof:"order"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5506,7 +6373,7 @@ type RouterOrder struct {
 
 func (x *RouterOrder) Reset() {
 	*x = RouterOrder{}
-	mi := &file_scaffold_proto_msgTypes[74]
+	mi := &file_scaffold_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5518,7 +6385,7 @@ func (x *RouterOrder) String() string {
 func (*RouterOrder) ProtoMessage() {}
 
 func (x *RouterOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[74]
+	mi := &file_scaffold_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5531,7 +6398,7 @@ func (x *RouterOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterOrder.ProtoReflect.Descriptor instead.
 func (*RouterOrder) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{74}
+	return file_scaffold_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RouterOrder) GetOrder() isRouterOrder_Order {
@@ -5613,6 +6480,15 @@ func (x *RouterOrder) GetCredential() *Credential {
 	return nil
 }
 
+func (x *RouterOrder) GetRouters() *RouterKeys {
+	if x != nil {
+		if x, ok := x.Order.(*RouterOrder_Routers); ok {
+			return x.Routers
+		}
+	}
+	return nil
+}
+
 type isRouterOrder_Order interface {
 	isRouterOrder_Order()
 }
@@ -5649,6 +6525,10 @@ type RouterOrder_Credential struct {
 	Credential *Credential `protobuf:"bytes,20,opt,name=credential,proto3,oneof"` // a fresh one, before that of before ends
 }
 
+type RouterOrder_Routers struct {
+	Routers *RouterKeys `protobuf:"bytes,50,opt,name=routers,proto3,oneof"` // what changed; to routers that told a key of theirs
+}
+
 func (*RouterOrder_Joined) isRouterOrder_Order() {}
 
 func (*RouterOrder_Refused) isRouterOrder_Order() {}
@@ -5665,6 +6545,121 @@ func (*RouterOrder_Tunnels) isRouterOrder_Order() {}
 
 func (*RouterOrder_Credential) isRouterOrder_Order() {}
 
+func (*RouterOrder_Routers) isRouterOrder_Order() {}
+
+// The routers of the network, docs/protocol.md §4.2.
+type RouterKeys struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Routers       []*RouterKey           `protobuf:"bytes,1,rep,name=routers,proto3" json:"routers,omitempty"`
+	All           bool                   `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"` // there are no others
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RouterKeys) Reset() {
+	*x = RouterKeys{}
+	mi := &file_scaffold_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RouterKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RouterKeys) ProtoMessage() {}
+
+func (x *RouterKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RouterKeys.ProtoReflect.Descriptor instead.
+func (*RouterKeys) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *RouterKeys) GetRouters() []*RouterKey {
+	if x != nil {
+		return x.Routers
+	}
+	return nil
+}
+
+func (x *RouterKeys) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+type RouterKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	LinkKey       []byte                 `protobuf:"bytes,2,opt,name=link_key,json=linkKey,proto3" json:"link_key,omitempty"` // empty: a router of before, whose HELLO counts
+	Gone          bool                   `protobuf:"varint,3,opt,name=gone,proto3" json:"gone,omitempty"`                     // it is no router of the network any more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RouterKey) Reset() {
+	*x = RouterKey{}
+	mi := &file_scaffold_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RouterKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RouterKey) ProtoMessage() {}
+
+func (x *RouterKey) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RouterKey.ProtoReflect.Descriptor instead.
+func (*RouterKey) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *RouterKey) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RouterKey) GetLinkKey() []byte {
+	if x != nil {
+		return x.LinkKey
+	}
+	return nil
+}
+
+func (x *RouterKey) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
 type RouterJoined struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Network         string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
@@ -5679,13 +6674,14 @@ type RouterJoined struct {
 	Credential      *Credential            `protobuf:"bytes,20,opt,name=credential,proto3" json:"credential,omitempty"` // a fresh one, where that of the router is due
 	Trust           string                 `protobuf:"bytes,21,opt,name=trust,proto3" json:"trust,omitempty"`           // "open", "keys"
 	Protocol        uint32                 `protobuf:"varint,65,opt,name=protocol,proto3" json:"protocol,omitempty"`    // as in Joined
+	Routers         *RouterKeys            `protobuf:"bytes,50,opt,name=routers,proto3" json:"routers,omitempty"`       // all; absent from a controller of before
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RouterJoined) Reset() {
 	*x = RouterJoined{}
-	mi := &file_scaffold_proto_msgTypes[75]
+	mi := &file_scaffold_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5697,7 +6693,7 @@ func (x *RouterJoined) String() string {
 func (*RouterJoined) ProtoMessage() {}
 
 func (x *RouterJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[75]
+	mi := &file_scaffold_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5710,7 +6706,7 @@ func (x *RouterJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RouterJoined.ProtoReflect.Descriptor instead.
 func (*RouterJoined) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{75}
+	return file_scaffold_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RouterJoined) GetNetwork() string {
@@ -5797,6 +6793,13 @@ func (x *RouterJoined) GetProtocol() uint32 {
 	return 0
 }
 
+func (x *RouterJoined) GetRouters() *RouterKeys {
+	if x != nil {
+		return x.Routers
+	}
+	return nil
+}
+
 type SnapshotBegin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Generation    uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
@@ -5806,7 +6809,7 @@ type SnapshotBegin struct {
 
 func (x *SnapshotBegin) Reset() {
 	*x = SnapshotBegin{}
-	mi := &file_scaffold_proto_msgTypes[76]
+	mi := &file_scaffold_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5818,7 +6821,7 @@ func (x *SnapshotBegin) String() string {
 func (*SnapshotBegin) ProtoMessage() {}
 
 func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[76]
+	mi := &file_scaffold_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5831,7 +6834,7 @@ func (x *SnapshotBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotBegin.ProtoReflect.Descriptor instead.
 func (*SnapshotBegin) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{76}
+	return file_scaffold_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *SnapshotBegin) GetGeneration() uint64 {
@@ -5844,13 +6847,14 @@ func (x *SnapshotBegin) GetGeneration() uint64 {
 type Commit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Generation    uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	Filter        bool                   `protobuf:"varint,90,opt,name=filter,proto3" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_scaffold_proto_msgTypes[77]
+	mi := &file_scaffold_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5862,7 +6866,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[77]
+	mi := &file_scaffold_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5875,7 +6879,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{77}
+	return file_scaffold_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Commit) GetGeneration() uint64 {
@@ -5883,6 +6887,13 @@ func (x *Commit) GetGeneration() uint64 {
 		return x.Generation
 	}
 	return 0
+}
+
+func (x *Commit) GetFilter() bool {
+	if x != nil {
+		return x.Filter
+	}
+	return false
 }
 
 type Rules struct {
@@ -5894,13 +6905,14 @@ type Rules struct {
 	Probes        []*Probe               `protobuf:"bytes,5,rep,name=probes,proto3" json:"probes,omitempty"`
 	Redirects     []*Redirect            `protobuf:"bytes,6,rep,name=redirects,proto3" json:"redirects,omitempty"`
 	Gone          []*Gone                `protobuf:"bytes,7,rep,name=gone,proto3" json:"gone,omitempty"`
+	Sources       []*Source              `protobuf:"bytes,90,rep,name=sources,proto3" json:"sources,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Rules) Reset() {
 	*x = Rules{}
-	mi := &file_scaffold_proto_msgTypes[78]
+	mi := &file_scaffold_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5912,7 +6924,7 @@ func (x *Rules) String() string {
 func (*Rules) ProtoMessage() {}
 
 func (x *Rules) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[78]
+	mi := &file_scaffold_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5925,7 +6937,7 @@ func (x *Rules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rules.ProtoReflect.Descriptor instead.
 func (*Rules) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{78}
+	return file_scaffold_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Rules) GetGeneration() uint64 {
@@ -5977,6 +6989,74 @@ func (x *Rules) GetGone() []*Gone {
 	return nil
 }
 
+func (x *Rules) GetSources() []*Source {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+// At a port to which no router is attached packets from the locator are let in.
+type Source struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Locator       uint64                 `protobuf:"fixed64,2,opt,name=locator,proto3" json:"locator,omitempty"`
+	Gone          bool                   `protobuf:"varint,3,opt,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Source) Reset() {
+	*x = Source{}
+	mi := &file_scaffold_proto_msgTypes[89]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Source) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Source) ProtoMessage() {}
+
+func (x *Source) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[89]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Source.ProtoReflect.Descriptor instead.
+func (*Source) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{89}
+}
+
+func (x *Source) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Source) GetLocator() uint64 {
+	if x != nil {
+		return x.Locator
+	}
+	return 0
+}
+
+func (x *Source) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
 type Route struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
@@ -5990,7 +7070,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_scaffold_proto_msgTypes[79]
+	mi := &file_scaffold_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6002,7 +7082,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[79]
+	mi := &file_scaffold_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6015,7 +7095,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{79}
+	return file_scaffold_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Route) GetPrefix() string {
@@ -6067,7 +7147,7 @@ type ServiceRule struct {
 
 func (x *ServiceRule) Reset() {
 	*x = ServiceRule{}
-	mi := &file_scaffold_proto_msgTypes[80]
+	mi := &file_scaffold_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6079,7 +7159,7 @@ func (x *ServiceRule) String() string {
 func (*ServiceRule) ProtoMessage() {}
 
 func (x *ServiceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[80]
+	mi := &file_scaffold_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6092,7 +7172,7 @@ func (x *ServiceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRule.ProtoReflect.Descriptor instead.
 func (*ServiceRule) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{80}
+	return file_scaffold_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ServiceRule) GetSs() uint32 {
@@ -6143,7 +7223,7 @@ type Resolution struct {
 
 func (x *Resolution) Reset() {
 	*x = Resolution{}
-	mi := &file_scaffold_proto_msgTypes[81]
+	mi := &file_scaffold_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6155,7 +7235,7 @@ func (x *Resolution) String() string {
 func (*Resolution) ProtoMessage() {}
 
 func (x *Resolution) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[81]
+	mi := &file_scaffold_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6168,7 +7248,7 @@ func (x *Resolution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resolution.ProtoReflect.Descriptor instead.
 func (*Resolution) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{81}
+	return file_scaffold_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Resolution) GetSs() uint32 {
@@ -6216,7 +7296,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_scaffold_proto_msgTypes[82]
+	mi := &file_scaffold_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6228,7 +7308,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[82]
+	mi := &file_scaffold_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6241,7 +7321,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{82}
+	return file_scaffold_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Target) GetLocator() uint64 {
@@ -6270,7 +7350,7 @@ type Probe struct {
 
 func (x *Probe) Reset() {
 	*x = Probe{}
-	mi := &file_scaffold_proto_msgTypes[83]
+	mi := &file_scaffold_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6282,7 +7362,7 @@ func (x *Probe) String() string {
 func (*Probe) ProtoMessage() {}
 
 func (x *Probe) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[83]
+	mi := &file_scaffold_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6295,7 +7375,7 @@ func (x *Probe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Probe.ProtoReflect.Descriptor instead.
 func (*Probe) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{83}
+	return file_scaffold_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Probe) GetLocator() uint64 {
@@ -6330,7 +7410,7 @@ type Gone struct {
 
 func (x *Gone) Reset() {
 	*x = Gone{}
-	mi := &file_scaffold_proto_msgTypes[84]
+	mi := &file_scaffold_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6342,7 +7422,7 @@ func (x *Gone) String() string {
 func (*Gone) ProtoMessage() {}
 
 func (x *Gone) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[84]
+	mi := &file_scaffold_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6355,7 +7435,7 @@ func (x *Gone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gone.ProtoReflect.Descriptor instead.
 func (*Gone) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{84}
+	return file_scaffold_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Gone) GetLocator() uint64 {
@@ -6383,7 +7463,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_scaffold_proto_msgTypes[85]
+	mi := &file_scaffold_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6395,7 +7475,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[85]
+	mi := &file_scaffold_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6408,7 +7488,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{85}
+	return file_scaffold_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Redirect) GetFrom() uint64 {
@@ -6440,7 +7520,7 @@ type RotateKeyRequest struct {
 
 func (x *RotateKeyRequest) Reset() {
 	*x = RotateKeyRequest{}
-	mi := &file_scaffold_proto_msgTypes[86]
+	mi := &file_scaffold_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6452,7 +7532,7 @@ func (x *RotateKeyRequest) String() string {
 func (*RotateKeyRequest) ProtoMessage() {}
 
 func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[86]
+	mi := &file_scaffold_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6465,7 +7545,7 @@ func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{86}
+	return file_scaffold_proto_rawDescGZIP(), []int{97}
 }
 
 type RotateKeyResponse struct {
@@ -6479,7 +7559,7 @@ type RotateKeyResponse struct {
 
 func (x *RotateKeyResponse) Reset() {
 	*x = RotateKeyResponse{}
-	mi := &file_scaffold_proto_msgTypes[87]
+	mi := &file_scaffold_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6491,7 +7571,7 @@ func (x *RotateKeyResponse) String() string {
 func (*RotateKeyResponse) ProtoMessage() {}
 
 func (x *RotateKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[87]
+	mi := &file_scaffold_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6504,7 +7584,7 @@ func (x *RotateKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKeyResponse.ProtoReflect.Descriptor instead.
 func (*RotateKeyResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{87}
+	return file_scaffold_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *RotateKeyResponse) GetKey() []byte {
@@ -6536,7 +7616,7 @@ type GetHostStatusRequest struct {
 
 func (x *GetHostStatusRequest) Reset() {
 	*x = GetHostStatusRequest{}
-	mi := &file_scaffold_proto_msgTypes[88]
+	mi := &file_scaffold_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6548,7 +7628,7 @@ func (x *GetHostStatusRequest) String() string {
 func (*GetHostStatusRequest) ProtoMessage() {}
 
 func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[88]
+	mi := &file_scaffold_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6561,7 +7641,7 @@ func (x *GetHostStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetHostStatusRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{88}
+	return file_scaffold_proto_rawDescGZIP(), []int{99}
 }
 
 type HostStatus struct {
@@ -6589,7 +7669,7 @@ type HostStatus struct {
 
 func (x *HostStatus) Reset() {
 	*x = HostStatus{}
-	mi := &file_scaffold_proto_msgTypes[89]
+	mi := &file_scaffold_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6601,7 +7681,7 @@ func (x *HostStatus) String() string {
 func (*HostStatus) ProtoMessage() {}
 
 func (x *HostStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[89]
+	mi := &file_scaffold_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6614,7 +7694,7 @@ func (x *HostStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStatus.ProtoReflect.Descriptor instead.
 func (*HostStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{89}
+	return file_scaffold_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *HostStatus) GetName() string {
@@ -6747,7 +7827,7 @@ type Feature struct {
 
 func (x *Feature) Reset() {
 	*x = Feature{}
-	mi := &file_scaffold_proto_msgTypes[90]
+	mi := &file_scaffold_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6759,7 +7839,7 @@ func (x *Feature) String() string {
 func (*Feature) ProtoMessage() {}
 
 func (x *Feature) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[90]
+	mi := &file_scaffold_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6772,7 +7852,7 @@ func (x *Feature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Feature.ProtoReflect.Descriptor instead.
 func (*Feature) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{90}
+	return file_scaffold_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Feature) GetName() string {
@@ -6810,7 +7890,7 @@ type Uplink struct {
 
 func (x *Uplink) Reset() {
 	*x = Uplink{}
-	mi := &file_scaffold_proto_msgTypes[91]
+	mi := &file_scaffold_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6822,7 +7902,7 @@ func (x *Uplink) String() string {
 func (*Uplink) ProtoMessage() {}
 
 func (x *Uplink) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[91]
+	mi := &file_scaffold_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6835,7 +7915,7 @@ func (x *Uplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Uplink.ProtoReflect.Descriptor instead.
 func (*Uplink) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{91}
+	return file_scaffold_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Uplink) GetInterface() string {
@@ -6890,7 +7970,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[92]
+	mi := &file_scaffold_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6902,7 +7982,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[92]
+	mi := &file_scaffold_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6915,7 +7995,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{92}
+	return file_scaffold_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ListFlowsRequest) GetService() string {
@@ -6942,7 +8022,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[93]
+	mi := &file_scaffold_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6954,7 +8034,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[93]
+	mi := &file_scaffold_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6967,7 +8047,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{93}
+	return file_scaffold_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListFlowsResponse) GetFlows() []*Flow {
@@ -7009,7 +8089,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_scaffold_proto_msgTypes[94]
+	mi := &file_scaffold_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7021,7 +8101,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[94]
+	mi := &file_scaffold_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7034,7 +8114,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{94}
+	return file_scaffold_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *Flow) GetId() string {
@@ -7168,7 +8248,7 @@ type AddGuestRequest struct {
 
 func (x *AddGuestRequest) Reset() {
 	*x = AddGuestRequest{}
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7180,7 +8260,7 @@ func (x *AddGuestRequest) String() string {
 func (*AddGuestRequest) ProtoMessage() {}
 
 func (x *AddGuestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[95]
+	mi := &file_scaffold_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7193,7 +8273,7 @@ func (x *AddGuestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddGuestRequest.ProtoReflect.Descriptor instead.
 func (*AddGuestRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{95}
+	return file_scaffold_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *AddGuestRequest) GetName() string {
@@ -7235,7 +8315,7 @@ type Guest struct {
 
 func (x *Guest) Reset() {
 	*x = Guest{}
-	mi := &file_scaffold_proto_msgTypes[96]
+	mi := &file_scaffold_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7247,7 +8327,7 @@ func (x *Guest) String() string {
 func (*Guest) ProtoMessage() {}
 
 func (x *Guest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[96]
+	mi := &file_scaffold_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7260,7 +8340,7 @@ func (x *Guest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Guest.ProtoReflect.Descriptor instead.
 func (*Guest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{96}
+	return file_scaffold_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *Guest) GetName() string {
@@ -7342,7 +8422,7 @@ type RemoveGuestRequest struct {
 
 func (x *RemoveGuestRequest) Reset() {
 	*x = RemoveGuestRequest{}
-	mi := &file_scaffold_proto_msgTypes[97]
+	mi := &file_scaffold_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7354,7 +8434,7 @@ func (x *RemoveGuestRequest) String() string {
 func (*RemoveGuestRequest) ProtoMessage() {}
 
 func (x *RemoveGuestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[97]
+	mi := &file_scaffold_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7367,7 +8447,7 @@ func (x *RemoveGuestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGuestRequest.ProtoReflect.Descriptor instead.
 func (*RemoveGuestRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{97}
+	return file_scaffold_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *RemoveGuestRequest) GetName() string {
@@ -7385,7 +8465,7 @@ type RemoveGuestResponse struct {
 
 func (x *RemoveGuestResponse) Reset() {
 	*x = RemoveGuestResponse{}
-	mi := &file_scaffold_proto_msgTypes[98]
+	mi := &file_scaffold_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7397,7 +8477,7 @@ func (x *RemoveGuestResponse) String() string {
 func (*RemoveGuestResponse) ProtoMessage() {}
 
 func (x *RemoveGuestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[98]
+	mi := &file_scaffold_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7410,7 +8490,7 @@ func (x *RemoveGuestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveGuestResponse.ProtoReflect.Descriptor instead.
 func (*RemoveGuestResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{98}
+	return file_scaffold_proto_rawDescGZIP(), []int{109}
 }
 
 type ListGuestsRequest struct {
@@ -7421,7 +8501,7 @@ type ListGuestsRequest struct {
 
 func (x *ListGuestsRequest) Reset() {
 	*x = ListGuestsRequest{}
-	mi := &file_scaffold_proto_msgTypes[99]
+	mi := &file_scaffold_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7433,7 +8513,7 @@ func (x *ListGuestsRequest) String() string {
 func (*ListGuestsRequest) ProtoMessage() {}
 
 func (x *ListGuestsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[99]
+	mi := &file_scaffold_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7446,7 +8526,7 @@ func (x *ListGuestsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGuestsRequest.ProtoReflect.Descriptor instead.
 func (*ListGuestsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{99}
+	return file_scaffold_proto_rawDescGZIP(), []int{110}
 }
 
 type ListGuestsResponse struct {
@@ -7458,7 +8538,7 @@ type ListGuestsResponse struct {
 
 func (x *ListGuestsResponse) Reset() {
 	*x = ListGuestsResponse{}
-	mi := &file_scaffold_proto_msgTypes[100]
+	mi := &file_scaffold_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7470,7 +8550,7 @@ func (x *ListGuestsResponse) String() string {
 func (*ListGuestsResponse) ProtoMessage() {}
 
 func (x *ListGuestsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[100]
+	mi := &file_scaffold_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7483,7 +8563,7 @@ func (x *ListGuestsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGuestsResponse.ProtoReflect.Descriptor instead.
 func (*ListGuestsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{100}
+	return file_scaffold_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ListGuestsResponse) GetGuests() []*Guest {
@@ -7502,7 +8582,7 @@ type WhoRequest struct {
 
 func (x *WhoRequest) Reset() {
 	*x = WhoRequest{}
-	mi := &file_scaffold_proto_msgTypes[101]
+	mi := &file_scaffold_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7514,7 +8594,7 @@ func (x *WhoRequest) String() string {
 func (*WhoRequest) ProtoMessage() {}
 
 func (x *WhoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[101]
+	mi := &file_scaffold_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7527,7 +8607,7 @@ func (x *WhoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoRequest.ProtoReflect.Descriptor instead.
 func (*WhoRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{101}
+	return file_scaffold_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *WhoRequest) GetAddress() string {
@@ -7545,7 +8625,7 @@ type ListRegistrationsRequest struct {
 
 func (x *ListRegistrationsRequest) Reset() {
 	*x = ListRegistrationsRequest{}
-	mi := &file_scaffold_proto_msgTypes[102]
+	mi := &file_scaffold_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7557,7 +8637,7 @@ func (x *ListRegistrationsRequest) String() string {
 func (*ListRegistrationsRequest) ProtoMessage() {}
 
 func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[102]
+	mi := &file_scaffold_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7570,7 +8650,7 @@ func (x *ListRegistrationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsRequest.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{102}
+	return file_scaffold_proto_rawDescGZIP(), []int{113}
 }
 
 type ListRegistrationsResponse struct {
@@ -7582,7 +8662,7 @@ type ListRegistrationsResponse struct {
 
 func (x *ListRegistrationsResponse) Reset() {
 	*x = ListRegistrationsResponse{}
-	mi := &file_scaffold_proto_msgTypes[103]
+	mi := &file_scaffold_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7594,7 +8674,7 @@ func (x *ListRegistrationsResponse) String() string {
 func (*ListRegistrationsResponse) ProtoMessage() {}
 
 func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[103]
+	mi := &file_scaffold_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7607,7 +8687,7 @@ func (x *ListRegistrationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRegistrationsResponse.ProtoReflect.Descriptor instead.
 func (*ListRegistrationsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{103}
+	return file_scaffold_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *ListRegistrationsResponse) GetRegistrations() []*LocalRegistration {
@@ -7634,7 +8714,7 @@ type LocalRegistration struct {
 
 func (x *LocalRegistration) Reset() {
 	*x = LocalRegistration{}
-	mi := &file_scaffold_proto_msgTypes[104]
+	mi := &file_scaffold_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7646,7 +8726,7 @@ func (x *LocalRegistration) String() string {
 func (*LocalRegistration) ProtoMessage() {}
 
 func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[104]
+	mi := &file_scaffold_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7659,7 +8739,7 @@ func (x *LocalRegistration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalRegistration.ProtoReflect.Descriptor instead.
 func (*LocalRegistration) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{104}
+	return file_scaffold_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *LocalRegistration) GetService() string {
@@ -7739,7 +8819,7 @@ type MoveFlowsRequest struct {
 
 func (x *MoveFlowsRequest) Reset() {
 	*x = MoveFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[105]
+	mi := &file_scaffold_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7751,7 +8831,7 @@ func (x *MoveFlowsRequest) String() string {
 func (*MoveFlowsRequest) ProtoMessage() {}
 
 func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[105]
+	mi := &file_scaffold_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7764,7 +8844,7 @@ func (x *MoveFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsRequest.ProtoReflect.Descriptor instead.
 func (*MoveFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{105}
+	return file_scaffold_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *MoveFlowsRequest) GetFlow() string {
@@ -7805,7 +8885,7 @@ type MoveFlowsResponse struct {
 
 func (x *MoveFlowsResponse) Reset() {
 	*x = MoveFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[106]
+	mi := &file_scaffold_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7817,7 +8897,7 @@ func (x *MoveFlowsResponse) String() string {
 func (*MoveFlowsResponse) ProtoMessage() {}
 
 func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[106]
+	mi := &file_scaffold_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7830,7 +8910,7 @@ func (x *MoveFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFlowsResponse.ProtoReflect.Descriptor instead.
 func (*MoveFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{106}
+	return file_scaffold_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *MoveFlowsResponse) GetMoved() uint32 {
@@ -7847,28 +8927,28 @@ func (x *MoveFlowsResponse) GetFailed() uint32 {
 	return 0
 }
 
-type BiographyRequest struct {
+type GetFlowHistoryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Flow          string                 `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BiographyRequest) Reset() {
-	*x = BiographyRequest{}
-	mi := &file_scaffold_proto_msgTypes[107]
+func (x *GetFlowHistoryRequest) Reset() {
+	*x = GetFlowHistoryRequest{}
+	mi := &file_scaffold_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BiographyRequest) String() string {
+func (x *GetFlowHistoryRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BiographyRequest) ProtoMessage() {}
+func (*GetFlowHistoryRequest) ProtoMessage() {}
 
-func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[107]
+func (x *GetFlowHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7879,42 +8959,42 @@ func (x *BiographyRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BiographyRequest.ProtoReflect.Descriptor instead.
-func (*BiographyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{107}
+// Deprecated: Use GetFlowHistoryRequest.ProtoReflect.Descriptor instead.
+func (*GetFlowHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{118}
 }
 
-func (x *BiographyRequest) GetFlow() string {
+func (x *GetFlowHistoryRequest) GetFlow() string {
 	if x != nil {
 		return x.Flow
 	}
 	return ""
 }
 
-type FlowStory struct {
+type FlowHistory struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Flow          *Flow                  `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
-	Chapters      []*Chapter             `protobuf:"bytes,2,rep,name=chapters,proto3" json:"chapters,omitempty"`
+	Events        []*FlowEvent           `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
 	Ended         bool                   `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *FlowStory) Reset() {
-	*x = FlowStory{}
-	mi := &file_scaffold_proto_msgTypes[108]
+func (x *FlowHistory) Reset() {
+	*x = FlowHistory{}
+	mi := &file_scaffold_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *FlowStory) String() string {
+func (x *FlowHistory) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*FlowStory) ProtoMessage() {}
+func (*FlowHistory) ProtoMessage() {}
 
-func (x *FlowStory) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[108]
+func (x *FlowHistory) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7925,33 +9005,33 @@ func (x *FlowStory) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use FlowStory.ProtoReflect.Descriptor instead.
-func (*FlowStory) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{108}
+// Deprecated: Use FlowHistory.ProtoReflect.Descriptor instead.
+func (*FlowHistory) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{119}
 }
 
-func (x *FlowStory) GetFlow() *Flow {
+func (x *FlowHistory) GetFlow() *Flow {
 	if x != nil {
 		return x.Flow
 	}
 	return nil
 }
 
-func (x *FlowStory) GetChapters() []*Chapter {
+func (x *FlowHistory) GetEvents() []*FlowEvent {
 	if x != nil {
-		return x.Chapters
+		return x.Events
 	}
 	return nil
 }
 
-func (x *FlowStory) GetEnded() bool {
+func (x *FlowHistory) GetEnded() bool {
 	if x != nil {
 		return x.Ended
 	}
 	return false
 }
 
-type Chapter struct {
+type FlowEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	UnixNs        int64                  `protobuf:"varint,1,opt,name=unix_ns,json=unixNs,proto3" json:"unix_ns,omitempty"`
 	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`                       // "begin", "move", "peer-move", "failover", "stall", "kick", "fail", "end"
@@ -7961,21 +9041,21 @@ type Chapter struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Chapter) Reset() {
-	*x = Chapter{}
-	mi := &file_scaffold_proto_msgTypes[109]
+func (x *FlowEvent) Reset() {
+	*x = FlowEvent{}
+	mi := &file_scaffold_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Chapter) String() string {
+func (x *FlowEvent) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Chapter) ProtoMessage() {}
+func (*FlowEvent) ProtoMessage() {}
 
-func (x *Chapter) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[109]
+func (x *FlowEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7986,33 +9066,33 @@ func (x *Chapter) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Chapter.ProtoReflect.Descriptor instead.
-func (*Chapter) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{109}
+// Deprecated: Use FlowEvent.ProtoReflect.Descriptor instead.
+func (*FlowEvent) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{120}
 }
 
-func (x *Chapter) GetUnixNs() int64 {
+func (x *FlowEvent) GetUnixNs() int64 {
 	if x != nil {
 		return x.UnixNs
 	}
 	return 0
 }
 
-func (x *Chapter) GetKind() string {
+func (x *FlowEvent) GetKind() string {
 	if x != nil {
 		return x.Kind
 	}
 	return ""
 }
 
-func (x *Chapter) GetText() string {
+func (x *FlowEvent) GetText() string {
 	if x != nil {
 		return x.Text
 	}
 	return ""
 }
 
-func (x *Chapter) GetStallNs() int64 {
+func (x *FlowEvent) GetStallNs() int64 {
 	if x != nil {
 		return x.StallNs
 	}
@@ -8031,7 +9111,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_scaffold_proto_msgTypes[110]
+	mi := &file_scaffold_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8043,7 +9123,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[110]
+	mi := &file_scaffold_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8056,7 +9136,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{110}
+	return file_scaffold_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ServeRequest) GetService() string {
@@ -8096,7 +9176,7 @@ type ServeNotice struct {
 
 func (x *ServeNotice) Reset() {
 	*x = ServeNotice{}
-	mi := &file_scaffold_proto_msgTypes[111]
+	mi := &file_scaffold_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8108,7 +9188,7 @@ func (x *ServeNotice) String() string {
 func (*ServeNotice) ProtoMessage() {}
 
 func (x *ServeNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[111]
+	mi := &file_scaffold_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8121,7 +9201,7 @@ func (x *ServeNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeNotice.ProtoReflect.Descriptor instead.
 func (*ServeNotice) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{111}
+	return file_scaffold_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ServeNotice) GetKind() string {
@@ -8142,7 +9222,7 @@ type IdentifyRequest struct {
 
 func (x *IdentifyRequest) Reset() {
 	*x = IdentifyRequest{}
-	mi := &file_scaffold_proto_msgTypes[112]
+	mi := &file_scaffold_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8154,7 +9234,7 @@ func (x *IdentifyRequest) String() string {
 func (*IdentifyRequest) ProtoMessage() {}
 
 func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[112]
+	mi := &file_scaffold_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8167,7 +9247,7 @@ func (x *IdentifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentifyRequest.ProtoReflect.Descriptor instead.
 func (*IdentifyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{112}
+	return file_scaffold_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *IdentifyRequest) GetProto() string {
@@ -8204,7 +9284,7 @@ type FlowIdentity struct {
 
 func (x *FlowIdentity) Reset() {
 	*x = FlowIdentity{}
-	mi := &file_scaffold_proto_msgTypes[113]
+	mi := &file_scaffold_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8216,7 +9296,7 @@ func (x *FlowIdentity) String() string {
 func (*FlowIdentity) ProtoMessage() {}
 
 func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[113]
+	mi := &file_scaffold_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8229,7 +9309,7 @@ func (x *FlowIdentity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowIdentity.ProtoReflect.Descriptor instead.
 func (*FlowIdentity) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{113}
+	return file_scaffold_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *FlowIdentity) GetStable() string {
@@ -8281,7 +9361,7 @@ type FailFlowsRequest struct {
 
 func (x *FailFlowsRequest) Reset() {
 	*x = FailFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[114]
+	mi := &file_scaffold_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8293,7 +9373,7 @@ func (x *FailFlowsRequest) String() string {
 func (*FailFlowsRequest) ProtoMessage() {}
 
 func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[114]
+	mi := &file_scaffold_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8306,7 +9386,7 @@ func (x *FailFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsRequest.ProtoReflect.Descriptor instead.
 func (*FailFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{114}
+	return file_scaffold_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *FailFlowsRequest) GetService() string {
@@ -8360,7 +9440,7 @@ type FailFlowsResponse struct {
 
 func (x *FailFlowsResponse) Reset() {
 	*x = FailFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[115]
+	mi := &file_scaffold_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8372,7 +9452,7 @@ func (x *FailFlowsResponse) String() string {
 func (*FailFlowsResponse) ProtoMessage() {}
 
 func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[115]
+	mi := &file_scaffold_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8385,7 +9465,7 @@ func (x *FailFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailFlowsResponse.ProtoReflect.Descriptor instead.
 func (*FailFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{115}
+	return file_scaffold_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *FailFlowsResponse) GetFailed() uint32 {
@@ -8406,7 +9486,7 @@ type DrainLocalRequest struct {
 
 func (x *DrainLocalRequest) Reset() {
 	*x = DrainLocalRequest{}
-	mi := &file_scaffold_proto_msgTypes[116]
+	mi := &file_scaffold_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8418,7 +9498,7 @@ func (x *DrainLocalRequest) String() string {
 func (*DrainLocalRequest) ProtoMessage() {}
 
 func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[116]
+	mi := &file_scaffold_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8431,7 +9511,7 @@ func (x *DrainLocalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainLocalRequest.ProtoReflect.Descriptor instead.
 func (*DrainLocalRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{116}
+	return file_scaffold_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *DrainLocalRequest) GetService() string {
@@ -8465,7 +9545,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_scaffold_proto_msgTypes[117]
+	mi := &file_scaffold_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8477,7 +9557,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[117]
+	mi := &file_scaffold_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8490,7 +9570,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{117}
+	return file_scaffold_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *DrainProgress) GetFlows() uint32 {
@@ -8515,7 +9595,7 @@ type ListSwitchesRequest struct {
 
 func (x *ListSwitchesRequest) Reset() {
 	*x = ListSwitchesRequest{}
-	mi := &file_scaffold_proto_msgTypes[118]
+	mi := &file_scaffold_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8527,7 +9607,7 @@ func (x *ListSwitchesRequest) String() string {
 func (*ListSwitchesRequest) ProtoMessage() {}
 
 func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[118]
+	mi := &file_scaffold_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8540,7 +9620,7 @@ func (x *ListSwitchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchesRequest.ProtoReflect.Descriptor instead.
 func (*ListSwitchesRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{118}
+	return file_scaffold_proto_rawDescGZIP(), []int{129}
 }
 
 type ListSwitchesResponse struct {
@@ -8552,7 +9632,7 @@ type ListSwitchesResponse struct {
 
 func (x *ListSwitchesResponse) Reset() {
 	*x = ListSwitchesResponse{}
-	mi := &file_scaffold_proto_msgTypes[119]
+	mi := &file_scaffold_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8564,7 +9644,7 @@ func (x *ListSwitchesResponse) String() string {
 func (*ListSwitchesResponse) ProtoMessage() {}
 
 func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[119]
+	mi := &file_scaffold_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8577,7 +9657,7 @@ func (x *ListSwitchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchesResponse.ProtoReflect.Descriptor instead.
 func (*ListSwitchesResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{119}
+	return file_scaffold_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ListSwitchesResponse) GetSwitches() []*Switch {
@@ -8596,7 +9676,7 @@ type GetSwitchRequest struct {
 
 func (x *GetSwitchRequest) Reset() {
 	*x = GetSwitchRequest{}
-	mi := &file_scaffold_proto_msgTypes[120]
+	mi := &file_scaffold_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8608,7 +9688,7 @@ func (x *GetSwitchRequest) String() string {
 func (*GetSwitchRequest) ProtoMessage() {}
 
 func (x *GetSwitchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[120]
+	mi := &file_scaffold_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8621,7 +9701,7 @@ func (x *GetSwitchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSwitchRequest.ProtoReflect.Descriptor instead.
 func (*GetSwitchRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{120}
+	return file_scaffold_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *GetSwitchRequest) GetName() string {
@@ -8661,7 +9741,7 @@ type Switch struct {
 
 func (x *Switch) Reset() {
 	*x = Switch{}
-	mi := &file_scaffold_proto_msgTypes[121]
+	mi := &file_scaffold_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8673,7 +9753,7 @@ func (x *Switch) String() string {
 func (*Switch) ProtoMessage() {}
 
 func (x *Switch) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[121]
+	mi := &file_scaffold_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8686,7 +9766,7 @@ func (x *Switch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Switch.ProtoReflect.Descriptor instead.
 func (*Switch) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{121}
+	return file_scaffold_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *Switch) GetName() string {
@@ -8863,7 +9943,7 @@ type SwitchPort struct {
 
 func (x *SwitchPort) Reset() {
 	*x = SwitchPort{}
-	mi := &file_scaffold_proto_msgTypes[122]
+	mi := &file_scaffold_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8875,7 +9955,7 @@ func (x *SwitchPort) String() string {
 func (*SwitchPort) ProtoMessage() {}
 
 func (x *SwitchPort) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[122]
+	mi := &file_scaffold_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8888,7 +9968,7 @@ func (x *SwitchPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchPort.ProtoReflect.Descriptor instead.
 func (*SwitchPort) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{122}
+	return file_scaffold_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *SwitchPort) GetName() string {
@@ -8988,7 +10068,7 @@ type ServiceShare struct {
 
 func (x *ServiceShare) Reset() {
 	*x = ServiceShare{}
-	mi := &file_scaffold_proto_msgTypes[123]
+	mi := &file_scaffold_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9000,7 +10080,7 @@ func (x *ServiceShare) String() string {
 func (*ServiceShare) ProtoMessage() {}
 
 func (x *ServiceShare) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[123]
+	mi := &file_scaffold_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9013,7 +10093,7 @@ func (x *ServiceShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceShare.ProtoReflect.Descriptor instead.
 func (*ServiceShare) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{123}
+	return file_scaffold_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ServiceShare) GetService() string {
@@ -9056,7 +10136,7 @@ type InstanceShare struct {
 
 func (x *InstanceShare) Reset() {
 	*x = InstanceShare{}
-	mi := &file_scaffold_proto_msgTypes[124]
+	mi := &file_scaffold_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9068,7 +10148,7 @@ func (x *InstanceShare) String() string {
 func (*InstanceShare) ProtoMessage() {}
 
 func (x *InstanceShare) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[124]
+	mi := &file_scaffold_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9081,7 +10161,7 @@ func (x *InstanceShare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceShare.ProtoReflect.Descriptor instead.
 func (*InstanceShare) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{124}
+	return file_scaffold_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *InstanceShare) GetHost() string {
@@ -9122,7 +10202,7 @@ type ListSwitchFlowsRequest struct {
 
 func (x *ListSwitchFlowsRequest) Reset() {
 	*x = ListSwitchFlowsRequest{}
-	mi := &file_scaffold_proto_msgTypes[125]
+	mi := &file_scaffold_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9134,7 +10214,7 @@ func (x *ListSwitchFlowsRequest) String() string {
 func (*ListSwitchFlowsRequest) ProtoMessage() {}
 
 func (x *ListSwitchFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[125]
+	mi := &file_scaffold_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9147,7 +10227,7 @@ func (x *ListSwitchFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListSwitchFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{125}
+	return file_scaffold_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ListSwitchFlowsRequest) GetName() string {
@@ -9173,7 +10253,7 @@ type ListSwitchFlowsResponse struct {
 
 func (x *ListSwitchFlowsResponse) Reset() {
 	*x = ListSwitchFlowsResponse{}
-	mi := &file_scaffold_proto_msgTypes[126]
+	mi := &file_scaffold_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9185,7 +10265,7 @@ func (x *ListSwitchFlowsResponse) String() string {
 func (*ListSwitchFlowsResponse) ProtoMessage() {}
 
 func (x *ListSwitchFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[126]
+	mi := &file_scaffold_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9198,7 +10278,7 @@ func (x *ListSwitchFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSwitchFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListSwitchFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{126}
+	return file_scaffold_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *ListSwitchFlowsResponse) GetFlows() []*SwitchFlow {
@@ -9227,7 +10307,7 @@ type SwitchFlow struct {
 
 func (x *SwitchFlow) Reset() {
 	*x = SwitchFlow{}
-	mi := &file_scaffold_proto_msgTypes[127]
+	mi := &file_scaffold_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9239,7 +10319,7 @@ func (x *SwitchFlow) String() string {
 func (*SwitchFlow) ProtoMessage() {}
 
 func (x *SwitchFlow) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[127]
+	mi := &file_scaffold_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9252,7 +10332,7 @@ func (x *SwitchFlow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchFlow.ProtoReflect.Descriptor instead.
 func (*SwitchFlow) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{127}
+	return file_scaffold_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *SwitchFlow) GetTable() uint32 {
@@ -9345,7 +10425,7 @@ type AddSwitchFlowRequest struct {
 
 func (x *AddSwitchFlowRequest) Reset() {
 	*x = AddSwitchFlowRequest{}
-	mi := &file_scaffold_proto_msgTypes[128]
+	mi := &file_scaffold_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9357,7 +10437,7 @@ func (x *AddSwitchFlowRequest) String() string {
 func (*AddSwitchFlowRequest) ProtoMessage() {}
 
 func (x *AddSwitchFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[128]
+	mi := &file_scaffold_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9370,7 +10450,7 @@ func (x *AddSwitchFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddSwitchFlowRequest.ProtoReflect.Descriptor instead.
 func (*AddSwitchFlowRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{128}
+	return file_scaffold_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *AddSwitchFlowRequest) GetName() string {
@@ -9418,7 +10498,7 @@ type RemoveSwitchFlowRequest struct {
 
 func (x *RemoveSwitchFlowRequest) Reset() {
 	*x = RemoveSwitchFlowRequest{}
-	mi := &file_scaffold_proto_msgTypes[129]
+	mi := &file_scaffold_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9430,7 +10510,7 @@ func (x *RemoveSwitchFlowRequest) String() string {
 func (*RemoveSwitchFlowRequest) ProtoMessage() {}
 
 func (x *RemoveSwitchFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[129]
+	mi := &file_scaffold_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9443,7 +10523,7 @@ func (x *RemoveSwitchFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSwitchFlowRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSwitchFlowRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{129}
+	return file_scaffold_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *RemoveSwitchFlowRequest) GetName() string {
@@ -9468,7 +10548,7 @@ type RemoveSwitchFlowResponse struct {
 
 func (x *RemoveSwitchFlowResponse) Reset() {
 	*x = RemoveSwitchFlowResponse{}
-	mi := &file_scaffold_proto_msgTypes[130]
+	mi := &file_scaffold_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9480,7 +10560,7 @@ func (x *RemoveSwitchFlowResponse) String() string {
 func (*RemoveSwitchFlowResponse) ProtoMessage() {}
 
 func (x *RemoveSwitchFlowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[130]
+	mi := &file_scaffold_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9493,7 +10573,7 @@ func (x *RemoveSwitchFlowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSwitchFlowResponse.ProtoReflect.Descriptor instead.
 func (*RemoveSwitchFlowResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{130}
+	return file_scaffold_proto_rawDescGZIP(), []int{141}
 }
 
 type Access struct {
@@ -9507,7 +10587,7 @@ type Access struct {
 
 func (x *Access) Reset() {
 	*x = Access{}
-	mi := &file_scaffold_proto_msgTypes[131]
+	mi := &file_scaffold_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9519,7 +10599,7 @@ func (x *Access) String() string {
 func (*Access) ProtoMessage() {}
 
 func (x *Access) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[131]
+	mi := &file_scaffold_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9532,7 +10612,7 @@ func (x *Access) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Access.ProtoReflect.Descriptor instead.
 func (*Access) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{131}
+	return file_scaffold_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *Access) GetKey() string {
@@ -9556,17 +10636,22 @@ func (x *Access) GetAllow() []string {
 	return nil
 }
 
+// An empty list in access is no list: it takes the one that is there away only where any_server or any_client says so.
 type UpdateAccessRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Access        *Access                `protobuf:"bytes,2,opt,name=access,proto3" json:"access,omitempty"`
+	AnyServer     bool                   `protobuf:"varint,3,opt,name=any_server,json=anyServer,proto3" json:"any_server,omitempty"` // every host may serve: servers is empty
+	AnyClient     bool                   `protobuf:"varint,4,opt,name=any_client,json=anyClient,proto3" json:"any_client,omitempty"` // everybody may connect: allow is empty
+	Version       uint64                 `protobuf:"varint,150,opt,name=version,proto3" json:"version,omitempty"`                    // as in UpdatePolicyRequest
+	Replace       bool                   `protobuf:"varint,151,opt,name=replace,proto3" json:"replace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateAccessRequest) Reset() {
 	*x = UpdateAccessRequest{}
-	mi := &file_scaffold_proto_msgTypes[132]
+	mi := &file_scaffold_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9578,7 +10663,7 @@ func (x *UpdateAccessRequest) String() string {
 func (*UpdateAccessRequest) ProtoMessage() {}
 
 func (x *UpdateAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[132]
+	mi := &file_scaffold_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9591,7 +10676,7 @@ func (x *UpdateAccessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateAccessRequest.ProtoReflect.Descriptor instead.
 func (*UpdateAccessRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{132}
+	return file_scaffold_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *UpdateAccessRequest) GetName() string {
@@ -9608,29 +10693,57 @@ func (x *UpdateAccessRequest) GetAccess() *Access {
 	return nil
 }
 
+func (x *UpdateAccessRequest) GetAnyServer() bool {
+	if x != nil {
+		return x.AnyServer
+	}
+	return false
+}
+
+func (x *UpdateAccessRequest) GetAnyClient() bool {
+	if x != nil {
+		return x.AnyClient
+	}
+	return false
+}
+
+func (x *UpdateAccessRequest) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *UpdateAccessRequest) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
+}
+
 // From where a host takes first packets of a service, as of now. Absent: from everywhere.
-type Guard struct {
+type AccessList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Allow         []*LocatorPrefix       `protobuf:"bytes,1,rep,name=allow,proto3" json:"allow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Guard) Reset() {
-	*x = Guard{}
-	mi := &file_scaffold_proto_msgTypes[133]
+func (x *AccessList) Reset() {
+	*x = AccessList{}
+	mi := &file_scaffold_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Guard) String() string {
+func (x *AccessList) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Guard) ProtoMessage() {}
+func (*AccessList) ProtoMessage() {}
 
-func (x *Guard) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[133]
+func (x *AccessList) ProtoReflect() protoreflect.Message {
+	mi := &file_scaffold_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9641,12 +10754,12 @@ func (x *Guard) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Guard.ProtoReflect.Descriptor instead.
-func (*Guard) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{133}
+// Deprecated: Use AccessList.ProtoReflect.Descriptor instead.
+func (*AccessList) Descriptor() ([]byte, []int) {
+	return file_scaffold_proto_rawDescGZIP(), []int{144}
 }
 
-func (x *Guard) GetAllow() []*LocatorPrefix {
+func (x *AccessList) GetAllow() []*LocatorPrefix {
 	if x != nil {
 		return x.Allow
 	}
@@ -9663,7 +10776,7 @@ type LocatorPrefix struct {
 
 func (x *LocatorPrefix) Reset() {
 	*x = LocatorPrefix{}
-	mi := &file_scaffold_proto_msgTypes[134]
+	mi := &file_scaffold_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9675,7 +10788,7 @@ func (x *LocatorPrefix) String() string {
 func (*LocatorPrefix) ProtoMessage() {}
 
 func (x *LocatorPrefix) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[134]
+	mi := &file_scaffold_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9688,7 +10801,7 @@ func (x *LocatorPrefix) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatorPrefix.ProtoReflect.Descriptor instead.
 func (*LocatorPrefix) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{134}
+	return file_scaffold_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *LocatorPrefix) GetLocator() uint64 {
@@ -9714,7 +10827,7 @@ type PresentPermitRequest struct {
 
 func (x *PresentPermitRequest) Reset() {
 	*x = PresentPermitRequest{}
-	mi := &file_scaffold_proto_msgTypes[135]
+	mi := &file_scaffold_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9726,7 +10839,7 @@ func (x *PresentPermitRequest) String() string {
 func (*PresentPermitRequest) ProtoMessage() {}
 
 func (x *PresentPermitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[135]
+	mi := &file_scaffold_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9739,7 +10852,7 @@ func (x *PresentPermitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PresentPermitRequest.ProtoReflect.Descriptor instead.
 func (*PresentPermitRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{135}
+	return file_scaffold_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *PresentPermitRequest) GetPermit() []byte {
@@ -9762,7 +10875,7 @@ type HeldPermit struct {
 
 func (x *HeldPermit) Reset() {
 	*x = HeldPermit{}
-	mi := &file_scaffold_proto_msgTypes[136]
+	mi := &file_scaffold_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9774,7 +10887,7 @@ func (x *HeldPermit) String() string {
 func (*HeldPermit) ProtoMessage() {}
 
 func (x *HeldPermit) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[136]
+	mi := &file_scaffold_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9787,7 +10900,7 @@ func (x *HeldPermit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldPermit.ProtoReflect.Descriptor instead.
 func (*HeldPermit) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{136}
+	return file_scaffold_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *HeldPermit) GetService() string {
@@ -9840,7 +10953,7 @@ type ServiceSpec struct {
 
 func (x *ServiceSpec) Reset() {
 	*x = ServiceSpec{}
-	mi := &file_scaffold_proto_msgTypes[137]
+	mi := &file_scaffold_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9852,7 +10965,7 @@ func (x *ServiceSpec) String() string {
 func (*ServiceSpec) ProtoMessage() {}
 
 func (x *ServiceSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[137]
+	mi := &file_scaffold_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9865,7 +10978,7 @@ func (x *ServiceSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceSpec.ProtoReflect.Descriptor instead.
 func (*ServiceSpec) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{137}
+	return file_scaffold_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *ServiceSpec) GetName() string {
@@ -9968,7 +11081,7 @@ type StringList struct {
 
 func (x *StringList) Reset() {
 	*x = StringList{}
-	mi := &file_scaffold_proto_msgTypes[138]
+	mi := &file_scaffold_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9980,7 +11093,7 @@ func (x *StringList) String() string {
 func (*StringList) ProtoMessage() {}
 
 func (x *StringList) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[138]
+	mi := &file_scaffold_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9993,7 +11106,7 @@ func (x *StringList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StringList.ProtoReflect.Descriptor instead.
 func (*StringList) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{138}
+	return file_scaffold_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *StringList) GetItems() []string {
@@ -10008,15 +11121,17 @@ type ApplyRequest struct {
 	Services      []*ServiceSpec         `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
 	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"` // of the files; empty: "apply"
 	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	Prune         bool                   `protobuf:"varint,4,opt,name=prune,proto3" json:"prune,omitempty"` // remove what the owner's files made and no longer name
-	Force         bool                   `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"` // also services of other owners, and remove such as have instances
+	Prune         bool                   `protobuf:"varint,4,opt,name=prune,proto3" json:"prune,omitempty"`       // remove what the owner's files made and no longer name
+	Force         bool                   `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"`       // also services of other owners, and remove such as have instances
+	Planned       bool                   `protobuf:"varint,150,opt,name=planned,proto3" json:"planned,omitempty"` // only if what would be done is what plan says, the changes of a dry run
+	Plan          []*ServiceChange       `protobuf:"bytes,151,rep,name=plan,proto3" json:"plan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_scaffold_proto_msgTypes[139]
+	mi := &file_scaffold_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10028,7 +11143,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[139]
+	mi := &file_scaffold_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10041,7 +11156,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{139}
+	return file_scaffold_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *ApplyRequest) GetServices() []*ServiceSpec {
@@ -10079,6 +11194,20 @@ func (x *ApplyRequest) GetForce() bool {
 	return false
 }
 
+func (x *ApplyRequest) GetPlanned() bool {
+	if x != nil {
+		return x.Planned
+	}
+	return false
+}
+
+func (x *ApplyRequest) GetPlan() []*ServiceChange {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
 type ApplyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Changes       []*ServiceChange       `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`   // of each service that is named or removed, by name
@@ -10086,14 +11215,14 @@ type ApplyResponse struct {
 	Warnings      []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	Pending       []string               `protobuf:"bytes,4,rep,name=pending,proto3" json:"pending,omitempty"` // service routers that have not applied it yet
 	Done          uint32                 `protobuf:"varint,5,opt,name=done,proto3" json:"done,omitempty"`      // changes that were made
-	Failed        string                 `protobuf:"bytes,6,opt,name=failed,proto3" json:"failed,omitempty"`   // why the rest was not
+	Failed        string                 `protobuf:"bytes,6,opt,name=failed,proto3" json:"failed,omitempty"`   // why the rest was not; of controllers of before, now all is done or nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_scaffold_proto_msgTypes[140]
+	mi := &file_scaffold_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10105,7 +11234,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[140]
+	mi := &file_scaffold_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10118,7 +11247,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{140}
+	return file_scaffold_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *ApplyResponse) GetChanges() []*ServiceChange {
@@ -10175,7 +11304,7 @@ type ServiceChange struct {
 
 func (x *ServiceChange) Reset() {
 	*x = ServiceChange{}
-	mi := &file_scaffold_proto_msgTypes[141]
+	mi := &file_scaffold_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10187,7 +11316,7 @@ func (x *ServiceChange) String() string {
 func (*ServiceChange) ProtoMessage() {}
 
 func (x *ServiceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[141]
+	mi := &file_scaffold_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10200,7 +11329,7 @@ func (x *ServiceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceChange.ProtoReflect.Descriptor instead.
 func (*ServiceChange) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{141}
+	return file_scaffold_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *ServiceChange) GetName() string {
@@ -10243,7 +11372,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_scaffold_proto_msgTypes[142]
+	mi := &file_scaffold_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10255,7 +11384,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[142]
+	mi := &file_scaffold_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10268,7 +11397,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{142}
+	return file_scaffold_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *FieldChange) GetField() string {
@@ -10311,7 +11440,7 @@ type SpecProblem struct {
 
 func (x *SpecProblem) Reset() {
 	*x = SpecProblem{}
-	mi := &file_scaffold_proto_msgTypes[143]
+	mi := &file_scaffold_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10323,7 +11452,7 @@ func (x *SpecProblem) String() string {
 func (*SpecProblem) ProtoMessage() {}
 
 func (x *SpecProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[143]
+	mi := &file_scaffold_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10336,7 +11465,7 @@ func (x *SpecProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpecProblem.ProtoReflect.Descriptor instead.
 func (*SpecProblem) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{143}
+	return file_scaffold_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *SpecProblem) GetService() string {
@@ -10376,7 +11505,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_scaffold_proto_msgTypes[144]
+	mi := &file_scaffold_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10388,7 +11517,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[144]
+	mi := &file_scaffold_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10401,7 +11530,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{144}
+	return file_scaffold_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *ExportRequest) GetNames() []string {
@@ -10420,7 +11549,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_scaffold_proto_msgTypes[145]
+	mi := &file_scaffold_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10432,7 +11561,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[145]
+	mi := &file_scaffold_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10445,7 +11574,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{145}
+	return file_scaffold_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *ExportResponse) GetServices() []*ServiceSpec {
@@ -10463,7 +11592,7 @@ type GetGatewayRequest struct {
 
 func (x *GetGatewayRequest) Reset() {
 	*x = GetGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[146]
+	mi := &file_scaffold_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10475,7 +11604,7 @@ func (x *GetGatewayRequest) String() string {
 func (*GetGatewayRequest) ProtoMessage() {}
 
 func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[146]
+	mi := &file_scaffold_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10488,7 +11617,7 @@ func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGatewayRequest.ProtoReflect.Descriptor instead.
 func (*GetGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{146}
+	return file_scaffold_proto_rawDescGZIP(), []int{157}
 }
 
 type DrainGatewayRequest struct {
@@ -10500,7 +11629,7 @@ type DrainGatewayRequest struct {
 
 func (x *DrainGatewayRequest) Reset() {
 	*x = DrainGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[147]
+	mi := &file_scaffold_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10512,7 +11641,7 @@ func (x *DrainGatewayRequest) String() string {
 func (*DrainGatewayRequest) ProtoMessage() {}
 
 func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[147]
+	mi := &file_scaffold_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10525,7 +11654,7 @@ func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainGatewayRequest.ProtoReflect.Descriptor instead.
 func (*DrainGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{147}
+	return file_scaffold_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *DrainGatewayRequest) GetUndrain() bool {
@@ -10543,7 +11672,7 @@ type ReloadGatewayRequest struct {
 
 func (x *ReloadGatewayRequest) Reset() {
 	*x = ReloadGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[148]
+	mi := &file_scaffold_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10555,7 +11684,7 @@ func (x *ReloadGatewayRequest) String() string {
 func (*ReloadGatewayRequest) ProtoMessage() {}
 
 func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[148]
+	mi := &file_scaffold_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10568,7 +11697,7 @@ func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadGatewayRequest.ProtoReflect.Descriptor instead.
 func (*ReloadGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{148}
+	return file_scaffold_proto_rawDescGZIP(), []int{159}
 }
 
 type GatewayStatus struct {
@@ -10586,7 +11715,7 @@ type GatewayStatus struct {
 
 func (x *GatewayStatus) Reset() {
 	*x = GatewayStatus{}
-	mi := &file_scaffold_proto_msgTypes[149]
+	mi := &file_scaffold_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10598,7 +11727,7 @@ func (x *GatewayStatus) String() string {
 func (*GatewayStatus) ProtoMessage() {}
 
 func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[149]
+	mi := &file_scaffold_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10611,7 +11740,7 @@ func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayStatus.ProtoReflect.Descriptor instead.
 func (*GatewayStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{149}
+	return file_scaffold_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *GatewayStatus) GetState() string {
@@ -10684,7 +11813,7 @@ type GatewayListener struct {
 
 func (x *GatewayListener) Reset() {
 	*x = GatewayListener{}
-	mi := &file_scaffold_proto_msgTypes[150]
+	mi := &file_scaffold_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10696,7 +11825,7 @@ func (x *GatewayListener) String() string {
 func (*GatewayListener) ProtoMessage() {}
 
 func (x *GatewayListener) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[150]
+	mi := &file_scaffold_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10709,7 +11838,7 @@ func (x *GatewayListener) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayListener.ProtoReflect.Descriptor instead.
 func (*GatewayListener) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{150}
+	return file_scaffold_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *GatewayListener) GetAt() string {
@@ -10812,7 +11941,7 @@ type LookUpRequest struct {
 
 func (x *LookUpRequest) Reset() {
 	*x = LookUpRequest{}
-	mi := &file_scaffold_proto_msgTypes[151]
+	mi := &file_scaffold_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10824,7 +11953,7 @@ func (x *LookUpRequest) String() string {
 func (*LookUpRequest) ProtoMessage() {}
 
 func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[151]
+	mi := &file_scaffold_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10837,7 +11966,7 @@ func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookUpRequest.ProtoReflect.Descriptor instead.
 func (*LookUpRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{151}
+	return file_scaffold_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *LookUpRequest) GetName() string {
@@ -10856,7 +11985,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_scaffold_proto_msgTypes[152]
+	mi := &file_scaffold_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10868,7 +11997,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[152]
+	mi := &file_scaffold_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10881,7 +12010,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{152}
+	return file_scaffold_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *ReportRequest) GetEvent() *Event {
@@ -10899,7 +12028,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_scaffold_proto_msgTypes[153]
+	mi := &file_scaffold_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10911,7 +12040,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[153]
+	mi := &file_scaffold_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10924,7 +12053,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{153}
+	return file_scaffold_proto_rawDescGZIP(), []int{164}
 }
 
 // Several controllers.
@@ -10936,13 +12065,14 @@ type Controller struct {
 	Member        string                 `protobuf:"bytes,4,opt,name=member,proto3" json:"member,omitempty"` // URL at which others reach its part of the state's cluster; empty: it has none
 	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
 	SinceUnixMs   int64                  `protobuf:"varint,6,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"` // of the state
+	Answers       string                 `protobuf:"bytes,120,opt,name=answers,proto3" json:"answers,omitempty"`                             // "yes", "no": whether its API did a moment ago; empty: it was not asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_scaffold_proto_msgTypes[154]
+	mi := &file_scaffold_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10954,7 +12084,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[154]
+	mi := &file_scaffold_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10967,7 +12097,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{154}
+	return file_scaffold_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *Controller) GetName() string {
@@ -11012,6 +12142,13 @@ func (x *Controller) GetSinceUnixMs() int64 {
 	return 0
 }
 
+func (x *Controller) GetAnswers() string {
+	if x != nil {
+		return x.Answers
+	}
+	return ""
+}
+
 type ListControllersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -11020,7 +12157,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_scaffold_proto_msgTypes[155]
+	mi := &file_scaffold_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11032,7 +12169,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[155]
+	mi := &file_scaffold_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11045,7 +12182,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{155}
+	return file_scaffold_proto_rawDescGZIP(), []int{166}
 }
 
 type ListControllersResponse struct {
@@ -11054,13 +12191,14 @@ type ListControllersResponse struct {
 	Asked         string                 `protobuf:"bytes,2,opt,name=asked,proto3" json:"asked,omitempty"`     // name of the one that answers
 	Trouble       string                 `protobuf:"bytes,3,opt,name=trouble,proto3" json:"trouble,omitempty"` // why the list may be wrong
 	Store         string                 `protobuf:"bytes,4,opt,name=store,proto3" json:"store,omitempty"`     // where the state is: "in this controller", "in the controllers", or etcd's endpoints
+	Next          string                 `protobuf:"bytes,120,opt,name=next,proto3" json:"next,omitempty"`     // the command that comes next, where nobody leads
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_scaffold_proto_msgTypes[156]
+	mi := &file_scaffold_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11072,7 +12210,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[156]
+	mi := &file_scaffold_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11085,7 +12223,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{156}
+	return file_scaffold_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -11116,6 +12254,13 @@ func (x *ListControllersResponse) GetStore() string {
 	return ""
 }
 
+func (x *ListControllersResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
 type AddControllerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -11127,7 +12272,7 @@ type AddControllerRequest struct {
 
 func (x *AddControllerRequest) Reset() {
 	*x = AddControllerRequest{}
-	mi := &file_scaffold_proto_msgTypes[157]
+	mi := &file_scaffold_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11139,7 +12284,7 @@ func (x *AddControllerRequest) String() string {
 func (*AddControllerRequest) ProtoMessage() {}
 
 func (x *AddControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[157]
+	mi := &file_scaffold_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11152,7 +12297,7 @@ func (x *AddControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddControllerRequest.ProtoReflect.Descriptor instead.
 func (*AddControllerRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{157}
+	return file_scaffold_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *AddControllerRequest) GetName() string {
@@ -11185,7 +12330,7 @@ type AddControllerResponse struct {
 
 func (x *AddControllerResponse) Reset() {
 	*x = AddControllerResponse{}
-	mi := &file_scaffold_proto_msgTypes[158]
+	mi := &file_scaffold_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11197,7 +12342,7 @@ func (x *AddControllerResponse) String() string {
 func (*AddControllerResponse) ProtoMessage() {}
 
 func (x *AddControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[158]
+	mi := &file_scaffold_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11210,7 +12355,7 @@ func (x *AddControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddControllerResponse.ProtoReflect.Descriptor instead.
 func (*AddControllerResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{158}
+	return file_scaffold_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *AddControllerResponse) GetMembers() []*Controller {
@@ -11230,7 +12375,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_scaffold_proto_msgTypes[159]
+	mi := &file_scaffold_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11242,7 +12387,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[159]
+	mi := &file_scaffold_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11255,7 +12400,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{159}
+	return file_scaffold_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -11280,7 +12425,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_scaffold_proto_msgTypes[160]
+	mi := &file_scaffold_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11292,7 +12437,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[160]
+	mi := &file_scaffold_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11305,7 +12450,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{160}
+	return file_scaffold_proto_rawDescGZIP(), []int{171}
 }
 
 type BackupStateRequest struct {
@@ -11316,7 +12461,7 @@ type BackupStateRequest struct {
 
 func (x *BackupStateRequest) Reset() {
 	*x = BackupStateRequest{}
-	mi := &file_scaffold_proto_msgTypes[161]
+	mi := &file_scaffold_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11328,7 +12473,7 @@ func (x *BackupStateRequest) String() string {
 func (*BackupStateRequest) ProtoMessage() {}
 
 func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[161]
+	mi := &file_scaffold_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11341,7 +12486,7 @@ func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStateRequest.ProtoReflect.Descriptor instead.
 func (*BackupStateRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{161}
+	return file_scaffold_proto_rawDescGZIP(), []int{172}
 }
 
 type BackupPiece struct {
@@ -11353,7 +12498,7 @@ type BackupPiece struct {
 
 func (x *BackupPiece) Reset() {
 	*x = BackupPiece{}
-	mi := &file_scaffold_proto_msgTypes[162]
+	mi := &file_scaffold_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11365,7 +12510,7 @@ func (x *BackupPiece) String() string {
 func (*BackupPiece) ProtoMessage() {}
 
 func (x *BackupPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[162]
+	mi := &file_scaffold_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11378,7 +12523,7 @@ func (x *BackupPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPiece.ProtoReflect.Descriptor instead.
 func (*BackupPiece) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{162}
+	return file_scaffold_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *BackupPiece) GetData() []byte {
@@ -11402,7 +12547,7 @@ type TunnelOffer struct {
 
 func (x *TunnelOffer) Reset() {
 	*x = TunnelOffer{}
-	mi := &file_scaffold_proto_msgTypes[163]
+	mi := &file_scaffold_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11414,7 +12559,7 @@ func (x *TunnelOffer) String() string {
 func (*TunnelOffer) ProtoMessage() {}
 
 func (x *TunnelOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[163]
+	mi := &file_scaffold_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11427,7 +12572,7 @@ func (x *TunnelOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelOffer.ProtoReflect.Descriptor instead.
 func (*TunnelOffer) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{163}
+	return file_scaffold_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *TunnelOffer) GetRouter() string {
@@ -11481,7 +12626,7 @@ type Tunnel struct {
 
 func (x *Tunnel) Reset() {
 	*x = Tunnel{}
-	mi := &file_scaffold_proto_msgTypes[164]
+	mi := &file_scaffold_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11493,7 +12638,7 @@ func (x *Tunnel) String() string {
 func (*Tunnel) ProtoMessage() {}
 
 func (x *Tunnel) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[164]
+	mi := &file_scaffold_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11506,7 +12651,7 @@ func (x *Tunnel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tunnel.ProtoReflect.Descriptor instead.
 func (*Tunnel) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{164}
+	return file_scaffold_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *Tunnel) GetNumber() uint32 {
@@ -11569,7 +12714,7 @@ type Tunnels struct {
 
 func (x *Tunnels) Reset() {
 	*x = Tunnels{}
-	mi := &file_scaffold_proto_msgTypes[165]
+	mi := &file_scaffold_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11581,7 +12726,7 @@ func (x *Tunnels) String() string {
 func (*Tunnels) ProtoMessage() {}
 
 func (x *Tunnels) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[165]
+	mi := &file_scaffold_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11594,7 +12739,7 @@ func (x *Tunnels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tunnels.ProtoReflect.Descriptor instead.
 func (*Tunnels) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{165}
+	return file_scaffold_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *Tunnels) GetSerial() uint64 {
@@ -11621,7 +12766,7 @@ type TunnelsMade struct {
 
 func (x *TunnelsMade) Reset() {
 	*x = TunnelsMade{}
-	mi := &file_scaffold_proto_msgTypes[166]
+	mi := &file_scaffold_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11633,7 +12778,7 @@ func (x *TunnelsMade) String() string {
 func (*TunnelsMade) ProtoMessage() {}
 
 func (x *TunnelsMade) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[166]
+	mi := &file_scaffold_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11646,7 +12791,7 @@ func (x *TunnelsMade) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelsMade.ProtoReflect.Descriptor instead.
 func (*TunnelsMade) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{166}
+	return file_scaffold_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *TunnelsMade) GetSerial() uint64 {
@@ -11674,7 +12819,7 @@ type TunnelMade struct {
 
 func (x *TunnelMade) Reset() {
 	*x = TunnelMade{}
-	mi := &file_scaffold_proto_msgTypes[167]
+	mi := &file_scaffold_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11686,7 +12831,7 @@ func (x *TunnelMade) String() string {
 func (*TunnelMade) ProtoMessage() {}
 
 func (x *TunnelMade) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[167]
+	mi := &file_scaffold_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11699,7 +12844,7 @@ func (x *TunnelMade) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelMade.ProtoReflect.Descriptor instead.
 func (*TunnelMade) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{167}
+	return file_scaffold_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *TunnelMade) GetNumber() uint32 {
@@ -11743,7 +12888,7 @@ type TunnelRequest struct {
 
 func (x *TunnelRequest) Reset() {
 	*x = TunnelRequest{}
-	mi := &file_scaffold_proto_msgTypes[168]
+	mi := &file_scaffold_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11755,7 +12900,7 @@ func (x *TunnelRequest) String() string {
 func (*TunnelRequest) ProtoMessage() {}
 
 func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[168]
+	mi := &file_scaffold_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11768,7 +12913,7 @@ func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
 func (*TunnelRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{168}
+	return file_scaffold_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *TunnelRequest) GetHost() string {
@@ -11868,7 +13013,7 @@ type TunnelResponse struct {
 
 func (x *TunnelResponse) Reset() {
 	*x = TunnelResponse{}
-	mi := &file_scaffold_proto_msgTypes[169]
+	mi := &file_scaffold_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11880,7 +13025,7 @@ func (x *TunnelResponse) String() string {
 func (*TunnelResponse) ProtoMessage() {}
 
 func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[169]
+	mi := &file_scaffold_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11893,7 +13038,7 @@ func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
 func (*TunnelResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{169}
+	return file_scaffold_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *TunnelResponse) GetOffers() []*TunnelOffer {
@@ -11939,7 +13084,7 @@ type MeetRequest struct {
 
 func (x *MeetRequest) Reset() {
 	*x = MeetRequest{}
-	mi := &file_scaffold_proto_msgTypes[170]
+	mi := &file_scaffold_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11951,7 +13096,7 @@ func (x *MeetRequest) String() string {
 func (*MeetRequest) ProtoMessage() {}
 
 func (x *MeetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[170]
+	mi := &file_scaffold_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11964,7 +13109,7 @@ func (x *MeetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetRequest.ProtoReflect.Descriptor instead.
 func (*MeetRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{170}
+	return file_scaffold_proto_rawDescGZIP(), []int{181}
 }
 
 type MeetResponse struct {
@@ -11981,7 +13126,7 @@ type MeetResponse struct {
 
 func (x *MeetResponse) Reset() {
 	*x = MeetResponse{}
-	mi := &file_scaffold_proto_msgTypes[171]
+	mi := &file_scaffold_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11993,7 +13138,7 @@ func (x *MeetResponse) String() string {
 func (*MeetResponse) ProtoMessage() {}
 
 func (x *MeetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[171]
+	mi := &file_scaffold_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12006,7 +13151,7 @@ func (x *MeetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetResponse.ProtoReflect.Descriptor instead.
 func (*MeetResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{171}
+	return file_scaffold_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *MeetResponse) GetNetwork() string {
@@ -12062,7 +13207,7 @@ type RedeemRequest struct {
 
 func (x *RedeemRequest) Reset() {
 	*x = RedeemRequest{}
-	mi := &file_scaffold_proto_msgTypes[172]
+	mi := &file_scaffold_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12074,7 +13219,7 @@ func (x *RedeemRequest) String() string {
 func (*RedeemRequest) ProtoMessage() {}
 
 func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[172]
+	mi := &file_scaffold_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12087,7 +13232,7 @@ func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedeemRequest.ProtoReflect.Descriptor instead.
 func (*RedeemRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{172}
+	return file_scaffold_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *RedeemRequest) GetId() []byte {
@@ -12119,7 +13264,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_scaffold_proto_msgTypes[173]
+	mi := &file_scaffold_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12131,7 +13276,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[173]
+	mi := &file_scaffold_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12144,7 +13289,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{173}
+	return file_scaffold_proto_rawDescGZIP(), []int{184}
 }
 
 // signature: by key, over "scaffold rotate 1", a zero byte and the caller's key of before.
@@ -12158,7 +13303,7 @@ type RotateRequest struct {
 
 func (x *RotateRequest) Reset() {
 	*x = RotateRequest{}
-	mi := &file_scaffold_proto_msgTypes[174]
+	mi := &file_scaffold_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12170,7 +13315,7 @@ func (x *RotateRequest) String() string {
 func (*RotateRequest) ProtoMessage() {}
 
 func (x *RotateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[174]
+	mi := &file_scaffold_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12183,7 +13328,7 @@ func (x *RotateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
 func (*RotateRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{174}
+	return file_scaffold_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *RotateRequest) GetKey() []byte {
@@ -12208,7 +13353,7 @@ type GetAuthorityRequest struct {
 
 func (x *GetAuthorityRequest) Reset() {
 	*x = GetAuthorityRequest{}
-	mi := &file_scaffold_proto_msgTypes[175]
+	mi := &file_scaffold_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12220,7 +13365,7 @@ func (x *GetAuthorityRequest) String() string {
 func (*GetAuthorityRequest) ProtoMessage() {}
 
 func (x *GetAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[175]
+	mi := &file_scaffold_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12233,7 +13378,7 @@ func (x *GetAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*GetAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{175}
+	return file_scaffold_proto_rawDescGZIP(), []int{186}
 }
 
 type RotateAuthorityRequest struct {
@@ -12244,7 +13389,7 @@ type RotateAuthorityRequest struct {
 
 func (x *RotateAuthorityRequest) Reset() {
 	*x = RotateAuthorityRequest{}
-	mi := &file_scaffold_proto_msgTypes[176]
+	mi := &file_scaffold_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12256,7 +13401,7 @@ func (x *RotateAuthorityRequest) String() string {
 func (*RotateAuthorityRequest) ProtoMessage() {}
 
 func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[176]
+	mi := &file_scaffold_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12269,7 +13414,7 @@ func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*RotateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{176}
+	return file_scaffold_proto_rawDescGZIP(), []int{187}
 }
 
 type RetireAuthorityRequest struct {
@@ -12282,7 +13427,7 @@ type RetireAuthorityRequest struct {
 
 func (x *RetireAuthorityRequest) Reset() {
 	*x = RetireAuthorityRequest{}
-	mi := &file_scaffold_proto_msgTypes[177]
+	mi := &file_scaffold_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12294,7 +13439,7 @@ func (x *RetireAuthorityRequest) String() string {
 func (*RetireAuthorityRequest) ProtoMessage() {}
 
 func (x *RetireAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[177]
+	mi := &file_scaffold_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12307,7 +13452,7 @@ func (x *RetireAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetireAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*RetireAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{177}
+	return file_scaffold_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *RetireAuthorityRequest) GetId() string {
@@ -12336,7 +13481,7 @@ type AuthorityState struct {
 
 func (x *AuthorityState) Reset() {
 	*x = AuthorityState{}
-	mi := &file_scaffold_proto_msgTypes[178]
+	mi := &file_scaffold_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12348,7 +13493,7 @@ func (x *AuthorityState) String() string {
 func (*AuthorityState) ProtoMessage() {}
 
 func (x *AuthorityState) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[178]
+	mi := &file_scaffold_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12361,7 +13506,7 @@ func (x *AuthorityState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorityState.ProtoReflect.Descriptor instead.
 func (*AuthorityState) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{178}
+	return file_scaffold_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *AuthorityState) GetKeys() []*AuthorityKey {
@@ -12403,7 +13548,7 @@ type AuthorityKey struct {
 
 func (x *AuthorityKey) Reset() {
 	*x = AuthorityKey{}
-	mi := &file_scaffold_proto_msgTypes[179]
+	mi := &file_scaffold_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12415,7 +13560,7 @@ func (x *AuthorityKey) String() string {
 func (*AuthorityKey) ProtoMessage() {}
 
 func (x *AuthorityKey) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[179]
+	mi := &file_scaffold_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12428,7 +13573,7 @@ func (x *AuthorityKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorityKey.ProtoReflect.Descriptor instead.
 func (*AuthorityKey) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{179}
+	return file_scaffold_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *AuthorityKey) GetId() string {
@@ -12463,7 +13608,7 @@ type IssueRequest struct {
 
 func (x *IssueRequest) Reset() {
 	*x = IssueRequest{}
-	mi := &file_scaffold_proto_msgTypes[180]
+	mi := &file_scaffold_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12475,7 +13620,7 @@ func (x *IssueRequest) String() string {
 func (*IssueRequest) ProtoMessage() {}
 
 func (x *IssueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[180]
+	mi := &file_scaffold_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12488,7 +13633,7 @@ func (x *IssueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueRequest.ProtoReflect.Descriptor instead.
 func (*IssueRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{180}
+	return file_scaffold_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *IssueRequest) GetRole() string {
@@ -12527,7 +13672,7 @@ type Credential struct {
 
 func (x *Credential) Reset() {
 	*x = Credential{}
-	mi := &file_scaffold_proto_msgTypes[181]
+	mi := &file_scaffold_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12539,7 +13684,7 @@ func (x *Credential) String() string {
 func (*Credential) ProtoMessage() {}
 
 func (x *Credential) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[181]
+	mi := &file_scaffold_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12552,7 +13697,7 @@ func (x *Credential) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credential.ProtoReflect.Descriptor instead.
 func (*Credential) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{181}
+	return file_scaffold_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *Credential) GetCertificate() []byte {
@@ -12617,7 +13762,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_scaffold_proto_msgTypes[182]
+	mi := &file_scaffold_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12629,7 +13774,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[182]
+	mi := &file_scaffold_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12642,7 +13787,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{182}
+	return file_scaffold_proto_rawDescGZIP(), []int{193}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -12690,7 +13835,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_scaffold_proto_msgTypes[183]
+	mi := &file_scaffold_proto_msgTypes[194]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12702,7 +13847,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[183]
+	mi := &file_scaffold_proto_msgTypes[194]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12715,7 +13860,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{183}
+	return file_scaffold_proto_rawDescGZIP(), []int{194}
 }
 
 func (x *CreateTokenResponse) GetToken() string {
@@ -12740,7 +13885,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_scaffold_proto_msgTypes[184]
+	mi := &file_scaffold_proto_msgTypes[195]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12752,7 +13897,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[184]
+	mi := &file_scaffold_proto_msgTypes[195]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12765,7 +13910,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{184}
+	return file_scaffold_proto_rawDescGZIP(), []int{195}
 }
 
 type ListTokensResponse struct {
@@ -12777,7 +13922,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_scaffold_proto_msgTypes[185]
+	mi := &file_scaffold_proto_msgTypes[196]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12789,7 +13934,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[185]
+	mi := &file_scaffold_proto_msgTypes[196]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12802,7 +13947,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{185}
+	return file_scaffold_proto_rawDescGZIP(), []int{196}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -12828,7 +13973,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_scaffold_proto_msgTypes[186]
+	mi := &file_scaffold_proto_msgTypes[197]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12840,7 +13985,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[186]
+	mi := &file_scaffold_proto_msgTypes[197]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12853,7 +13998,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{186}
+	return file_scaffold_proto_rawDescGZIP(), []int{197}
 }
 
 func (x *Token) GetId() string {
@@ -12921,7 +14066,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_scaffold_proto_msgTypes[187]
+	mi := &file_scaffold_proto_msgTypes[198]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12933,7 +14078,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[187]
+	mi := &file_scaffold_proto_msgTypes[198]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12946,7 +14091,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{187}
+	return file_scaffold_proto_rawDescGZIP(), []int{198}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -12964,7 +14109,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_scaffold_proto_msgTypes[188]
+	mi := &file_scaffold_proto_msgTypes[199]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12976,7 +14121,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[188]
+	mi := &file_scaffold_proto_msgTypes[199]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12989,7 +14134,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{188}
+	return file_scaffold_proto_rawDescGZIP(), []int{199}
 }
 
 type ListMembersRequest struct {
@@ -13000,7 +14145,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_scaffold_proto_msgTypes[189]
+	mi := &file_scaffold_proto_msgTypes[200]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13012,7 +14157,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[189]
+	mi := &file_scaffold_proto_msgTypes[200]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13025,7 +14170,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{189}
+	return file_scaffold_proto_rawDescGZIP(), []int{200}
 }
 
 type ListMembersResponse struct {
@@ -13038,7 +14183,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_scaffold_proto_msgTypes[190]
+	mi := &file_scaffold_proto_msgTypes[201]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13050,7 +14195,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[190]
+	mi := &file_scaffold_proto_msgTypes[201]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13063,7 +14208,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{190}
+	return file_scaffold_proto_rawDescGZIP(), []int{201}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -13095,7 +14240,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_scaffold_proto_msgTypes[191]
+	mi := &file_scaffold_proto_msgTypes[202]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13107,7 +14252,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[191]
+	mi := &file_scaffold_proto_msgTypes[202]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13120,7 +14265,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{191}
+	return file_scaffold_proto_rawDescGZIP(), []int{202}
 }
 
 func (x *Member) GetRole() string {
@@ -13181,7 +14326,7 @@ type Revocations struct {
 
 func (x *Revocations) Reset() {
 	*x = Revocations{}
-	mi := &file_scaffold_proto_msgTypes[192]
+	mi := &file_scaffold_proto_msgTypes[203]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13193,7 +14338,7 @@ func (x *Revocations) String() string {
 func (*Revocations) ProtoMessage() {}
 
 func (x *Revocations) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[192]
+	mi := &file_scaffold_proto_msgTypes[203]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13206,7 +14351,7 @@ func (x *Revocations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revocations.ProtoReflect.Descriptor instead.
 func (*Revocations) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{192}
+	return file_scaffold_proto_rawDescGZIP(), []int{203}
 }
 
 func (x *Revocations) GetList() []*Revocation {
@@ -13228,7 +14373,7 @@ type Revocation struct {
 
 func (x *Revocation) Reset() {
 	*x = Revocation{}
-	mi := &file_scaffold_proto_msgTypes[193]
+	mi := &file_scaffold_proto_msgTypes[204]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13240,7 +14385,7 @@ func (x *Revocation) String() string {
 func (*Revocation) ProtoMessage() {}
 
 func (x *Revocation) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[193]
+	mi := &file_scaffold_proto_msgTypes[204]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13253,7 +14398,7 @@ func (x *Revocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revocation.ProtoReflect.Descriptor instead.
 func (*Revocation) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{193}
+	return file_scaffold_proto_rawDescGZIP(), []int{204}
 }
 
 func (x *Revocation) GetKey() []byte {
@@ -13288,13 +14433,14 @@ type ForgetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Force         bool                   `protobuf:"varint,3,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ForgetRequest) Reset() {
 	*x = ForgetRequest{}
-	mi := &file_scaffold_proto_msgTypes[194]
+	mi := &file_scaffold_proto_msgTypes[205]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13306,7 +14452,7 @@ func (x *ForgetRequest) String() string {
 func (*ForgetRequest) ProtoMessage() {}
 
 func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[194]
+	mi := &file_scaffold_proto_msgTypes[205]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13319,7 +14465,7 @@ func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
 func (*ForgetRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{194}
+	return file_scaffold_proto_rawDescGZIP(), []int{205}
 }
 
 func (x *ForgetRequest) GetRole() string {
@@ -13336,6 +14482,13 @@ func (x *ForgetRequest) GetName() string {
 	return ""
 }
 
+func (x *ForgetRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
 type ForgetResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -13346,7 +14499,7 @@ type ForgetResponse struct {
 
 func (x *ForgetResponse) Reset() {
 	*x = ForgetResponse{}
-	mi := &file_scaffold_proto_msgTypes[195]
+	mi := &file_scaffold_proto_msgTypes[206]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13358,7 +14511,7 @@ func (x *ForgetResponse) String() string {
 func (*ForgetResponse) ProtoMessage() {}
 
 func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[195]
+	mi := &file_scaffold_proto_msgTypes[206]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13371,7 +14524,7 @@ func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
 func (*ForgetResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{195}
+	return file_scaffold_proto_rawDescGZIP(), []int{206}
 }
 
 func (x *ForgetResponse) GetKey() string {
@@ -13400,7 +14553,7 @@ type Versions struct {
 
 func (x *Versions) Reset() {
 	*x = Versions{}
-	mi := &file_scaffold_proto_msgTypes[196]
+	mi := &file_scaffold_proto_msgTypes[207]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13412,7 +14565,7 @@ func (x *Versions) String() string {
 func (*Versions) ProtoMessage() {}
 
 func (x *Versions) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[196]
+	mi := &file_scaffold_proto_msgTypes[207]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13425,7 +14578,7 @@ func (x *Versions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Versions.ProtoReflect.Descriptor instead.
 func (*Versions) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{196}
+	return file_scaffold_proto_rawDescGZIP(), []int{207}
 }
 
 func (x *Versions) GetFrom() uint32 {
@@ -13447,7 +14600,7 @@ var File_scaffold_proto protoreflect.FileDescriptor
 const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"\x0escaffold.proto\x12\vscaffold.v1\"\x12\n" +
-	"\x10GetStatusRequest\"\xd3\x04\n" +
+	"\x10GetStatusRequest\"\xf7\x05\n" +
 	"\x06Status\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12(\n" +
@@ -13470,7 +14623,50 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x10unknown_services\x18  \x01(\rR\x0funknownServices\x12\x14\n" +
 	"\x05epoch\x18! \x01(\x04R\x05epoch\x12-\n" +
 	"\x06speaks\x18A \x01(\v2\x15.scaffold.v1.VersionsR\x06speaks\x12\x16\n" +
-	"\x06schema\x18B \x01(\rR\x06schema\"S\n" +
+	"\x06schema\x18B \x01(\rR\x06schema\x129\n" +
+	"\vstore_state\x18\x96\x01 \x01(\v2\x17.scaffold.v1.StoreStateR\n" +
+	"storeState\x12\x1b\n" +
+	"\bsettling\x18\xf0\x01 \x01(\bR\bsettling\x12\x18\n" +
+	"\averdict\x18x \x01(\tR\averdict\x120\n" +
+	"\bproblems\x18y \x03(\v2\x14.scaffold.v1.ProblemR\bproblems\"\xca\x01\n" +
+	"\n" +
+	"StoreState\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\tR\x02at\x12\x18\n" +
+	"\atrouble\x18\x02 \x01(\tR\atrouble\x12\"\n" +
+	"\rsince_unix_ms\x18\x03 \x01(\x03R\vsinceUnixMs\x12\x12\n" +
+	"\x04full\x18\x04 \x01(\bR\x04full\x12\x1d\n" +
+	"\n" +
+	"free_bytes\x18\x05 \x01(\x04R\tfreeBytes\x12!\n" +
+	"\fneeded_bytes\x18\x06 \x01(\x04R\vneededBytes\x12\x18\n" +
+	"\awaiting\x18\a \x01(\rR\awaiting\"$\n" +
+	"\x10GetHealthRequest\x12\x10\n" +
+	"\x03own\x18\x01 \x01(\bR\x03own\"\xa4\x02\n" +
+	"\x06Health\x12\x14\n" +
+	"\x05asked\x18\x01 \x01(\tR\x05asked\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x1e\n" +
+	"\vnow_unix_ms\x18\x04 \x01(\x03R\tnowUnixMs\x12\x16\n" +
+	"\x06leader\x18\x05 \x01(\tR\x06leader\x120\n" +
+	"\bproblems\x18\x06 \x03(\v2\x14.scaffold.v1.ProblemR\bproblems\x12+\n" +
+	"\x06status\x18\a \x01(\v2\x13.scaffold.v1.StatusR\x06status\x12%\n" +
+	"\x04disk\x18\b \x01(\v2\x11.scaffold.v1.DiskR\x04disk\x12\x18\n" +
+	"\atrouble\x18\t \x01(\tR\atrouble\"\xa3\x01\n" +
+	"\aProblem\x12\x1a\n" +
+	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04what\x18\x03 \x01(\tR\x04what\x12\x14\n" +
+	"\x05where\x18\x04 \x01(\tR\x05where\x12\x14\n" +
+	"\x05since\x18\x05 \x01(\tR\x05since\x12\x12\n" +
+	"\x04next\x18\x06 \x01(\tR\x04next\x12\x14\n" +
+	"\x05count\x18\a \x01(\rR\x05count\"\xa8\x01\n" +
+	"\x04Disk\x12\x10\n" +
+	"\x03dir\x18\x01 \x01(\tR\x03dir\x12\x12\n" +
+	"\x04free\x18\x02 \x01(\x04R\x04free\x12\x16\n" +
+	"\x06needed\x18\x03 \x01(\x04R\x06needed\x12\x14\n" +
+	"\x05total\x18\x04 \x01(\x04R\x05total\x12\x18\n" +
+	"\afailing\x18\x05 \x01(\tR\afailing\x12\x18\n" +
+	"\adamaged\x18\x06 \x01(\tR\adamaged\x12\x18\n" +
+	"\aapplied\x18\a \x01(\x04R\aapplied\"S\n" +
 	"\x05Space\x12\x1a\n" +
 	"\bservices\x18\x01 \x01(\tR\bservices\x12\x0e\n" +
 	"\x02as\x18\x02 \x01(\tR\x02as\x12\x1e\n" +
@@ -13487,18 +14683,28 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x14ListServicesResponse\x120\n" +
 	"\bservices\x18\x01 \x03(\v2\x14.scaffold.v1.ServiceR\bservices\"'\n" +
 	"\x11GetServiceRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"V\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x8c\x01\n" +
 	"\x13UpdatePolicyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
-	"\x06policy\x18\x02 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\"@\n" +
+	"\x06policy\x18\x02 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\x12\x19\n" +
+	"\aversion\x18\x96\x01 \x01(\x04R\aversion\x12\x19\n" +
+	"\areplace\x18\x97\x01 \x01(\bR\areplace\"[\n" +
 	"\x14RemoveServiceRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05force\x18\x02 \x01(\bR\x05force\"\x17\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\x12\x19\n" +
+	"\aversion\x18\x96\x01 \x01(\x04R\aversion\"\x17\n" +
 	"\x15RemoveServiceResponse\"R\n" +
 	"\x10SetWeightRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x16\n" +
-	"\x06weight\x18\x03 \x01(\rR\x06weight\"z\n" +
+	"\x06weight\x18\x03 \x01(\rR\x06weight\"Z\n" +
+	"\x11SetWeightsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x121\n" +
+	"\aweights\x18\x02 \x03(\v2\x17.scaffold.v1.HostWeightR\aweights\"8\n" +
+	"\n" +
+	"HostWeight\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
+	"\x06weight\x18\x02 \x01(\rR\x06weight\"z\n" +
 	"\fDrainRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x18\n" +
@@ -13521,8 +14727,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06others\x18\x04 \x01(\rR\x06others\x12\x16\n" +
 	"\x06breaks\x18\x05 \x01(\tR\x06breaks\"$\n" +
 	"\x0eExplainRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x84\x01\n" +
-	"\fServiceStory\x12.\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x8a\x01\n" +
+	"\x12ServiceExplanation\x12.\n" +
 	"\aservice\x18\x01 \x01(\v2\x14.scaffold.v1.ServiceR\aservice\x12\x18\n" +
 	"\areasons\x18\x02 \x03(\tR\areasons\x12*\n" +
 	"\x06events\x18\x03 \x03(\v2\x12.scaffold.v1.EventR\x06events\"\xbb\x01\n" +
@@ -13534,7 +14740,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\tdatagrams\x18\x05 \x01(\tR\tdatagrams\x12\x12\n" +
 	"\x04dscp\x18\x06 \x01(\rR\x04dscp\x12\x1f\n" +
 	"\vpatience_ms\x18\a \x01(\rR\n" +
-	"patienceMs\"\xb0\x02\n" +
+	"patienceMs\"\xe7\x02\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03sid\x18\x02 \x01(\tR\x03sid\x12\x18\n" +
@@ -13544,7 +14750,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x0fcreated_unix_ms\x18\x06 \x01(\x03R\rcreatedUnixMs\x12\x18\n" +
 	"\apending\x18\a \x03(\tR\apending\x12+\n" +
 	"\x06access\x182 \x01(\v2\x13.scaffold.v1.AccessR\x06access\x12\x14\n" +
-	"\x05owner\x183 \x01(\tR\x05owner\"\xa3\x02\n" +
+	"\x05owner\x183 \x01(\tR\x05owner\x12\x1a\n" +
+	"\bwarnings\x184 \x03(\tR\bwarnings\x12\x19\n" +
+	"\aversion\x18\x96\x01 \x01(\x04R\aversion\"\xa3\x02\n" +
 	"\bInstance\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x14\n" +
@@ -13587,7 +14795,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x12ListRoutersRequest\"Z\n" +
 	"\x13ListRoutersResponse\x12-\n" +
 	"\arouters\x18\x01 \x03(\v2\x13.scaffold.v1.RouterR\arouters\x12\x14\n" +
-	"\x05trust\x18\x14 \x01(\tR\x05trust\"\xfb\x02\n" +
+	"\x05trust\x18\x14 \x01(\tR\x05trust\"\x95\x03\n" +
 	"\x06Router\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12\x14\n" +
@@ -13597,7 +14805,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05links\x18\x06 \x03(\v2\x11.scaffold.v1.LinkR\x05links\x12\x1e\n" +
 	"\n" +
 	"generation\x18\a \x01(\x04R\n" +
-	"generation\x12\x1a\n" +
+	"generation\x12\x18\n" +
+	"\acurrent\x18C \x01(\bR\acurrent\x12\x1a\n" +
 	"\bresolved\x18\b \x01(\x04R\bresolved\x12\x18\n" +
 	"\arefused\x18\t \x01(\x04R\arefused\x12\x1f\n" +
 	"\vtable_bytes\x18\n" +
@@ -13605,7 +14814,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"tableBytes\x12'\n" +
 	"\x0ftable_instances\x18\v \x01(\rR\x0etableInstances\x12\x18\n" +
 	"\aversion\x18A \x01(\tR\aversion\x12\x1a\n" +
-	"\bprotocol\x18B \x01(\rR\bprotocol\"\xad\x01\n" +
+	"\bprotocol\x18B \x01(\rR\bprotocol\"\xca\x01\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1b\n" +
@@ -13614,7 +14823,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04cost\x18\x05 \x01(\rR\x04cost\x12\x10\n" +
 	"\x03via\x18\x06 \x01(\tR\x03via\x12\x16\n" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12\x12\n" +
-	"\x04host\x18\b \x01(\bR\x04host\"4\n" +
+	"\x04host\x18\b \x01(\bR\x04host\x12\x1b\n" +
+	"\tone_sided\x18\t \x01(\bR\boneSided\"4\n" +
 	"\x0eGetPathRequest\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\"@\n" +
@@ -13624,21 +14834,38 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x03Hop\x12\x16\n" +
 	"\x06router\x18\x01 \x01(\tR\x06router\x12\x0e\n" +
 	"\x02in\x18\x02 \x01(\tR\x02in\x12\x10\n" +
-	"\x03out\x18\x03 \x01(\tR\x03out\"F\n" +
+	"\x03out\x18\x03 \x01(\tR\x03out\"\xa4\x01\n" +
 	"\x12WatchEventsRequest\x12\x16\n" +
 	"\x06follow\x18\x01 \x01(\bR\x06follow\x12\x18\n" +
-	"\ahistory\x18\x02 \x01(\rR\ahistory\"\xe3\x01\n" +
+	"\ahistory\x18\x02 \x01(\rR\ahistory\x12\x0f\n" +
+	"\x02by\x18\x96\x01 \x01(\tR\x02by\x12\x0f\n" +
+	"\x02of\x18\x97\x01 \x01(\tR\x02of\x12#\n" +
+	"\rsince_unix_ms\x18\x98\x01 \x01(\x03R\vsinceUnixMs\x12\x15\n" +
+	"\x05audit\x18\x99\x01 \x01(\bR\x05audit\"\x84\x03\n" +
 	"\x05Event\x12\x17\n" +
 	"\aunix_ms\x18\x01 \x01(\x03R\x06unixMs\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x12\n" +
 	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x18\n" +
 	"\asubject\x18\x04 \x01(\tR\asubject\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04text\x123\n" +
-	"\x05attrs\x18\x06 \x03(\v2\x1d.scaffold.v1.Event.AttrsEntryR\x05attrs\x1a8\n" +
+	"\x05attrs\x18\x06 \x03(\v2\x1d.scaffold.v1.Event.AttrsEntryR\x05attrs\x12\x13\n" +
+	"\x04time\x18\x96\x01 \x01(\tR\x04time\x12#\n" +
+	"\x02by\x18\x97\x01 \x01(\v2\x12.scaffold.v1.ActorR\x02by\x123\n" +
+	"\achanges\x18\x98\x01 \x03(\v2\x18.scaffold.v1.FieldChangeR\achanges\x12\x19\n" +
+	"\arefused\x18\x99\x01 \x01(\bR\arefused\x12\x15\n" +
+	"\x05order\x18\x9a\x01 \x01(\tR\x05order\x1a8\n" +
 	"\n" +
 	"AttrsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x0e\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8e\x01\n" +
+	"\x05Actor\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x15\n" +
+	"\x03uid\x18\x04 \x01(\rH\x00R\x03uid\x88\x01\x01\x12\x10\n" +
+	"\x03via\x18\x05 \x01(\tR\x03via\x12\x12\n" +
+	"\x04user\x18\x06 \x01(\tR\x04userB\x06\n" +
+	"\x04_uid\"\x0e\n" +
 	"\fNoteResponse\"\xb0\x01\n" +
 	"\bKeptFlow\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x16\n" +
@@ -13722,7 +14949,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\alocator\x18\x01 \x01(\x06R\alocator\"V\n" +
 	"\rRegistrations\x123\n" +
 	"\aentries\x18\x01 \x03(\v2\x19.scaffold.v1.RegistrationR\aentries\x12\x10\n" +
-	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\x8d\x02\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xed\x02\n" +
 	"\fRegistration\x12\x0e\n" +
 	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
 	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\x12\x14\n" +
@@ -13733,13 +14960,19 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"can_resume\x18\a \x01(\bR\tcanResume\x12\x12\n" +
 	"\x04gone\x18\b \x01(\bR\x04gone\x12\x14\n" +
-	"\x05queue\x18\t \x01(\bR\x05queue\x12\x16\n" +
+	"\x05queue\x18\t \x01(\bR\x05queue\x12\x12\n" +
+	"\x04slow\x18\n" +
+	" \x01(\bR\x04slow\x12\x12\n" +
+	"\x04user\x18\v \x01(\tR\x04user\x12\x1c\n" +
+	"\tlisteners\x18\f \x01(\rR\tlisteners\x12\x18\n" +
+	"\aworking\x18\r \x01(\rR\aworking\x12\x16\n" +
 	"\x06permit\x182 \x01(\fR\x06permit\x12\x1c\n" +
-	"\tsignature\x183 \x01(\fR\tsignature\"a\n" +
+	"\tsignature\x183 \x01(\fR\tsignature\"\x81\x01\n" +
 	"\x04Load\x12\x14\n" +
 	"\x05flows\x18\x01 \x01(\rR\x05flows\x12\x10\n" +
 	"\x03cpu\x18\x02 \x01(\x01R\x03cpu\x121\n" +
-	"\atriples\x18\x03 \x03(\v2\x17.scaffold.v1.TripleLoadR\atriples\"\xb1\x01\n" +
+	"\atriples\x18\x03 \x03(\v2\x17.scaffold.v1.TripleLoadR\atriples\x12\x1e\n" +
+	"\vnow_unix_ms\x18x \x01(\x03R\tnowUnixMs\"\xb1\x01\n" +
 	"\n" +
 	"TripleLoad\x12\x0e\n" +
 	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
@@ -13765,7 +14998,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"credential\x124\n" +
 	"\arevoked\x18\x15 \x01(\v2\x18.scaffold.v1.RevocationsH\x00R\arevoked\x12=\n" +
 	"\fnetwork_keys\x18Z \x01(\v2\x18.scaffold.v1.NetworkKeysH\x00R\vnetworkKeysB\a\n" +
-	"\x05order\"\xa6\x05\n" +
+	"\x05order\"\xc7\x05\n" +
 	"\x06Joined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
@@ -13792,9 +15025,11 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"succession\x18Z \x01(\fR\n" +
 	"succession\x12!\n" +
-	"\fnetwork_keys\x18[ \x03(\fR\vnetworkKeys\"!\n" +
+	"\fnetwork_keys\x18[ \x03(\fR\vnetworkKeys\x12\x1f\n" +
+	"\vorders_once\x18\\ \x01(\bR\n" +
+	"ordersOnce\"!\n" +
 	"\vNetworkKeys\x12\x12\n" +
-	"\x04keys\x18\x01 \x03(\fR\x04keys\"\xae\x01\n" +
+	"\x04keys\x18\x01 \x03(\fR\x04keys\"\xcb\x01\n" +
 	"\bAttached\x12\x16\n" +
 	"\x06serial\x18\x01 \x01(\rR\x06serial\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12 \n" +
@@ -13803,29 +15038,31 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05retry\x18\x05 \x01(\bR\x05retry\x12\x1e\n" +
 	"\n" +
 	"succession\x18Z \x01(\fR\n" +
-	"succession\"H\n" +
+	"succession\x12\x1b\n" +
+	"\tno_router\x18_ \x01(\tR\bnoRouter\"H\n" +
 	"\n" +
 	"DrainOrder\x12\x0e\n" +
 	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
 	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\x12\x12\n" +
-	"\x04mode\x18\x03 \x01(\tR\x04mode\"\xa5\x01\n" +
+	"\x04mode\x18\x03 \x01(\tR\x04mode\"\xc2\x01\n" +
 	"\aRefused\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05retry\x18\x02 \x01(\bR\x05retry\x12\x18\n" +
 	"\astandby\x18\x1e \x01(\bR\astandby\x12\x16\n" +
 	"\x06leader\x18\x1f \x03(\tR\x06leader\x12:\n" +
-	"\vcontrollers\x18  \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\"+\n" +
+	"\vcontrollers\x18  \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\x12\x1b\n" +
+	"\tno_router\x18_ \x01(\tR\bnoRouter\"+\n" +
 	"\vControllers\x12\x1c\n" +
 	"\tendpoints\x18\x01 \x03(\tR\tendpoints\"G\n" +
 	"\x0fServicePolicies\x124\n" +
-	"\aentries\x18\x01 \x03(\v2\x1a.scaffold.v1.ServicePolicyR\aentries\"\xb6\x01\n" +
+	"\aentries\x18\x01 \x03(\v2\x1a.scaffold.v1.ServicePolicyR\aentries\"\xbd\x01\n" +
 	"\rServicePolicy\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02ss\x18\x02 \x01(\rR\x02ss\x12\x16\n" +
 	"\x06suffix\x18\x03 \x01(\x06R\x06suffix\x12+\n" +
 	"\x06policy\x18\x04 \x01(\v2\x13.scaffold.v1.PolicyR\x06policy\x12\x12\n" +
-	"\x04gone\x18\x05 \x01(\bR\x04gone\x12(\n" +
-	"\x05guard\x182 \x01(\v2\x12.scaffold.v1.GuardR\x05guard\"_\n" +
+	"\x04gone\x18\x05 \x01(\bR\x04gone\x12/\n" +
+	"\x06access\x182 \x01(\v2\x17.scaffold.v1.AccessListR\x06access\"_\n" +
 	"\fLocatorsGone\x12\x1a\n" +
 	"\blocators\x18\x01 \x03(\x06R\blocators\x123\n" +
 	"\bservices\x18\x02 \x03(\v2\x17.scaffold.v1.ServiceRefR\bservices\"4\n" +
@@ -13845,7 +15082,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\bcounters\x18\x04 \x01(\v2\x1b.scaffold.v1.RouterCountersH\x00R\bcounters\x120\n" +
 	"\aapplied\x18\x05 \x01(\v2\x14.scaffold.v1.AppliedH\x00R\aapplied\x12=\n" +
 	"\ftunnels_made\x18( \x01(\v2\x18.scaffold.v1.TunnelsMadeH\x00R\vtunnelsMadeB\b\n" +
-	"\x06report\"\xc5\x02\n" +
+	"\x06report\"\xe0\x02\n" +
 	"\n" +
 	"RouterJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -13856,7 +15093,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"generation\x18\x05 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
 	"\x05block\x18\x06 \x01(\rR\x05block\x12\x10\n" +
-	"\x03had\x18\x1e \x01(\rR\x03had\x120\n" +
+	"\x03had\x18\x1e \x01(\rR\x03had\x12\x19\n" +
+	"\blink_key\x182 \x01(\fR\alinkKey\x120\n" +
 	"\x06offers\x18( \x03(\v2\x18.scaffold.v1.TunnelOfferR\x06offers\x12-\n" +
 	"\atunnels\x18) \x03(\v2\x13.scaffold.v1.TunnelR\atunnels\x12-\n" +
 	"\x06speaks\x18A \x01(\v2\x15.scaffold.v1.VersionsR\x06speaks\"T\n" +
@@ -13879,13 +15117,14 @@ const file_scaffold_proto_rawDesc = "" +
 	"\alocator\x18\x01 \x01(\x06R\alocator\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
 	"\x06missed\x18\x03 \x01(\rR\x06missed\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xef\x01\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x8f\x02\n" +
 	"\x0eRouterCounters\x12E\n" +
 	"\bcounters\x18\x01 \x03(\v2).scaffold.v1.RouterCounters.CountersEntryR\bcounters\x12\x1f\n" +
 	"\vtable_bytes\x18\x02 \x01(\x04R\n" +
 	"tableBytes\x12\x1a\n" +
 	"\bservices\x18\x03 \x01(\rR\bservices\x12\x1c\n" +
-	"\tinstances\x18\x04 \x01(\rR\tinstances\x1a;\n" +
+	"\tinstances\x18\x04 \x01(\rR\tinstances\x12\x1e\n" +
+	"\vnow_unix_ms\x18x \x01(\x03R\tnowUnixMs\x1a;\n" +
 	"\rCountersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"?\n" +
@@ -13893,7 +15132,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"\xb7\x03\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"\xec\x03\n" +
 	"\vRouterOrder\x123\n" +
 	"\x06joined\x18\x01 \x01(\v2\x19.scaffold.v1.RouterJoinedH\x00R\x06joined\x120\n" +
 	"\arefused\x18\x02 \x01(\v2\x14.scaffold.v1.RefusedH\x00R\arefused\x122\n" +
@@ -13904,8 +15143,17 @@ const file_scaffold_proto_rawDesc = "" +
 	"\atunnels\x18( \x01(\v2\x14.scaffold.v1.TunnelsH\x00R\atunnels\x129\n" +
 	"\n" +
 	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialH\x00R\n" +
-	"credentialB\a\n" +
-	"\x05order\"\xbd\x03\n" +
+	"credential\x123\n" +
+	"\arouters\x182 \x01(\v2\x17.scaffold.v1.RouterKeysH\x00R\aroutersB\a\n" +
+	"\x05order\"P\n" +
+	"\n" +
+	"RouterKeys\x120\n" +
+	"\arouters\x18\x01 \x03(\v2\x16.scaffold.v1.RouterKeyR\arouters\x12\x10\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all\"N\n" +
+	"\tRouterKey\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
+	"\blink_key\x18\x02 \x01(\fR\alinkKey\x12\x12\n" +
+	"\x04gone\x18\x03 \x01(\bR\x04gone\"\xf0\x03\n" +
 	"\fRouterJoined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
 	"\alocator\x18\x02 \x01(\tR\alocator\x12(\n" +
@@ -13921,15 +15169,17 @@ const file_scaffold_proto_rawDesc = "" +
 	"credential\x18\x14 \x01(\v2\x17.scaffold.v1.CredentialR\n" +
 	"credential\x12\x14\n" +
 	"\x05trust\x18\x15 \x01(\tR\x05trust\x12\x1a\n" +
-	"\bprotocol\x18A \x01(\rR\bprotocol\"/\n" +
+	"\bprotocol\x18A \x01(\rR\bprotocol\x121\n" +
+	"\arouters\x182 \x01(\v2\x17.scaffold.v1.RouterKeysR\arouters\"/\n" +
 	"\rSnapshotBegin\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
-	"generation\"(\n" +
+	"generation\"@\n" +
 	"\x06Commit\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
-	"generation\"\xcc\x02\n" +
+	"generation\x12\x16\n" +
+	"\x06filter\x18Z \x01(\bR\x06filter\"\xfb\x02\n" +
 	"\x05Rules\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
@@ -13939,7 +15189,12 @@ const file_scaffold_proto_rawDesc = "" +
 	"\vresolutions\x18\x04 \x03(\v2\x17.scaffold.v1.ResolutionR\vresolutions\x12*\n" +
 	"\x06probes\x18\x05 \x03(\v2\x12.scaffold.v1.ProbeR\x06probes\x123\n" +
 	"\tredirects\x18\x06 \x03(\v2\x15.scaffold.v1.RedirectR\tredirects\x12%\n" +
-	"\x04gone\x18\a \x03(\v2\x11.scaffold.v1.GoneR\x04gone\"k\n" +
+	"\x04gone\x18\a \x03(\v2\x11.scaffold.v1.GoneR\x04gone\x12-\n" +
+	"\asources\x18Z \x03(\v2\x13.scaffold.v1.SourceR\asources\"J\n" +
+	"\x06Source\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x18\n" +
+	"\alocator\x18\x02 \x01(\x06R\alocator\x12\x12\n" +
+	"\x04gone\x18\x03 \x01(\bR\x04gone\"k\n" +
 	"\x05Route\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x10\n" +
 	"\x03via\x18\x02 \x01(\tR\x03via\x12\x12\n" +
@@ -14086,14 +15341,14 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x02to\x18\x04 \x01(\tR\x02to\"A\n" +
 	"\x11MoveFlowsResponse\x12\x14\n" +
 	"\x05moved\x18\x01 \x01(\rR\x05moved\x12\x16\n" +
-	"\x06failed\x18\x02 \x01(\rR\x06failed\"&\n" +
-	"\x10BiographyRequest\x12\x12\n" +
+	"\x06failed\x18\x02 \x01(\rR\x06failed\"+\n" +
+	"\x15GetFlowHistoryRequest\x12\x12\n" +
 	"\x04flow\x18\x01 \x01(\tR\x04flow\"z\n" +
-	"\tFlowStory\x12%\n" +
-	"\x04flow\x18\x01 \x01(\v2\x11.scaffold.v1.FlowR\x04flow\x120\n" +
-	"\bchapters\x18\x02 \x03(\v2\x14.scaffold.v1.ChapterR\bchapters\x12\x14\n" +
-	"\x05ended\x18\x03 \x01(\bR\x05ended\"e\n" +
-	"\aChapter\x12\x17\n" +
+	"\vFlowHistory\x12%\n" +
+	"\x04flow\x18\x01 \x01(\v2\x11.scaffold.v1.FlowR\x04flow\x12.\n" +
+	"\x06events\x18\x02 \x03(\v2\x16.scaffold.v1.FlowEventR\x06events\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\bR\x05ended\"g\n" +
+	"\tFlowEvent\x12\x17\n" +
 	"\aunix_ns\x18\x01 \x01(\x03R\x06unixNs\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x19\n" +
@@ -14229,11 +15484,18 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06Access\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aservers\x18\x02 \x03(\tR\aservers\x12\x14\n" +
-	"\x05allow\x18\x03 \x03(\tR\x05allow\"V\n" +
+	"\x05allow\x18\x03 \x03(\tR\x05allow\"\xca\x01\n" +
 	"\x13UpdateAccessRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
-	"\x06access\x18\x02 \x01(\v2\x13.scaffold.v1.AccessR\x06access\"9\n" +
-	"\x05Guard\x120\n" +
+	"\x06access\x18\x02 \x01(\v2\x13.scaffold.v1.AccessR\x06access\x12\x1d\n" +
+	"\n" +
+	"any_server\x18\x03 \x01(\bR\tanyServer\x12\x1d\n" +
+	"\n" +
+	"any_client\x18\x04 \x01(\bR\tanyClient\x12\x19\n" +
+	"\aversion\x18\x96\x01 \x01(\x04R\aversion\x12\x19\n" +
+	"\areplace\x18\x97\x01 \x01(\bR\areplace\">\n" +
+	"\n" +
+	"AccessList\x120\n" +
 	"\x05allow\x18\x01 \x03(\v2\x1a.scaffold.v1.LocatorPrefixR\x05allow\"=\n" +
 	"\rLocatorPrefix\x12\x18\n" +
 	"\alocator\x18\x01 \x01(\x06R\alocator\x12\x12\n" +
@@ -14277,13 +15539,15 @@ const file_scaffold_proto_rawDesc = "" +
 	"\f_patience_ms\"\"\n" +
 	"\n" +
 	"StringList\x12\x14\n" +
-	"\x05items\x18\x01 \x03(\tR\x05items\"\x9f\x01\n" +
+	"\x05items\x18\x01 \x03(\tR\x05items\"\xeb\x01\n" +
 	"\fApplyRequest\x124\n" +
 	"\bservices\x18\x01 \x03(\v2\x18.scaffold.v1.ServiceSpecR\bservices\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x17\n" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x14\n" +
 	"\x05prune\x18\x04 \x01(\bR\x05prune\x12\x14\n" +
-	"\x05force\x18\x05 \x01(\bR\x05force\"\xdd\x01\n" +
+	"\x05force\x18\x05 \x01(\bR\x05force\x12\x19\n" +
+	"\aplanned\x18\x96\x01 \x01(\bR\aplanned\x12/\n" +
+	"\x04plan\x18\x97\x01 \x03(\v2\x1a.scaffold.v1.ServiceChangeR\x04plan\"\xdd\x01\n" +
 	"\rApplyResponse\x124\n" +
 	"\achanges\x18\x01 \x03(\v2\x1a.scaffold.v1.ServiceChangeR\achanges\x124\n" +
 	"\bproblems\x18\x02 \x03(\v2\x18.scaffold.v1.SpecProblemR\bproblems\x12\x1a\n" +
@@ -14342,7 +15606,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"9\n" +
 	"\rReportRequest\x12(\n" +
 	"\x05event\x18\x01 \x01(\v2\x12.scaffold.v1.EventR\x05event\"\x10\n" +
-	"\x0eReportResponse\"\xaa\x01\n" +
+	"\x0eReportResponse\"\xc4\x01\n" +
 	"\n" +
 	"Controller\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
@@ -14350,13 +15614,15 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n" +
 	"\x06member\x18\x04 \x01(\tR\x06member\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\tR\aversion\x12\"\n" +
-	"\rsince_unix_ms\x18\x06 \x01(\x03R\vsinceUnixMs\"\x18\n" +
-	"\x16ListControllersRequest\"\x9a\x01\n" +
+	"\rsince_unix_ms\x18\x06 \x01(\x03R\vsinceUnixMs\x12\x18\n" +
+	"\aanswers\x18x \x01(\tR\aanswers\"\x18\n" +
+	"\x16ListControllersRequest\"\xae\x01\n" +
 	"\x17ListControllersResponse\x129\n" +
 	"\vcontrollers\x18\x01 \x03(\v2\x17.scaffold.v1.ControllerR\vcontrollers\x12\x14\n" +
 	"\x05asked\x18\x02 \x01(\tR\x05asked\x12\x18\n" +
 	"\atrouble\x18\x03 \x01(\tR\atrouble\x12\x14\n" +
-	"\x05store\x18\x04 \x01(\tR\x05store\"\\\n" +
+	"\x05store\x18\x04 \x01(\tR\x05store\x12\x12\n" +
+	"\x04next\x18x \x01(\tR\x04next\"\\\n" +
 	"\x14AddControllerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x18\n" +
@@ -14510,28 +15776,32 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x17\n" +
-	"\aat_unix\x18\x04 \x01(\x03R\x06atUnix\"7\n" +
+	"\aat_unix\x18\x04 \x01(\x03R\x06atUnix\"M\n" +
 	"\rForgetRequest\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\">\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05force\x18\x03 \x01(\bR\x05force\">\n" +
 	"\x0eForgetResponse\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\bsessions\x18\x02 \x01(\rR\bsessions\".\n" +
 	"\bVersions\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\rR\x02to2\xde\f\n" +
+	"\x02to\x18\x02 \x01(\rR\x02to2\xe9\r\n" +
 	"\x05Admin\x12?\n" +
-	"\tGetStatus\x12\x1d.scaffold.v1.GetStatusRequest\x1a\x13.scaffold.v1.Status\x12H\n" +
+	"\tGetStatus\x12\x1d.scaffold.v1.GetStatusRequest\x1a\x13.scaffold.v1.Status\x12?\n" +
+	"\tGetHealth\x12\x1d.scaffold.v1.GetHealthRequest\x1a\x13.scaffold.v1.Health\x12H\n" +
 	"\rCreateService\x12!.scaffold.v1.CreateServiceRequest\x1a\x14.scaffold.v1.Service\x12S\n" +
 	"\fListServices\x12 .scaffold.v1.ListServicesRequest\x1a!.scaffold.v1.ListServicesResponse\x12B\n" +
 	"\n" +
 	"GetService\x12\x1e.scaffold.v1.GetServiceRequest\x1a\x14.scaffold.v1.Service\x12F\n" +
 	"\fUpdatePolicy\x12 .scaffold.v1.UpdatePolicyRequest\x1a\x14.scaffold.v1.Service\x12V\n" +
 	"\rRemoveService\x12!.scaffold.v1.RemoveServiceRequest\x1a\".scaffold.v1.RemoveServiceResponse\x12@\n" +
-	"\tSetWeight\x12\x1d.scaffold.v1.SetWeightRequest\x1a\x14.scaffold.v1.Service\x128\n" +
+	"\tSetWeight\x12\x1d.scaffold.v1.SetWeightRequest\x1a\x14.scaffold.v1.Service\x12B\n" +
+	"\n" +
+	"SetWeights\x12\x1e.scaffold.v1.SetWeightsRequest\x1a\x14.scaffold.v1.Service\x128\n" +
 	"\x05Drain\x12\x19.scaffold.v1.DrainRequest\x1a\x14.scaffold.v1.Service\x12J\n" +
-	"\tDrainHost\x12\x1d.scaffold.v1.DrainHostRequest\x1a\x1e.scaffold.v1.DrainHostResponse\x12A\n" +
-	"\aExplain\x12\x1b.scaffold.v1.ExplainRequest\x1a\x19.scaffold.v1.ServiceStory\x12J\n" +
+	"\tDrainHost\x12\x1d.scaffold.v1.DrainHostRequest\x1a\x1e.scaffold.v1.DrainHostResponse\x12G\n" +
+	"\aExplain\x12\x1b.scaffold.v1.ExplainRequest\x1a\x1f.scaffold.v1.ServiceExplanation\x12J\n" +
 	"\tListHosts\x12\x1d.scaffold.v1.ListHostsRequest\x1a\x1e.scaffold.v1.ListHostsResponse\x129\n" +
 	"\aGetHost\x12\x1b.scaffold.v1.GetHostRequest\x1a\x11.scaffold.v1.Host\x12P\n" +
 	"\vListRouters\x12\x1f.scaffold.v1.ListRoutersRequest\x1a .scaffold.v1.ListRoutersResponse\x12D\n" +
@@ -14552,14 +15822,16 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04Note\x12\x12.scaffold.v1.Event\x1a\x19.scaffold.v1.NoteResponse\x12@\n" +
 	"\bKeepFlow\x12\x15.scaffold.v1.KeptFlow\x1a\x1d.scaffold.v1.KeepFlowResponse\x12J\n" +
 	"\tKeptFlows\x12\x1d.scaffold.v1.KeptFlowsRequest\x1a\x1e.scaffold.v1.KeptFlowsResponse\x12A\n" +
-	"\x06Tunnel\x12\x1a.scaffold.v1.TunnelRequest\x1a\x1b.scaffold.v1.TunnelResponse2\xe3\t\n" +
+	"\x06Tunnel\x12\x1a.scaffold.v1.TunnelRequest\x1a\x1b.scaffold.v1.TunnelResponse2\xb3\n" +
+	"\n" +
 	"\x05Local\x12K\n" +
-	"\rGetHostStatus\x12!.scaffold.v1.GetHostStatusRequest\x1a\x17.scaffold.v1.HostStatus\x12J\n" +
+	"\rGetHostStatus\x12!.scaffold.v1.GetHostStatusRequest\x1a\x17.scaffold.v1.HostStatus\x12B\n" +
+	"\fGetOwnHealth\x12\x1d.scaffold.v1.GetHealthRequest\x1a\x13.scaffold.v1.Health\x12J\n" +
 	"\tListFlows\x12\x1d.scaffold.v1.ListFlowsRequest\x1a\x1e.scaffold.v1.ListFlowsResponse\x121\n" +
 	"\x03Who\x12\x17.scaffold.v1.WhoRequest\x1a\x11.scaffold.v1.Flow\x12b\n" +
 	"\x11ListRegistrations\x12%.scaffold.v1.ListRegistrationsRequest\x1a&.scaffold.v1.ListRegistrationsResponse\x12J\n" +
-	"\tMoveFlows\x12\x1d.scaffold.v1.MoveFlowsRequest\x1a\x1e.scaffold.v1.MoveFlowsResponse\x12B\n" +
-	"\tBiography\x12\x1d.scaffold.v1.BiographyRequest\x1a\x16.scaffold.v1.FlowStory\x12>\n" +
+	"\tMoveFlows\x12\x1d.scaffold.v1.MoveFlowsRequest\x1a\x1e.scaffold.v1.MoveFlowsResponse\x12N\n" +
+	"\x0eGetFlowHistory\x12\".scaffold.v1.GetFlowHistoryRequest\x1a\x18.scaffold.v1.FlowHistory\x12>\n" +
 	"\x05Serve\x12\x19.scaffold.v1.ServeRequest\x1a\x18.scaffold.v1.ServeNotice0\x01\x12C\n" +
 	"\bIdentify\x12\x1c.scaffold.v1.IdentifyRequest\x1a\x19.scaffold.v1.FlowIdentity\x12J\n" +
 	"\tFailFlows\x12\x1d.scaffold.v1.FailFlowsRequest\x1a\x1e.scaffold.v1.FailFlowsResponse\x12J\n" +
@@ -14612,483 +15884,513 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 202)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 213)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
-	(*Space)(nil),                     // 2: scaffold.v1.Space
-	(*CreateServiceRequest)(nil),      // 3: scaffold.v1.CreateServiceRequest
-	(*ListServicesRequest)(nil),       // 4: scaffold.v1.ListServicesRequest
-	(*ListServicesResponse)(nil),      // 5: scaffold.v1.ListServicesResponse
-	(*GetServiceRequest)(nil),         // 6: scaffold.v1.GetServiceRequest
-	(*UpdatePolicyRequest)(nil),       // 7: scaffold.v1.UpdatePolicyRequest
-	(*RemoveServiceRequest)(nil),      // 8: scaffold.v1.RemoveServiceRequest
-	(*RemoveServiceResponse)(nil),     // 9: scaffold.v1.RemoveServiceResponse
-	(*SetWeightRequest)(nil),          // 10: scaffold.v1.SetWeightRequest
-	(*DrainRequest)(nil),              // 11: scaffold.v1.DrainRequest
-	(*DrainHostRequest)(nil),          // 12: scaffold.v1.DrainHostRequest
-	(*DrainHostResponse)(nil),         // 13: scaffold.v1.DrainHostResponse
-	(*Drained)(nil),                   // 14: scaffold.v1.Drained
-	(*ExplainRequest)(nil),            // 15: scaffold.v1.ExplainRequest
-	(*ServiceStory)(nil),              // 16: scaffold.v1.ServiceStory
-	(*Policy)(nil),                    // 17: scaffold.v1.Policy
-	(*Service)(nil),                   // 18: scaffold.v1.Service
-	(*Instance)(nil),                  // 19: scaffold.v1.Instance
-	(*ListHostsRequest)(nil),          // 20: scaffold.v1.ListHostsRequest
-	(*ListHostsResponse)(nil),         // 21: scaffold.v1.ListHostsResponse
-	(*GetHostRequest)(nil),            // 22: scaffold.v1.GetHostRequest
-	(*Host)(nil),                      // 23: scaffold.v1.Host
-	(*HostPlace)(nil),                 // 24: scaffold.v1.HostPlace
-	(*ListRoutersRequest)(nil),        // 25: scaffold.v1.ListRoutersRequest
-	(*ListRoutersResponse)(nil),       // 26: scaffold.v1.ListRoutersResponse
-	(*Router)(nil),                    // 27: scaffold.v1.Router
-	(*Link)(nil),                      // 28: scaffold.v1.Link
-	(*GetPathRequest)(nil),            // 29: scaffold.v1.GetPathRequest
-	(*Path)(nil),                      // 30: scaffold.v1.Path
-	(*Hop)(nil),                       // 31: scaffold.v1.Hop
-	(*WatchEventsRequest)(nil),        // 32: scaffold.v1.WatchEventsRequest
-	(*Event)(nil),                     // 33: scaffold.v1.Event
-	(*NoteResponse)(nil),              // 34: scaffold.v1.NoteResponse
-	(*KeptFlow)(nil),                  // 35: scaffold.v1.KeptFlow
-	(*KeepFlowResponse)(nil),          // 36: scaffold.v1.KeepFlowResponse
-	(*KeptFlowsRequest)(nil),          // 37: scaffold.v1.KeptFlowsRequest
-	(*KeptFlowsResponse)(nil),         // 38: scaffold.v1.KeptFlowsResponse
-	(*OthersRequest)(nil),             // 39: scaffold.v1.OthersRequest
-	(*OthersResponse)(nil),            // 40: scaffold.v1.OthersResponse
-	(*ResolveRequest)(nil),            // 41: scaffold.v1.ResolveRequest
-	(*ResolveResponse)(nil),           // 42: scaffold.v1.ResolveResponse
-	(*HostReport)(nil),                // 43: scaffold.v1.HostReport
-	(*Join)(nil),                      // 44: scaffold.v1.Join
-	(*Attachment)(nil),                // 45: scaffold.v1.Attachment
-	(*Attach)(nil),                    // 46: scaffold.v1.Attach
-	(*Detach)(nil),                    // 47: scaffold.v1.Detach
-	(*Prefer)(nil),                    // 48: scaffold.v1.Prefer
-	(*Registrations)(nil),             // 49: scaffold.v1.Registrations
-	(*Registration)(nil),              // 50: scaffold.v1.Registration
-	(*Load)(nil),                      // 51: scaffold.v1.Load
-	(*TripleLoad)(nil),                // 52: scaffold.v1.TripleLoad
-	(*Leave)(nil),                     // 53: scaffold.v1.Leave
-	(*HostOrder)(nil),                 // 54: scaffold.v1.HostOrder
-	(*Joined)(nil),                    // 55: scaffold.v1.Joined
-	(*NetworkKeys)(nil),               // 56: scaffold.v1.NetworkKeys
-	(*Attached)(nil),                  // 57: scaffold.v1.Attached
-	(*DrainOrder)(nil),                // 58: scaffold.v1.DrainOrder
-	(*Refused)(nil),                   // 59: scaffold.v1.Refused
-	(*Controllers)(nil),               // 60: scaffold.v1.Controllers
-	(*ServicePolicies)(nil),           // 61: scaffold.v1.ServicePolicies
-	(*ServicePolicy)(nil),             // 62: scaffold.v1.ServicePolicy
-	(*LocatorsGone)(nil),              // 63: scaffold.v1.LocatorsGone
-	(*ServiceRef)(nil),                // 64: scaffold.v1.ServiceRef
-	(*RegistrationRefused)(nil),       // 65: scaffold.v1.RegistrationRefused
-	(*RouterReport)(nil),              // 66: scaffold.v1.RouterReport
-	(*RouterJoin)(nil),                // 67: scaffold.v1.RouterJoin
-	(*Neighbours)(nil),                // 68: scaffold.v1.Neighbours
-	(*Neighbour)(nil),                 // 69: scaffold.v1.Neighbour
-	(*HostStates)(nil),                // 70: scaffold.v1.HostStates
-	(*HostState)(nil),                 // 71: scaffold.v1.HostState
-	(*RouterCounters)(nil),            // 72: scaffold.v1.RouterCounters
-	(*Applied)(nil),                   // 73: scaffold.v1.Applied
-	(*RouterOrder)(nil),               // 74: scaffold.v1.RouterOrder
-	(*RouterJoined)(nil),              // 75: scaffold.v1.RouterJoined
-	(*SnapshotBegin)(nil),             // 76: scaffold.v1.SnapshotBegin
-	(*Commit)(nil),                    // 77: scaffold.v1.Commit
-	(*Rules)(nil),                     // 78: scaffold.v1.Rules
-	(*Route)(nil),                     // 79: scaffold.v1.Route
-	(*ServiceRule)(nil),               // 80: scaffold.v1.ServiceRule
-	(*Resolution)(nil),                // 81: scaffold.v1.Resolution
-	(*Target)(nil),                    // 82: scaffold.v1.Target
-	(*Probe)(nil),                     // 83: scaffold.v1.Probe
-	(*Gone)(nil),                      // 84: scaffold.v1.Gone
-	(*Redirect)(nil),                  // 85: scaffold.v1.Redirect
-	(*RotateKeyRequest)(nil),          // 86: scaffold.v1.RotateKeyRequest
-	(*RotateKeyResponse)(nil),         // 87: scaffold.v1.RotateKeyResponse
-	(*GetHostStatusRequest)(nil),      // 88: scaffold.v1.GetHostStatusRequest
-	(*HostStatus)(nil),                // 89: scaffold.v1.HostStatus
-	(*Feature)(nil),                   // 90: scaffold.v1.Feature
-	(*Uplink)(nil),                    // 91: scaffold.v1.Uplink
-	(*ListFlowsRequest)(nil),          // 92: scaffold.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),         // 93: scaffold.v1.ListFlowsResponse
-	(*Flow)(nil),                      // 94: scaffold.v1.Flow
-	(*AddGuestRequest)(nil),           // 95: scaffold.v1.AddGuestRequest
-	(*Guest)(nil),                     // 96: scaffold.v1.Guest
-	(*RemoveGuestRequest)(nil),        // 97: scaffold.v1.RemoveGuestRequest
-	(*RemoveGuestResponse)(nil),       // 98: scaffold.v1.RemoveGuestResponse
-	(*ListGuestsRequest)(nil),         // 99: scaffold.v1.ListGuestsRequest
-	(*ListGuestsResponse)(nil),        // 100: scaffold.v1.ListGuestsResponse
-	(*WhoRequest)(nil),                // 101: scaffold.v1.WhoRequest
-	(*ListRegistrationsRequest)(nil),  // 102: scaffold.v1.ListRegistrationsRequest
-	(*ListRegistrationsResponse)(nil), // 103: scaffold.v1.ListRegistrationsResponse
-	(*LocalRegistration)(nil),         // 104: scaffold.v1.LocalRegistration
-	(*MoveFlowsRequest)(nil),          // 105: scaffold.v1.MoveFlowsRequest
-	(*MoveFlowsResponse)(nil),         // 106: scaffold.v1.MoveFlowsResponse
-	(*BiographyRequest)(nil),          // 107: scaffold.v1.BiographyRequest
-	(*FlowStory)(nil),                 // 108: scaffold.v1.FlowStory
-	(*Chapter)(nil),                   // 109: scaffold.v1.Chapter
-	(*ServeRequest)(nil),              // 110: scaffold.v1.ServeRequest
-	(*ServeNotice)(nil),               // 111: scaffold.v1.ServeNotice
-	(*IdentifyRequest)(nil),           // 112: scaffold.v1.IdentifyRequest
-	(*FlowIdentity)(nil),              // 113: scaffold.v1.FlowIdentity
-	(*FailFlowsRequest)(nil),          // 114: scaffold.v1.FailFlowsRequest
-	(*FailFlowsResponse)(nil),         // 115: scaffold.v1.FailFlowsResponse
-	(*DrainLocalRequest)(nil),         // 116: scaffold.v1.DrainLocalRequest
-	(*DrainProgress)(nil),             // 117: scaffold.v1.DrainProgress
-	(*ListSwitchesRequest)(nil),       // 118: scaffold.v1.ListSwitchesRequest
-	(*ListSwitchesResponse)(nil),      // 119: scaffold.v1.ListSwitchesResponse
-	(*GetSwitchRequest)(nil),          // 120: scaffold.v1.GetSwitchRequest
-	(*Switch)(nil),                    // 121: scaffold.v1.Switch
-	(*SwitchPort)(nil),                // 122: scaffold.v1.SwitchPort
-	(*ServiceShare)(nil),              // 123: scaffold.v1.ServiceShare
-	(*InstanceShare)(nil),             // 124: scaffold.v1.InstanceShare
-	(*ListSwitchFlowsRequest)(nil),    // 125: scaffold.v1.ListSwitchFlowsRequest
-	(*ListSwitchFlowsResponse)(nil),   // 126: scaffold.v1.ListSwitchFlowsResponse
-	(*SwitchFlow)(nil),                // 127: scaffold.v1.SwitchFlow
-	(*AddSwitchFlowRequest)(nil),      // 128: scaffold.v1.AddSwitchFlowRequest
-	(*RemoveSwitchFlowRequest)(nil),   // 129: scaffold.v1.RemoveSwitchFlowRequest
-	(*RemoveSwitchFlowResponse)(nil),  // 130: scaffold.v1.RemoveSwitchFlowResponse
-	(*Access)(nil),                    // 131: scaffold.v1.Access
-	(*UpdateAccessRequest)(nil),       // 132: scaffold.v1.UpdateAccessRequest
-	(*Guard)(nil),                     // 133: scaffold.v1.Guard
-	(*LocatorPrefix)(nil),             // 134: scaffold.v1.LocatorPrefix
-	(*PresentPermitRequest)(nil),      // 135: scaffold.v1.PresentPermitRequest
-	(*HeldPermit)(nil),                // 136: scaffold.v1.HeldPermit
-	(*ServiceSpec)(nil),               // 137: scaffold.v1.ServiceSpec
-	(*StringList)(nil),                // 138: scaffold.v1.StringList
-	(*ApplyRequest)(nil),              // 139: scaffold.v1.ApplyRequest
-	(*ApplyResponse)(nil),             // 140: scaffold.v1.ApplyResponse
-	(*ServiceChange)(nil),             // 141: scaffold.v1.ServiceChange
-	(*FieldChange)(nil),               // 142: scaffold.v1.FieldChange
-	(*SpecProblem)(nil),               // 143: scaffold.v1.SpecProblem
-	(*ExportRequest)(nil),             // 144: scaffold.v1.ExportRequest
-	(*ExportResponse)(nil),            // 145: scaffold.v1.ExportResponse
-	(*GetGatewayRequest)(nil),         // 146: scaffold.v1.GetGatewayRequest
-	(*DrainGatewayRequest)(nil),       // 147: scaffold.v1.DrainGatewayRequest
-	(*ReloadGatewayRequest)(nil),      // 148: scaffold.v1.ReloadGatewayRequest
-	(*GatewayStatus)(nil),             // 149: scaffold.v1.GatewayStatus
-	(*GatewayListener)(nil),           // 150: scaffold.v1.GatewayListener
-	(*LookUpRequest)(nil),             // 151: scaffold.v1.LookUpRequest
-	(*ReportRequest)(nil),             // 152: scaffold.v1.ReportRequest
-	(*ReportResponse)(nil),            // 153: scaffold.v1.ReportResponse
-	(*Controller)(nil),                // 154: scaffold.v1.Controller
-	(*ListControllersRequest)(nil),    // 155: scaffold.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),   // 156: scaffold.v1.ListControllersResponse
-	(*AddControllerRequest)(nil),      // 157: scaffold.v1.AddControllerRequest
-	(*AddControllerResponse)(nil),     // 158: scaffold.v1.AddControllerResponse
-	(*RemoveControllerRequest)(nil),   // 159: scaffold.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),  // 160: scaffold.v1.RemoveControllerResponse
-	(*BackupStateRequest)(nil),        // 161: scaffold.v1.BackupStateRequest
-	(*BackupPiece)(nil),               // 162: scaffold.v1.BackupPiece
-	(*TunnelOffer)(nil),               // 163: scaffold.v1.TunnelOffer
-	(*Tunnel)(nil),                    // 164: scaffold.v1.Tunnel
-	(*Tunnels)(nil),                   // 165: scaffold.v1.Tunnels
-	(*TunnelsMade)(nil),               // 166: scaffold.v1.TunnelsMade
-	(*TunnelMade)(nil),                // 167: scaffold.v1.TunnelMade
-	(*TunnelRequest)(nil),             // 168: scaffold.v1.TunnelRequest
-	(*TunnelResponse)(nil),            // 169: scaffold.v1.TunnelResponse
-	(*MeetRequest)(nil),               // 170: scaffold.v1.MeetRequest
-	(*MeetResponse)(nil),              // 171: scaffold.v1.MeetResponse
-	(*RedeemRequest)(nil),             // 172: scaffold.v1.RedeemRequest
-	(*RenewRequest)(nil),              // 173: scaffold.v1.RenewRequest
-	(*RotateRequest)(nil),             // 174: scaffold.v1.RotateRequest
-	(*GetAuthorityRequest)(nil),       // 175: scaffold.v1.GetAuthorityRequest
-	(*RotateAuthorityRequest)(nil),    // 176: scaffold.v1.RotateAuthorityRequest
-	(*RetireAuthorityRequest)(nil),    // 177: scaffold.v1.RetireAuthorityRequest
-	(*AuthorityState)(nil),            // 178: scaffold.v1.AuthorityState
-	(*AuthorityKey)(nil),              // 179: scaffold.v1.AuthorityKey
-	(*IssueRequest)(nil),              // 180: scaffold.v1.IssueRequest
-	(*Credential)(nil),                // 181: scaffold.v1.Credential
-	(*CreateTokenRequest)(nil),        // 182: scaffold.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),       // 183: scaffold.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),         // 184: scaffold.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 185: scaffold.v1.ListTokensResponse
-	(*Token)(nil),                     // 186: scaffold.v1.Token
-	(*RevokeTokenRequest)(nil),        // 187: scaffold.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),       // 188: scaffold.v1.RevokeTokenResponse
-	(*ListMembersRequest)(nil),        // 189: scaffold.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 190: scaffold.v1.ListMembersResponse
-	(*Member)(nil),                    // 191: scaffold.v1.Member
-	(*Revocations)(nil),               // 192: scaffold.v1.Revocations
-	(*Revocation)(nil),                // 193: scaffold.v1.Revocation
-	(*ForgetRequest)(nil),             // 194: scaffold.v1.ForgetRequest
-	(*ForgetResponse)(nil),            // 195: scaffold.v1.ForgetResponse
-	(*Versions)(nil),                  // 196: scaffold.v1.Versions
-	nil,                               // 197: scaffold.v1.Event.AttrsEntry
-	nil,                               // 198: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 199: scaffold.v1.HostStatus.CountersEntry
-	nil,                               // 200: scaffold.v1.Switch.PacketInsEntry
-	nil,                               // 201: scaffold.v1.ServiceSpec.WeightsEntry
+	(*StoreState)(nil),                // 2: scaffold.v1.StoreState
+	(*GetHealthRequest)(nil),          // 3: scaffold.v1.GetHealthRequest
+	(*Health)(nil),                    // 4: scaffold.v1.Health
+	(*Problem)(nil),                   // 5: scaffold.v1.Problem
+	(*Disk)(nil),                      // 6: scaffold.v1.Disk
+	(*Space)(nil),                     // 7: scaffold.v1.Space
+	(*CreateServiceRequest)(nil),      // 8: scaffold.v1.CreateServiceRequest
+	(*ListServicesRequest)(nil),       // 9: scaffold.v1.ListServicesRequest
+	(*ListServicesResponse)(nil),      // 10: scaffold.v1.ListServicesResponse
+	(*GetServiceRequest)(nil),         // 11: scaffold.v1.GetServiceRequest
+	(*UpdatePolicyRequest)(nil),       // 12: scaffold.v1.UpdatePolicyRequest
+	(*RemoveServiceRequest)(nil),      // 13: scaffold.v1.RemoveServiceRequest
+	(*RemoveServiceResponse)(nil),     // 14: scaffold.v1.RemoveServiceResponse
+	(*SetWeightRequest)(nil),          // 15: scaffold.v1.SetWeightRequest
+	(*SetWeightsRequest)(nil),         // 16: scaffold.v1.SetWeightsRequest
+	(*HostWeight)(nil),                // 17: scaffold.v1.HostWeight
+	(*DrainRequest)(nil),              // 18: scaffold.v1.DrainRequest
+	(*DrainHostRequest)(nil),          // 19: scaffold.v1.DrainHostRequest
+	(*DrainHostResponse)(nil),         // 20: scaffold.v1.DrainHostResponse
+	(*Drained)(nil),                   // 21: scaffold.v1.Drained
+	(*ExplainRequest)(nil),            // 22: scaffold.v1.ExplainRequest
+	(*ServiceExplanation)(nil),        // 23: scaffold.v1.ServiceExplanation
+	(*Policy)(nil),                    // 24: scaffold.v1.Policy
+	(*Service)(nil),                   // 25: scaffold.v1.Service
+	(*Instance)(nil),                  // 26: scaffold.v1.Instance
+	(*ListHostsRequest)(nil),          // 27: scaffold.v1.ListHostsRequest
+	(*ListHostsResponse)(nil),         // 28: scaffold.v1.ListHostsResponse
+	(*GetHostRequest)(nil),            // 29: scaffold.v1.GetHostRequest
+	(*Host)(nil),                      // 30: scaffold.v1.Host
+	(*HostPlace)(nil),                 // 31: scaffold.v1.HostPlace
+	(*ListRoutersRequest)(nil),        // 32: scaffold.v1.ListRoutersRequest
+	(*ListRoutersResponse)(nil),       // 33: scaffold.v1.ListRoutersResponse
+	(*Router)(nil),                    // 34: scaffold.v1.Router
+	(*Link)(nil),                      // 35: scaffold.v1.Link
+	(*GetPathRequest)(nil),            // 36: scaffold.v1.GetPathRequest
+	(*Path)(nil),                      // 37: scaffold.v1.Path
+	(*Hop)(nil),                       // 38: scaffold.v1.Hop
+	(*WatchEventsRequest)(nil),        // 39: scaffold.v1.WatchEventsRequest
+	(*Event)(nil),                     // 40: scaffold.v1.Event
+	(*Actor)(nil),                     // 41: scaffold.v1.Actor
+	(*NoteResponse)(nil),              // 42: scaffold.v1.NoteResponse
+	(*KeptFlow)(nil),                  // 43: scaffold.v1.KeptFlow
+	(*KeepFlowResponse)(nil),          // 44: scaffold.v1.KeepFlowResponse
+	(*KeptFlowsRequest)(nil),          // 45: scaffold.v1.KeptFlowsRequest
+	(*KeptFlowsResponse)(nil),         // 46: scaffold.v1.KeptFlowsResponse
+	(*OthersRequest)(nil),             // 47: scaffold.v1.OthersRequest
+	(*OthersResponse)(nil),            // 48: scaffold.v1.OthersResponse
+	(*ResolveRequest)(nil),            // 49: scaffold.v1.ResolveRequest
+	(*ResolveResponse)(nil),           // 50: scaffold.v1.ResolveResponse
+	(*HostReport)(nil),                // 51: scaffold.v1.HostReport
+	(*Join)(nil),                      // 52: scaffold.v1.Join
+	(*Attachment)(nil),                // 53: scaffold.v1.Attachment
+	(*Attach)(nil),                    // 54: scaffold.v1.Attach
+	(*Detach)(nil),                    // 55: scaffold.v1.Detach
+	(*Prefer)(nil),                    // 56: scaffold.v1.Prefer
+	(*Registrations)(nil),             // 57: scaffold.v1.Registrations
+	(*Registration)(nil),              // 58: scaffold.v1.Registration
+	(*Load)(nil),                      // 59: scaffold.v1.Load
+	(*TripleLoad)(nil),                // 60: scaffold.v1.TripleLoad
+	(*Leave)(nil),                     // 61: scaffold.v1.Leave
+	(*HostOrder)(nil),                 // 62: scaffold.v1.HostOrder
+	(*Joined)(nil),                    // 63: scaffold.v1.Joined
+	(*NetworkKeys)(nil),               // 64: scaffold.v1.NetworkKeys
+	(*Attached)(nil),                  // 65: scaffold.v1.Attached
+	(*DrainOrder)(nil),                // 66: scaffold.v1.DrainOrder
+	(*Refused)(nil),                   // 67: scaffold.v1.Refused
+	(*Controllers)(nil),               // 68: scaffold.v1.Controllers
+	(*ServicePolicies)(nil),           // 69: scaffold.v1.ServicePolicies
+	(*ServicePolicy)(nil),             // 70: scaffold.v1.ServicePolicy
+	(*LocatorsGone)(nil),              // 71: scaffold.v1.LocatorsGone
+	(*ServiceRef)(nil),                // 72: scaffold.v1.ServiceRef
+	(*RegistrationRefused)(nil),       // 73: scaffold.v1.RegistrationRefused
+	(*RouterReport)(nil),              // 74: scaffold.v1.RouterReport
+	(*RouterJoin)(nil),                // 75: scaffold.v1.RouterJoin
+	(*Neighbours)(nil),                // 76: scaffold.v1.Neighbours
+	(*Neighbour)(nil),                 // 77: scaffold.v1.Neighbour
+	(*HostStates)(nil),                // 78: scaffold.v1.HostStates
+	(*HostState)(nil),                 // 79: scaffold.v1.HostState
+	(*RouterCounters)(nil),            // 80: scaffold.v1.RouterCounters
+	(*Applied)(nil),                   // 81: scaffold.v1.Applied
+	(*RouterOrder)(nil),               // 82: scaffold.v1.RouterOrder
+	(*RouterKeys)(nil),                // 83: scaffold.v1.RouterKeys
+	(*RouterKey)(nil),                 // 84: scaffold.v1.RouterKey
+	(*RouterJoined)(nil),              // 85: scaffold.v1.RouterJoined
+	(*SnapshotBegin)(nil),             // 86: scaffold.v1.SnapshotBegin
+	(*Commit)(nil),                    // 87: scaffold.v1.Commit
+	(*Rules)(nil),                     // 88: scaffold.v1.Rules
+	(*Source)(nil),                    // 89: scaffold.v1.Source
+	(*Route)(nil),                     // 90: scaffold.v1.Route
+	(*ServiceRule)(nil),               // 91: scaffold.v1.ServiceRule
+	(*Resolution)(nil),                // 92: scaffold.v1.Resolution
+	(*Target)(nil),                    // 93: scaffold.v1.Target
+	(*Probe)(nil),                     // 94: scaffold.v1.Probe
+	(*Gone)(nil),                      // 95: scaffold.v1.Gone
+	(*Redirect)(nil),                  // 96: scaffold.v1.Redirect
+	(*RotateKeyRequest)(nil),          // 97: scaffold.v1.RotateKeyRequest
+	(*RotateKeyResponse)(nil),         // 98: scaffold.v1.RotateKeyResponse
+	(*GetHostStatusRequest)(nil),      // 99: scaffold.v1.GetHostStatusRequest
+	(*HostStatus)(nil),                // 100: scaffold.v1.HostStatus
+	(*Feature)(nil),                   // 101: scaffold.v1.Feature
+	(*Uplink)(nil),                    // 102: scaffold.v1.Uplink
+	(*ListFlowsRequest)(nil),          // 103: scaffold.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),         // 104: scaffold.v1.ListFlowsResponse
+	(*Flow)(nil),                      // 105: scaffold.v1.Flow
+	(*AddGuestRequest)(nil),           // 106: scaffold.v1.AddGuestRequest
+	(*Guest)(nil),                     // 107: scaffold.v1.Guest
+	(*RemoveGuestRequest)(nil),        // 108: scaffold.v1.RemoveGuestRequest
+	(*RemoveGuestResponse)(nil),       // 109: scaffold.v1.RemoveGuestResponse
+	(*ListGuestsRequest)(nil),         // 110: scaffold.v1.ListGuestsRequest
+	(*ListGuestsResponse)(nil),        // 111: scaffold.v1.ListGuestsResponse
+	(*WhoRequest)(nil),                // 112: scaffold.v1.WhoRequest
+	(*ListRegistrationsRequest)(nil),  // 113: scaffold.v1.ListRegistrationsRequest
+	(*ListRegistrationsResponse)(nil), // 114: scaffold.v1.ListRegistrationsResponse
+	(*LocalRegistration)(nil),         // 115: scaffold.v1.LocalRegistration
+	(*MoveFlowsRequest)(nil),          // 116: scaffold.v1.MoveFlowsRequest
+	(*MoveFlowsResponse)(nil),         // 117: scaffold.v1.MoveFlowsResponse
+	(*GetFlowHistoryRequest)(nil),     // 118: scaffold.v1.GetFlowHistoryRequest
+	(*FlowHistory)(nil),               // 119: scaffold.v1.FlowHistory
+	(*FlowEvent)(nil),                 // 120: scaffold.v1.FlowEvent
+	(*ServeRequest)(nil),              // 121: scaffold.v1.ServeRequest
+	(*ServeNotice)(nil),               // 122: scaffold.v1.ServeNotice
+	(*IdentifyRequest)(nil),           // 123: scaffold.v1.IdentifyRequest
+	(*FlowIdentity)(nil),              // 124: scaffold.v1.FlowIdentity
+	(*FailFlowsRequest)(nil),          // 125: scaffold.v1.FailFlowsRequest
+	(*FailFlowsResponse)(nil),         // 126: scaffold.v1.FailFlowsResponse
+	(*DrainLocalRequest)(nil),         // 127: scaffold.v1.DrainLocalRequest
+	(*DrainProgress)(nil),             // 128: scaffold.v1.DrainProgress
+	(*ListSwitchesRequest)(nil),       // 129: scaffold.v1.ListSwitchesRequest
+	(*ListSwitchesResponse)(nil),      // 130: scaffold.v1.ListSwitchesResponse
+	(*GetSwitchRequest)(nil),          // 131: scaffold.v1.GetSwitchRequest
+	(*Switch)(nil),                    // 132: scaffold.v1.Switch
+	(*SwitchPort)(nil),                // 133: scaffold.v1.SwitchPort
+	(*ServiceShare)(nil),              // 134: scaffold.v1.ServiceShare
+	(*InstanceShare)(nil),             // 135: scaffold.v1.InstanceShare
+	(*ListSwitchFlowsRequest)(nil),    // 136: scaffold.v1.ListSwitchFlowsRequest
+	(*ListSwitchFlowsResponse)(nil),   // 137: scaffold.v1.ListSwitchFlowsResponse
+	(*SwitchFlow)(nil),                // 138: scaffold.v1.SwitchFlow
+	(*AddSwitchFlowRequest)(nil),      // 139: scaffold.v1.AddSwitchFlowRequest
+	(*RemoveSwitchFlowRequest)(nil),   // 140: scaffold.v1.RemoveSwitchFlowRequest
+	(*RemoveSwitchFlowResponse)(nil),  // 141: scaffold.v1.RemoveSwitchFlowResponse
+	(*Access)(nil),                    // 142: scaffold.v1.Access
+	(*UpdateAccessRequest)(nil),       // 143: scaffold.v1.UpdateAccessRequest
+	(*AccessList)(nil),                // 144: scaffold.v1.AccessList
+	(*LocatorPrefix)(nil),             // 145: scaffold.v1.LocatorPrefix
+	(*PresentPermitRequest)(nil),      // 146: scaffold.v1.PresentPermitRequest
+	(*HeldPermit)(nil),                // 147: scaffold.v1.HeldPermit
+	(*ServiceSpec)(nil),               // 148: scaffold.v1.ServiceSpec
+	(*StringList)(nil),                // 149: scaffold.v1.StringList
+	(*ApplyRequest)(nil),              // 150: scaffold.v1.ApplyRequest
+	(*ApplyResponse)(nil),             // 151: scaffold.v1.ApplyResponse
+	(*ServiceChange)(nil),             // 152: scaffold.v1.ServiceChange
+	(*FieldChange)(nil),               // 153: scaffold.v1.FieldChange
+	(*SpecProblem)(nil),               // 154: scaffold.v1.SpecProblem
+	(*ExportRequest)(nil),             // 155: scaffold.v1.ExportRequest
+	(*ExportResponse)(nil),            // 156: scaffold.v1.ExportResponse
+	(*GetGatewayRequest)(nil),         // 157: scaffold.v1.GetGatewayRequest
+	(*DrainGatewayRequest)(nil),       // 158: scaffold.v1.DrainGatewayRequest
+	(*ReloadGatewayRequest)(nil),      // 159: scaffold.v1.ReloadGatewayRequest
+	(*GatewayStatus)(nil),             // 160: scaffold.v1.GatewayStatus
+	(*GatewayListener)(nil),           // 161: scaffold.v1.GatewayListener
+	(*LookUpRequest)(nil),             // 162: scaffold.v1.LookUpRequest
+	(*ReportRequest)(nil),             // 163: scaffold.v1.ReportRequest
+	(*ReportResponse)(nil),            // 164: scaffold.v1.ReportResponse
+	(*Controller)(nil),                // 165: scaffold.v1.Controller
+	(*ListControllersRequest)(nil),    // 166: scaffold.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),   // 167: scaffold.v1.ListControllersResponse
+	(*AddControllerRequest)(nil),      // 168: scaffold.v1.AddControllerRequest
+	(*AddControllerResponse)(nil),     // 169: scaffold.v1.AddControllerResponse
+	(*RemoveControllerRequest)(nil),   // 170: scaffold.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),  // 171: scaffold.v1.RemoveControllerResponse
+	(*BackupStateRequest)(nil),        // 172: scaffold.v1.BackupStateRequest
+	(*BackupPiece)(nil),               // 173: scaffold.v1.BackupPiece
+	(*TunnelOffer)(nil),               // 174: scaffold.v1.TunnelOffer
+	(*Tunnel)(nil),                    // 175: scaffold.v1.Tunnel
+	(*Tunnels)(nil),                   // 176: scaffold.v1.Tunnels
+	(*TunnelsMade)(nil),               // 177: scaffold.v1.TunnelsMade
+	(*TunnelMade)(nil),                // 178: scaffold.v1.TunnelMade
+	(*TunnelRequest)(nil),             // 179: scaffold.v1.TunnelRequest
+	(*TunnelResponse)(nil),            // 180: scaffold.v1.TunnelResponse
+	(*MeetRequest)(nil),               // 181: scaffold.v1.MeetRequest
+	(*MeetResponse)(nil),              // 182: scaffold.v1.MeetResponse
+	(*RedeemRequest)(nil),             // 183: scaffold.v1.RedeemRequest
+	(*RenewRequest)(nil),              // 184: scaffold.v1.RenewRequest
+	(*RotateRequest)(nil),             // 185: scaffold.v1.RotateRequest
+	(*GetAuthorityRequest)(nil),       // 186: scaffold.v1.GetAuthorityRequest
+	(*RotateAuthorityRequest)(nil),    // 187: scaffold.v1.RotateAuthorityRequest
+	(*RetireAuthorityRequest)(nil),    // 188: scaffold.v1.RetireAuthorityRequest
+	(*AuthorityState)(nil),            // 189: scaffold.v1.AuthorityState
+	(*AuthorityKey)(nil),              // 190: scaffold.v1.AuthorityKey
+	(*IssueRequest)(nil),              // 191: scaffold.v1.IssueRequest
+	(*Credential)(nil),                // 192: scaffold.v1.Credential
+	(*CreateTokenRequest)(nil),        // 193: scaffold.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 194: scaffold.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),         // 195: scaffold.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 196: scaffold.v1.ListTokensResponse
+	(*Token)(nil),                     // 197: scaffold.v1.Token
+	(*RevokeTokenRequest)(nil),        // 198: scaffold.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),       // 199: scaffold.v1.RevokeTokenResponse
+	(*ListMembersRequest)(nil),        // 200: scaffold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 201: scaffold.v1.ListMembersResponse
+	(*Member)(nil),                    // 202: scaffold.v1.Member
+	(*Revocations)(nil),               // 203: scaffold.v1.Revocations
+	(*Revocation)(nil),                // 204: scaffold.v1.Revocation
+	(*ForgetRequest)(nil),             // 205: scaffold.v1.ForgetRequest
+	(*ForgetResponse)(nil),            // 206: scaffold.v1.ForgetResponse
+	(*Versions)(nil),                  // 207: scaffold.v1.Versions
+	nil,                               // 208: scaffold.v1.Event.AttrsEntry
+	nil,                               // 209: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 210: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 211: scaffold.v1.Switch.PacketInsEntry
+	nil,                               // 212: scaffold.v1.ServiceSpec.WeightsEntry
 }
 var file_scaffold_proto_depIdxs = []int32{
-	2,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
-	154, // 1: scaffold.v1.Status.controllers:type_name -> scaffold.v1.Controller
-	196, // 2: scaffold.v1.Status.speaks:type_name -> scaffold.v1.Versions
-	17,  // 3: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
-	131, // 4: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
-	18,  // 5: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
-	17,  // 6: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
-	14,  // 7: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
-	18,  // 8: scaffold.v1.ServiceStory.service:type_name -> scaffold.v1.Service
-	33,  // 9: scaffold.v1.ServiceStory.events:type_name -> scaffold.v1.Event
-	17,  // 10: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
-	19,  // 11: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
-	131, // 12: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
-	23,  // 13: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
-	19,  // 14: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
-	24,  // 15: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
-	27,  // 16: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
-	28,  // 17: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
-	31,  // 18: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
-	197, // 19: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
-	35,  // 20: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
-	17,  // 21: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
-	44,  // 22: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
-	49,  // 23: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
-	49,  // 24: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
-	51,  // 25: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
-	53,  // 26: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
-	46,  // 27: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
-	47,  // 28: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
-	48,  // 29: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
-	33,  // 30: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
-	45,  // 31: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
-	46,  // 32: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
-	196, // 33: scaffold.v1.Join.speaks:type_name -> scaffold.v1.Versions
-	45,  // 34: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
-	50,  // 35: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
-	52,  // 36: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
-	55,  // 37: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
-	59,  // 38: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
-	61,  // 39: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
-	63,  // 40: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
-	65,  // 41: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
-	57,  // 42: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
-	58,  // 43: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
-	60,  // 44: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
-	181, // 45: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
-	192, // 46: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
-	56,  // 47: scaffold.v1.HostOrder.network_keys:type_name -> scaffold.v1.NetworkKeys
-	2,   // 48: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
-	57,  // 49: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
-	60,  // 50: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
-	181, // 51: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
-	193, // 52: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
-	60,  // 53: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
-	62,  // 54: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
-	17,  // 55: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
-	133, // 56: scaffold.v1.ServicePolicy.guard:type_name -> scaffold.v1.Guard
-	64,  // 57: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
-	50,  // 58: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
-	67,  // 59: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
-	68,  // 60: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
-	70,  // 61: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
-	72,  // 62: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
-	73,  // 63: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	166, // 64: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
-	163, // 65: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
-	164, // 66: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
-	196, // 67: scaffold.v1.RouterJoin.speaks:type_name -> scaffold.v1.Versions
-	69,  // 68: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
-	71,  // 69: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	198, // 70: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
-	75,  // 71: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
-	59,  // 72: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
-	76,  // 73: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
-	78,  // 74: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
-	77,  // 75: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
-	60,  // 76: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
-	165, // 77: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
-	181, // 78: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
-	2,   // 79: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
-	60,  // 80: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
-	181, // 81: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
-	79,  // 82: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
-	80,  // 83: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
-	81,  // 84: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
-	83,  // 85: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
-	85,  // 86: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
-	84,  // 87: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
-	82,  // 88: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
-	91,  // 89: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	199, // 90: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
-	90,  // 91: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
-	136, // 92: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
-	104, // 93: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
-	94,  // 94: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
-	96,  // 95: scaffold.v1.ListGuestsResponse.guests:type_name -> scaffold.v1.Guest
-	104, // 96: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
-	94,  // 97: scaffold.v1.FlowStory.flow:type_name -> scaffold.v1.Flow
-	109, // 98: scaffold.v1.FlowStory.chapters:type_name -> scaffold.v1.Chapter
-	121, // 99: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
-	200, // 100: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
-	122, // 101: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
-	123, // 102: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
-	124, // 103: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
-	127, // 104: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
-	131, // 105: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
-	134, // 106: scaffold.v1.Guard.allow:type_name -> scaffold.v1.LocatorPrefix
-	201, // 107: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
-	138, // 108: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
-	138, // 109: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
-	137, // 110: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
-	141, // 111: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
-	143, // 112: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
-	142, // 113: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
-	137, // 114: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
-	150, // 115: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
-	33,  // 116: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
-	154, // 117: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
-	154, // 118: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
-	164, // 119: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
-	167, // 120: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
-	163, // 121: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
-	179, // 122: scaffold.v1.AuthorityState.keys:type_name -> scaffold.v1.AuthorityKey
-	191, // 123: scaffold.v1.AuthorityState.behind:type_name -> scaffold.v1.Member
-	186, // 124: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
-	186, // 125: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
-	191, // 126: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
-	191, // 127: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
-	193, // 128: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
-	193, // 129: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
-	0,   // 130: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 131: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	4,   // 132: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	6,   // 133: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	7,   // 134: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	8,   // 135: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	10,  // 136: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	11,  // 137: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	12,  // 138: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	15,  // 139: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	20,  // 140: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	22,  // 141: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	25,  // 142: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	32,  // 143: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	29,  // 144: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
-	132, // 145: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
-	139, // 146: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
-	144, // 147: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
-	155, // 148: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
-	157, // 149: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
-	159, // 150: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
-	161, // 151: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
-	43,  // 152: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	66,  // 153: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	41,  // 154: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	39,  // 155: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	33,  // 156: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
-	35,  // 157: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
-	37,  // 158: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
-	168, // 159: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
-	88,  // 160: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	92,  // 161: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	101, // 162: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	102, // 163: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	105, // 164: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	107, // 165: scaffold.v1.Local.Biography:input_type -> scaffold.v1.BiographyRequest
-	110, // 166: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	112, // 167: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	114, // 168: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	116, // 169: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	135, // 170: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
-	151, // 171: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
-	95,  // 172: scaffold.v1.Local.AddGuest:input_type -> scaffold.v1.AddGuestRequest
-	97,  // 173: scaffold.v1.Local.RemoveGuest:input_type -> scaffold.v1.RemoveGuestRequest
-	99,  // 174: scaffold.v1.Local.ListGuests:input_type -> scaffold.v1.ListGuestsRequest
-	152, // 175: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
-	86,  // 176: scaffold.v1.Local.RotateKey:input_type -> scaffold.v1.RotateKeyRequest
-	118, // 177: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
-	120, // 178: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
-	125, // 179: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
-	128, // 180: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
-	129, // 181: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
-	146, // 182: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
-	147, // 183: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
-	148, // 184: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
-	170, // 185: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
-	172, // 186: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
-	173, // 187: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
-	174, // 188: scaffold.v1.Trust.Rotate:input_type -> scaffold.v1.RotateRequest
-	180, // 189: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
-	182, // 190: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
-	184, // 191: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
-	187, // 192: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
-	189, // 193: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
-	194, // 194: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
-	175, // 195: scaffold.v1.Trust.GetAuthority:input_type -> scaffold.v1.GetAuthorityRequest
-	176, // 196: scaffold.v1.Trust.RotateAuthority:input_type -> scaffold.v1.RotateAuthorityRequest
-	177, // 197: scaffold.v1.Trust.RetireAuthority:input_type -> scaffold.v1.RetireAuthorityRequest
-	1,   // 198: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	18,  // 199: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	5,   // 200: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	18,  // 201: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	18,  // 202: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	9,   // 203: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	18,  // 204: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	18,  // 205: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	13,  // 206: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	16,  // 207: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceStory
-	21,  // 208: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	23,  // 209: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	26,  // 210: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	33,  // 211: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	30,  // 212: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
-	18,  // 213: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
-	140, // 214: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
-	145, // 215: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
-	156, // 216: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
-	158, // 217: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
-	160, // 218: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
-	162, // 219: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
-	54,  // 220: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	74,  // 221: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	42,  // 222: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	40,  // 223: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	34,  // 224: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
-	36,  // 225: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
-	38,  // 226: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
-	169, // 227: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
-	89,  // 228: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	93,  // 229: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	94,  // 230: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	103, // 231: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	106, // 232: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	108, // 233: scaffold.v1.Local.Biography:output_type -> scaffold.v1.FlowStory
-	111, // 234: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	113, // 235: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	115, // 236: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	117, // 237: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	136, // 238: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
-	42,  // 239: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
-	96,  // 240: scaffold.v1.Local.AddGuest:output_type -> scaffold.v1.Guest
-	98,  // 241: scaffold.v1.Local.RemoveGuest:output_type -> scaffold.v1.RemoveGuestResponse
-	100, // 242: scaffold.v1.Local.ListGuests:output_type -> scaffold.v1.ListGuestsResponse
-	153, // 243: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
-	87,  // 244: scaffold.v1.Local.RotateKey:output_type -> scaffold.v1.RotateKeyResponse
-	119, // 245: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
-	121, // 246: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
-	126, // 247: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
-	127, // 248: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
-	130, // 249: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
-	149, // 250: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
-	149, // 251: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
-	149, // 252: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
-	171, // 253: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
-	181, // 254: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
-	181, // 255: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
-	181, // 256: scaffold.v1.Trust.Rotate:output_type -> scaffold.v1.Credential
-	181, // 257: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
-	183, // 258: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
-	185, // 259: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
-	188, // 260: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
-	190, // 261: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
-	195, // 262: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
-	178, // 263: scaffold.v1.Trust.GetAuthority:output_type -> scaffold.v1.AuthorityState
-	178, // 264: scaffold.v1.Trust.RotateAuthority:output_type -> scaffold.v1.AuthorityState
-	178, // 265: scaffold.v1.Trust.RetireAuthority:output_type -> scaffold.v1.AuthorityState
-	198, // [198:266] is the sub-list for method output_type
-	130, // [130:198] is the sub-list for method input_type
-	130, // [130:130] is the sub-list for extension type_name
-	130, // [130:130] is the sub-list for extension extendee
-	0,   // [0:130] is the sub-list for field type_name
+	7,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
+	165, // 1: scaffold.v1.Status.controllers:type_name -> scaffold.v1.Controller
+	207, // 2: scaffold.v1.Status.speaks:type_name -> scaffold.v1.Versions
+	2,   // 3: scaffold.v1.Status.store_state:type_name -> scaffold.v1.StoreState
+	5,   // 4: scaffold.v1.Status.problems:type_name -> scaffold.v1.Problem
+	5,   // 5: scaffold.v1.Health.problems:type_name -> scaffold.v1.Problem
+	1,   // 6: scaffold.v1.Health.status:type_name -> scaffold.v1.Status
+	6,   // 7: scaffold.v1.Health.disk:type_name -> scaffold.v1.Disk
+	24,  // 8: scaffold.v1.CreateServiceRequest.policy:type_name -> scaffold.v1.Policy
+	142, // 9: scaffold.v1.CreateServiceRequest.access:type_name -> scaffold.v1.Access
+	25,  // 10: scaffold.v1.ListServicesResponse.services:type_name -> scaffold.v1.Service
+	24,  // 11: scaffold.v1.UpdatePolicyRequest.policy:type_name -> scaffold.v1.Policy
+	17,  // 12: scaffold.v1.SetWeightsRequest.weights:type_name -> scaffold.v1.HostWeight
+	21,  // 13: scaffold.v1.DrainHostResponse.services:type_name -> scaffold.v1.Drained
+	25,  // 14: scaffold.v1.ServiceExplanation.service:type_name -> scaffold.v1.Service
+	40,  // 15: scaffold.v1.ServiceExplanation.events:type_name -> scaffold.v1.Event
+	24,  // 16: scaffold.v1.Service.policy:type_name -> scaffold.v1.Policy
+	26,  // 17: scaffold.v1.Service.instances:type_name -> scaffold.v1.Instance
+	142, // 18: scaffold.v1.Service.access:type_name -> scaffold.v1.Access
+	30,  // 19: scaffold.v1.ListHostsResponse.hosts:type_name -> scaffold.v1.Host
+	26,  // 20: scaffold.v1.Host.instances:type_name -> scaffold.v1.Instance
+	31,  // 21: scaffold.v1.Host.places:type_name -> scaffold.v1.HostPlace
+	34,  // 22: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
+	35,  // 23: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
+	38,  // 24: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
+	208, // 25: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	41,  // 26: scaffold.v1.Event.by:type_name -> scaffold.v1.Actor
+	153, // 27: scaffold.v1.Event.changes:type_name -> scaffold.v1.FieldChange
+	43,  // 28: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
+	24,  // 29: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
+	52,  // 30: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
+	57,  // 31: scaffold.v1.HostReport.snapshot:type_name -> scaffold.v1.Registrations
+	57,  // 32: scaffold.v1.HostReport.delta:type_name -> scaffold.v1.Registrations
+	59,  // 33: scaffold.v1.HostReport.load:type_name -> scaffold.v1.Load
+	61,  // 34: scaffold.v1.HostReport.leave:type_name -> scaffold.v1.Leave
+	54,  // 35: scaffold.v1.HostReport.attach:type_name -> scaffold.v1.Attach
+	55,  // 36: scaffold.v1.HostReport.detach:type_name -> scaffold.v1.Detach
+	56,  // 37: scaffold.v1.HostReport.prefer:type_name -> scaffold.v1.Prefer
+	40,  // 38: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
+	53,  // 39: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
+	54,  // 40: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
+	207, // 41: scaffold.v1.Join.speaks:type_name -> scaffold.v1.Versions
+	53,  // 42: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
+	58,  // 43: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
+	60,  // 44: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
+	63,  // 45: scaffold.v1.HostOrder.joined:type_name -> scaffold.v1.Joined
+	67,  // 46: scaffold.v1.HostOrder.refused:type_name -> scaffold.v1.Refused
+	69,  // 47: scaffold.v1.HostOrder.services:type_name -> scaffold.v1.ServicePolicies
+	71,  // 48: scaffold.v1.HostOrder.gone:type_name -> scaffold.v1.LocatorsGone
+	73,  // 49: scaffold.v1.HostOrder.registration_refused:type_name -> scaffold.v1.RegistrationRefused
+	65,  // 50: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
+	66,  // 51: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
+	68,  // 52: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
+	192, // 53: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
+	203, // 54: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
+	64,  // 55: scaffold.v1.HostOrder.network_keys:type_name -> scaffold.v1.NetworkKeys
+	7,   // 56: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
+	65,  // 57: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
+	68,  // 58: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
+	192, // 59: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
+	204, // 60: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
+	68,  // 61: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
+	70,  // 62: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
+	24,  // 63: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
+	144, // 64: scaffold.v1.ServicePolicy.access:type_name -> scaffold.v1.AccessList
+	72,  // 65: scaffold.v1.LocatorsGone.services:type_name -> scaffold.v1.ServiceRef
+	58,  // 66: scaffold.v1.RegistrationRefused.registration:type_name -> scaffold.v1.Registration
+	75,  // 67: scaffold.v1.RouterReport.join:type_name -> scaffold.v1.RouterJoin
+	76,  // 68: scaffold.v1.RouterReport.neighbours:type_name -> scaffold.v1.Neighbours
+	78,  // 69: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
+	80,  // 70: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
+	81,  // 71: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
+	177, // 72: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
+	174, // 73: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
+	175, // 74: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
+	207, // 75: scaffold.v1.RouterJoin.speaks:type_name -> scaffold.v1.Versions
+	77,  // 76: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
+	79,  // 77: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
+	209, // 78: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	85,  // 79: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
+	67,  // 80: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
+	86,  // 81: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
+	88,  // 82: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
+	87,  // 83: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
+	68,  // 84: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
+	176, // 85: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
+	192, // 86: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
+	83,  // 87: scaffold.v1.RouterOrder.routers:type_name -> scaffold.v1.RouterKeys
+	84,  // 88: scaffold.v1.RouterKeys.routers:type_name -> scaffold.v1.RouterKey
+	7,   // 89: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
+	68,  // 90: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
+	192, // 91: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
+	83,  // 92: scaffold.v1.RouterJoined.routers:type_name -> scaffold.v1.RouterKeys
+	90,  // 93: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
+	91,  // 94: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
+	92,  // 95: scaffold.v1.Rules.resolutions:type_name -> scaffold.v1.Resolution
+	94,  // 96: scaffold.v1.Rules.probes:type_name -> scaffold.v1.Probe
+	96,  // 97: scaffold.v1.Rules.redirects:type_name -> scaffold.v1.Redirect
+	95,  // 98: scaffold.v1.Rules.gone:type_name -> scaffold.v1.Gone
+	89,  // 99: scaffold.v1.Rules.sources:type_name -> scaffold.v1.Source
+	93,  // 100: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
+	102, // 101: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
+	210, // 102: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	101, // 103: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
+	147, // 104: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
+	115, // 105: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
+	105, // 106: scaffold.v1.ListFlowsResponse.flows:type_name -> scaffold.v1.Flow
+	107, // 107: scaffold.v1.ListGuestsResponse.guests:type_name -> scaffold.v1.Guest
+	115, // 108: scaffold.v1.ListRegistrationsResponse.registrations:type_name -> scaffold.v1.LocalRegistration
+	105, // 109: scaffold.v1.FlowHistory.flow:type_name -> scaffold.v1.Flow
+	120, // 110: scaffold.v1.FlowHistory.events:type_name -> scaffold.v1.FlowEvent
+	132, // 111: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
+	211, // 112: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	133, // 113: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
+	134, // 114: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
+	135, // 115: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
+	138, // 116: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
+	142, // 117: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
+	145, // 118: scaffold.v1.AccessList.allow:type_name -> scaffold.v1.LocatorPrefix
+	212, // 119: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
+	149, // 120: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
+	149, // 121: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
+	148, // 122: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
+	152, // 123: scaffold.v1.ApplyRequest.plan:type_name -> scaffold.v1.ServiceChange
+	152, // 124: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
+	154, // 125: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
+	153, // 126: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
+	148, // 127: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
+	161, // 128: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
+	40,  // 129: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
+	165, // 130: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
+	165, // 131: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
+	175, // 132: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
+	178, // 133: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
+	174, // 134: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
+	190, // 135: scaffold.v1.AuthorityState.keys:type_name -> scaffold.v1.AuthorityKey
+	202, // 136: scaffold.v1.AuthorityState.behind:type_name -> scaffold.v1.Member
+	197, // 137: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
+	197, // 138: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
+	202, // 139: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
+	202, // 140: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
+	204, // 141: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
+	204, // 142: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
+	0,   // 143: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 144: scaffold.v1.Admin.GetHealth:input_type -> scaffold.v1.GetHealthRequest
+	8,   // 145: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	9,   // 146: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	11,  // 147: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	12,  // 148: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	13,  // 149: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	15,  // 150: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	16,  // 151: scaffold.v1.Admin.SetWeights:input_type -> scaffold.v1.SetWeightsRequest
+	18,  // 152: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	19,  // 153: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	22,  // 154: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	27,  // 155: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	29,  // 156: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	32,  // 157: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	39,  // 158: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	36,  // 159: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	143, // 160: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
+	150, // 161: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
+	155, // 162: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
+	166, // 163: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
+	168, // 164: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
+	170, // 165: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
+	172, // 166: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
+	51,  // 167: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	74,  // 168: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	49,  // 169: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	47,  // 170: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	40,  // 171: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	43,  // 172: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	45,  // 173: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	179, // 174: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
+	99,  // 175: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	3,   // 176: scaffold.v1.Local.GetOwnHealth:input_type -> scaffold.v1.GetHealthRequest
+	103, // 177: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	112, // 178: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	113, // 179: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	116, // 180: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	118, // 181: scaffold.v1.Local.GetFlowHistory:input_type -> scaffold.v1.GetFlowHistoryRequest
+	121, // 182: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	123, // 183: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	125, // 184: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	127, // 185: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	146, // 186: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
+	162, // 187: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
+	106, // 188: scaffold.v1.Local.AddGuest:input_type -> scaffold.v1.AddGuestRequest
+	108, // 189: scaffold.v1.Local.RemoveGuest:input_type -> scaffold.v1.RemoveGuestRequest
+	110, // 190: scaffold.v1.Local.ListGuests:input_type -> scaffold.v1.ListGuestsRequest
+	163, // 191: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
+	97,  // 192: scaffold.v1.Local.RotateKey:input_type -> scaffold.v1.RotateKeyRequest
+	129, // 193: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	131, // 194: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	136, // 195: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	139, // 196: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	140, // 197: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	157, // 198: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
+	158, // 199: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
+	159, // 200: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
+	181, // 201: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
+	183, // 202: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
+	184, // 203: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
+	185, // 204: scaffold.v1.Trust.Rotate:input_type -> scaffold.v1.RotateRequest
+	191, // 205: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
+	193, // 206: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
+	195, // 207: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
+	198, // 208: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
+	200, // 209: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
+	205, // 210: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
+	186, // 211: scaffold.v1.Trust.GetAuthority:input_type -> scaffold.v1.GetAuthorityRequest
+	187, // 212: scaffold.v1.Trust.RotateAuthority:input_type -> scaffold.v1.RotateAuthorityRequest
+	188, // 213: scaffold.v1.Trust.RetireAuthority:input_type -> scaffold.v1.RetireAuthorityRequest
+	1,   // 214: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	4,   // 215: scaffold.v1.Admin.GetHealth:output_type -> scaffold.v1.Health
+	25,  // 216: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	10,  // 217: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	25,  // 218: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	25,  // 219: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	14,  // 220: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	25,  // 221: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	25,  // 222: scaffold.v1.Admin.SetWeights:output_type -> scaffold.v1.Service
+	25,  // 223: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	20,  // 224: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	23,  // 225: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceExplanation
+	28,  // 226: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	30,  // 227: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	33,  // 228: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	40,  // 229: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	37,  // 230: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	25,  // 231: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
+	151, // 232: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
+	156, // 233: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
+	167, // 234: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
+	169, // 235: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
+	171, // 236: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
+	173, // 237: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
+	62,  // 238: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	82,  // 239: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	50,  // 240: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	48,  // 241: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	42,  // 242: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	44,  // 243: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	46,  // 244: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	180, // 245: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
+	100, // 246: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	4,   // 247: scaffold.v1.Local.GetOwnHealth:output_type -> scaffold.v1.Health
+	104, // 248: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	105, // 249: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	114, // 250: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	117, // 251: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	119, // 252: scaffold.v1.Local.GetFlowHistory:output_type -> scaffold.v1.FlowHistory
+	122, // 253: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	124, // 254: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	126, // 255: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	128, // 256: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	147, // 257: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
+	50,  // 258: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
+	107, // 259: scaffold.v1.Local.AddGuest:output_type -> scaffold.v1.Guest
+	109, // 260: scaffold.v1.Local.RemoveGuest:output_type -> scaffold.v1.RemoveGuestResponse
+	111, // 261: scaffold.v1.Local.ListGuests:output_type -> scaffold.v1.ListGuestsResponse
+	164, // 262: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
+	98,  // 263: scaffold.v1.Local.RotateKey:output_type -> scaffold.v1.RotateKeyResponse
+	130, // 264: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	132, // 265: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	137, // 266: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	138, // 267: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	141, // 268: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	160, // 269: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
+	160, // 270: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
+	160, // 271: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
+	182, // 272: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
+	192, // 273: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
+	192, // 274: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
+	192, // 275: scaffold.v1.Trust.Rotate:output_type -> scaffold.v1.Credential
+	192, // 276: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
+	194, // 277: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
+	196, // 278: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
+	199, // 279: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
+	201, // 280: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
+	206, // 281: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
+	189, // 282: scaffold.v1.Trust.GetAuthority:output_type -> scaffold.v1.AuthorityState
+	189, // 283: scaffold.v1.Trust.RotateAuthority:output_type -> scaffold.v1.AuthorityState
+	189, // 284: scaffold.v1.Trust.RetireAuthority:output_type -> scaffold.v1.AuthorityState
+	214, // [214:285] is the sub-list for method output_type
+	143, // [143:214] is the sub-list for method input_type
+	143, // [143:143] is the sub-list for extension type_name
+	143, // [143:143] is the sub-list for extension extendee
+	0,   // [0:143] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -15096,7 +16398,8 @@ func file_scaffold_proto_init() {
 	if File_scaffold_proto != nil {
 		return
 	}
-	file_scaffold_proto_msgTypes[43].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[41].OneofWrappers = []any{}
+	file_scaffold_proto_msgTypes[51].OneofWrappers = []any{
 		(*HostReport_Join)(nil),
 		(*HostReport_Snapshot)(nil),
 		(*HostReport_Delta)(nil),
@@ -15107,7 +16410,7 @@ func file_scaffold_proto_init() {
 		(*HostReport_Prefer)(nil),
 		(*HostReport_Event)(nil),
 	}
-	file_scaffold_proto_msgTypes[54].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[62].OneofWrappers = []any{
 		(*HostOrder_Joined)(nil),
 		(*HostOrder_Refused)(nil),
 		(*HostOrder_Services)(nil),
@@ -15120,7 +16423,7 @@ func file_scaffold_proto_init() {
 		(*HostOrder_Revoked)(nil),
 		(*HostOrder_NetworkKeys)(nil),
 	}
-	file_scaffold_proto_msgTypes[66].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[74].OneofWrappers = []any{
 		(*RouterReport_Join)(nil),
 		(*RouterReport_Neighbours)(nil),
 		(*RouterReport_Hosts)(nil),
@@ -15128,7 +16431,7 @@ func file_scaffold_proto_init() {
 		(*RouterReport_Applied)(nil),
 		(*RouterReport_TunnelsMade)(nil),
 	}
-	file_scaffold_proto_msgTypes[74].OneofWrappers = []any{
+	file_scaffold_proto_msgTypes[82].OneofWrappers = []any{
 		(*RouterOrder_Joined)(nil),
 		(*RouterOrder_Refused)(nil),
 		(*RouterOrder_Begin)(nil),
@@ -15137,15 +16440,16 @@ func file_scaffold_proto_init() {
 		(*RouterOrder_Controllers)(nil),
 		(*RouterOrder_Tunnels)(nil),
 		(*RouterOrder_Credential)(nil),
+		(*RouterOrder_Routers)(nil),
 	}
-	file_scaffold_proto_msgTypes[137].OneofWrappers = []any{}
+	file_scaffold_proto_msgTypes[148].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   202,
+			NumMessages:   213,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

@@ -33,7 +33,7 @@ func Mount(dir string) error {
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return fmt.Errorf("statfs %s: %w", dir, err)
 	}
-	if int64(fs.Type) == unix.BPF_FS_MAGIC {
+	if int64(fs.Type) == unix.BPF_FS_MAGIC { //nolint:unconvert // shorter on some machines
 		return nil
 	}
 	if err := unix.Mount(source, dir, "bpf", 0, "mode=0700"); err != nil {
@@ -72,14 +72,17 @@ func anyPins(dir string) (bool, error) {
 	return false, err
 }
 
-// Lock keeps other daemons of the machine out while pins below dir are made or removed. It locks the
-// directory above dir, which outlives the mount.
+// LockName is of the file that is locked, beside the BPF file system, which it outlives.
+const LockName = ".bpf.lock"
+
+// Lock keeps other daemons of the machine out while pins below dir are made or removed. The file is this user's alone:
+// a lock on the directory, which everybody may open, anybody could hold for ever.
 func Lock(dir string) (unlock func(), err error) {
 	parent := filepath.Dir(filepath.Clean(dir))
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, fmt.Errorf("make %s: %w", parent, err)
 	}
-	f, err := os.Open(parent)
+	f, err := os.OpenFile(filepath.Join(parent, LockName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the BPF pins: %w", err)
 	}

@@ -67,10 +67,10 @@ func describe(b *strings.Builder, path string, at uint32, typ btf.Type) {
 			describe(b, fmt.Sprintf("%s[of %d]", path, t.Nelems), at, inner)
 			return
 		}
-		size, _ := btf.Sizeof(t) //nolint:errcheck // of an array of scalars
+		size, _ := btf.Sizeof(t) // of an array of scalars
 		fmt.Fprintf(b, "  %4d %4d %s, %d of them\n", at, size, path, t.Nelems)
 	default:
-		size, _ := btf.Sizeof(t) //nolint:errcheck // 0 where it has none
+		size, _ := btf.Sizeof(t) // 0 where it has none
 		fmt.Fprintf(b, "  %4d %4d %s\n", at, size, path)
 	}
 }

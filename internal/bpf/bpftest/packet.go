@@ -3,6 +3,8 @@ package bpftest
 import (
 	"encoding/binary"
 	"net/netip"
+
+	"scaffold.dev/scaffold/internal/packet/header"
 )
 
 // IPv6 next-header numbers that Packet knows.
@@ -138,5 +140,5 @@ func ChecksumOK(b []byte) bool {
 
 // Addrs returns source and destination of an IPv6 packet.
 func Addrs(b []byte) (src, dst netip.Addr) {
-	return netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
+	return header.IPv6(b).Src(), header.IPv6(b).Dst()
 }

@@ -1,10 +1,11 @@
 package bpftest
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/cilium/ebpf"
+
+	"scaffold.dev/scaffold/internal/packet/header"
 )
 
 // Verdicts of tc programs.
@@ -16,7 +17,7 @@ const (
 )
 
 // EthernetLen is the length of the header that Run puts before the packet.
-const EthernetLen = 14
+const EthernetLen = header.EthernetLen
 
 // MACs of the frames that Run builds, so that a test can see them swapped.
 var (
@@ -64,10 +65,7 @@ func Run(prog *ebpf.Program, ifindex uint32, packet []byte) (Result, error) {
 
 // RunMarked is Run for a packet whose socket has a mark.
 func RunMarked(prog *ebpf.Program, ifindex, mark uint32, packet []byte) (Result, error) {
-	frame := make([]byte, EthernetLen, EthernetLen+len(packet))
-	copy(frame, DstMAC[:])
-	copy(frame[6:], SrcMAC[:])
-	binary.BigEndian.PutUint16(frame[12:], 0x86dd)
+	frame := header.AppendEthernet(make([]byte, 0, EthernetLen+len(packet)), DstMAC[:], SrcMAC[:])
 	out := make([]byte, len(packet)+512)
 	opts := ebpf.RunOptions{
 		Data:    append(frame, packet...),
@@ -111,4 +109,16 @@ func Moved(before, after []uint64) []int {
 		}
 	}
 	return ids
+}
+
+// RunFrame gives a whole frame of Ethernet, of whatever protocol, to the program, and returns what became of it.
+func RunFrame(prog *ebpf.Program, ifindex, mark uint32, frame []byte) (verdict int, out []byte, err error) {
+	opts := ebpf.RunOptions{
+		Data: frame, DataOut: make([]byte, len(frame)+512), Context: skBuff{Ifindex: ifindex, Mark: mark}, Repeat: 1,
+	}
+	v, err := prog.Run(&opts)
+	if err != nil {
+		return 0, nil, fmt.Errorf("run %v on a frame of %d bytes: %w", prog, len(frame), err)
+	}
+	return int(int32(v)), opts.DataOut, nil
 }

@@ -3,7 +3,7 @@ package features
 import (
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 func TestMain(m *testing.M) { nstest.Main(m) }

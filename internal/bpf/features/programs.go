@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 
-	"scaffold.dev/scaffold/internal/bpf/sockets"
+	"scaffold.dev/scaffold/internal/linux/cgroups"
 )
 
 // pass returns a program that does nothing but return verdict.
@@ -59,7 +59,7 @@ func release() error { return load(ebpf.CGroupSock, ebpf.AttachCgroupInetSockRel
 
 // rootAttach hangs a program that allows everything on the root cgroup for a moment.
 func rootAttach() error {
-	root, err := sockets.CgroupRoot()
+	root, err := cgroups.Root()
 	if err != nil {
 		return err
 	}

@@ -17,11 +17,12 @@ func TestABI(t *testing.T) {
 		{"slot", unsafe.Sizeof(edgeSlot{}), 40},
 		{"place", unsafe.Sizeof(edgePlace{}), 448},
 		{"flow_key", unsafe.Sizeof(edgeFlowKey{}), 40},
+		{"answer_ports", unsafe.Sizeof(edgeAnswerPorts{}), 136},
 		{"egress_flow", unsafe.Sizeof(edgeEgressFlow{}), 96},
 		{"ingress_flow", unsafe.Sizeof(edgeIngressFlow{}), 96},
 		{"service", unsafe.Sizeof(edgeService{}), 16},
 		{"instance_key", unsafe.Sizeof(edgeInstanceKey{}), 16},
-		{"guard_key", unsafe.Sizeof(edgeGuardKey{}), 20},
+		{"access_key", unsafe.Sizeof(edgeAccessKey{}), 20},
 		{"policy", unsafe.Sizeof(edgePolicy{}), 4},
 		{"step", unsafe.Sizeof(edgeStep{}), 80},
 		{"meter", unsafe.Sizeof(edgeMeter{}), 16},
@@ -29,6 +30,9 @@ func TestABI(t *testing.T) {
 		{"session_key", unsafe.Sizeof(edgeSessionKey{}), 17},
 		{"guest", unsafe.Sizeof(edgeGuest{}), 24},
 		{"owner_key", unsafe.Sizeof(edgeOwnerKey{}), 16},
+		{"guest_space", unsafe.Sizeof(edgeGuestSpace{}), 8},
+		{"recent_peer_key", unsafe.Sizeof(edgeRecentPeerKey{}), 24},
+		{"recent_peer", unsafe.Sizeof(edgeRecentPeer{}), 56},
 		{"event", unsafe.Sizeof(edgeEvent{}), 72},
 	}
 	for _, s := range sizes {

@@ -46,16 +46,32 @@ type Policy struct {
 	Continue  bool  // a connection whose process dies goes on at another instance: Died, not an RST
 }
 
+// How first packets for a triple are let in, enum admission.
+const (
+	always         uint32 = 1
+	whileListening uint32 = 2
+)
+
 // Admit lets first packets for the triple in.
-func (e *Edge) Admit(t sid.Triple) error {
+func (e *Edge) Admit(t sid.Triple) error { return e.admit(t, always) }
+
+// AdmitListening lets first packets for the triple in while a socket of this namespace, or of a guest that takes them
+// (SetOwners), has the service's address and the port. Others go back to the network, which finds another instance,
+// whether or not a daemon is there to withdraw the triple.
+func (e *Edge) AdmitListening(t sid.Triple) error { return e.admit(t, whileListening) }
+
+func (e *Edge) admit(t sid.Triple, how uint32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, err := e.service(t.Service)
 	if err != nil {
 		return fmt.Errorf("host edge: admit %v: %w", t, err)
 	}
-	switch err := e.maps.Instances.Update(instanceKey(t), uint32(1), ebpf.UpdateNoExist); {
-	case errors.Is(err, ebpf.ErrKeyExist):
+	switch err := e.maps.Instances.Update(instanceKey(t), how, ebpf.UpdateNoExist); {
+	case errors.Is(err, ebpf.ErrKeyExist): // perhaps as a former version does
+		if err := e.maps.Instances.Put(instanceKey(t), how); err != nil {
+			return fmt.Errorf("host edge: admit %v: %w", t, err)
+		}
 		return nil
 	case err != nil:
 		return fmt.Errorf("host edge: admit %v: %w", t, roomless(err))
@@ -123,7 +139,7 @@ func instanceKey(t sid.Triple) *edgeInstanceKey {
 
 // service reads what the suffix means here, or says what it would mean.
 func (e *Edge) service(id sid.ServiceID) (edgeService, error) {
-	want := edgeService{Upper: [8]byte(half(uint64(sid.LocatorOf(e.cfg.Space.ServiceAddr(id)))))}
+	want := edgeService{Upper: half(uint64(sid.LocatorOf(e.cfg.Space.ServiceAddr(id))))}
 	var s edgeService
 	err := e.maps.Services.Lookup(network(uint64(id.Suffix)), &s)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -152,12 +168,12 @@ func (e *Edge) putService(id sid.ServiceID, s edgeService) error {
 	return nil
 }
 
-// forgetWithdrawn makes room among the services. Those stay that somebody guards, and those whose answers come without
+// forgetWithdrawn makes room among the services. Those stay that have an access list, and those whose answers come without
 // a source of their own (Unset).
 func (e *Edge) forgetWithdrawn() error {
 	var gone [][8]byte
 	err := scan(e.maps.Services, func(suffix *[8]byte, s *edgeService) bool {
-		if s.Live == 0 && s.Guarded == 0 {
+		if s.Live == 0 && s.Restricted == 0 {
 			var p edgePolicy
 			err := e.maps.Policies.Lookup(append(s.Upper[:], suffix[:]...), &p)
 			if err != nil || Datagrams(p.Datagrams) != Unset {

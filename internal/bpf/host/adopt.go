@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"scaffold.dev/scaffold/internal/bpf/features"
+	"scaffold.dev/scaffold/internal/bpf/ktime"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -113,14 +114,18 @@ func (e *Edge) enter(a Adoption) error {
 	if err := e.maps.Policies.Lookup(a.Flow.Local.Addr().As16(), &p); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
 	}
-	id, key, now := half(uint64(a.Local.Socket)), a.Flow.key(), monotonic()
+	id, key, now := half(uint64(a.Local.Socket)), a.Flow.key(), ktime.Now()
 	in := edgeIngressFlow{Key: key, Peer: a.Peer.IP().As16(), Seen: now, State: uint32(BoundFlow), Role: uint8(Server),
 		Lport: key.Lport, AltPort: key.Lport, Datagrams: p.Datagrams, Slot: slot, Birth: id, Watch: watchAdopt}
 	out := edgeEgressFlow{Socket: id, Peer: in.Peer, Seen: now, State: in.State, Role: in.Role, Proto: key.Proto,
 		AltPort: key.Lport, Lport: key.Lport, Dscp: p.Dscp, Datagrams: p.Datagrams, Slot: slot,
 		Newest: id, Birth: id, Watch: watchAdopt, Born: bornAt(now)}
 	number := network(uint64(a.Local.Socket))
-	return errors.Join(e.maps.Adoptions.Put(number, a.raw(now)), e.maps.IngressFlows.Put(number, &in), e.maps.EgressFlows.Put(&key, &out))
+	if err := errors.Join(e.maps.Adoptions.Put(number, a.raw(now)), e.maps.IngressFlows.Put(number, &in), e.maps.EgressFlows.Put(&key, &out)); err != nil {
+		return err
+	}
+	e.peers.note(&key, out.Role, 1)
+	return nil
 }
 
 // Bits of enum watch and enum adopt_options.
@@ -128,6 +133,8 @@ const (
 	watchAdopt = 1
 	watchDrain = 2
 	watchHear  = 4
+
+	watchUntold = 8
 
 	adoptSACK       = 1
 	adoptTimestamps = 2

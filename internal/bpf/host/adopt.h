@@ -75,9 +75,21 @@ static __always_inline int begins(struct adoption *a)
 }
 
 /*
- * adopt lets the segment pass that begins the connection, and all once there is one. A listener that is gone, or that
- * the kernel will not give it to, ends the flow: the client's program learns at once.
+ * not_here: the listener is gone, or the kernel will not give it the connection. The process may have died between the
+ * offer and this segment, and another instance can go on from it: so the daemon is told, as of a death. Where it does not
+ * live the flow ends, and the client's program learns at once.
  */
+static __noinline int not_here(struct __sk_buff *skb, struct packet *p, struct ingress_flow *f)
+{
+	struct egress_flow *out = bpf_map_lookup_elem(&egress_flows, &f->key);
+
+	if (!out || *(__u64 *)out->birth != *(__u64 *)f->birth || !daemon_lives(bpf_ktime_get_ns()))
+		return reset(skb, p, HOST_NOT_ADOPTED);
+	tell(skb, f, out); /* where there is no room now, there is at the next segment */
+	return drop(HOST_NOT_ADOPTED);
+}
+
+/* adopt lets the segment pass that begins the connection, and all once there is one. */
 static __noinline int adopt(struct __sk_buff *skb, struct packet *p, struct ingress_flow *f)
 {
 	__u64 birth = *(__u64 *)f->birth;
@@ -106,7 +118,7 @@ static __noinline int adopt(struct __sk_buff *skb, struct packet *p, struct ingr
 	if (!a || !continues_here(p, a) || refused == AT_WORK)
 		return drop(HOST_ADOPTING);
 	if (refused)
-		return reset(skb, p, HOST_NOT_ADOPTED);
+		return not_here(skb, p, f);
 	count(HOST_ADOPTED);
 	return TC_ACT_UNSPEC;
 }

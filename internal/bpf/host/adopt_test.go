@@ -63,6 +63,37 @@ func TestAnAdoptionTakesOnlyWhatBeginsIt(t *testing.T) {
 	}
 }
 
+// The process may die between the offer and the first segment. Another instance can go on from there, so the daemon is
+// told; only where there is none does the client's program hear of it.
+func TestAnAdoptionWithoutAListenerIsNoResetWhileTheDaemonReads(t *testing.T) {
+	w := newWorld(t)
+	a := adoption()
+	must(t, w.edge.Adopt(a))
+	first := tcp(a.Peer.IP(), a.Local.IP(), 4000, 80, bpftest.ACK, 100, 900).Bytes()
+	run := func() bpftest.Result {
+		t.Helper()
+		r, err := bpftest.Run(w.edge.programs[ethernetLen].EdgeIngress, testUplink, first)
+		must(t, err)
+		return r
+	}
+	if r := run(); r.Verdict != bpftest.Redirect {
+		t.Errorf("without a daemon: %v, want an RST back", r)
+	}
+	must(t, w.edge.Beat())
+	for range 2 { // told once
+		if r := run(); r.Verdict != bpftest.Shot {
+			t.Errorf("with a daemon: %v, want it dropped", r)
+		}
+	}
+	e, err := w.edge.ReadEvent()
+	if err != nil || e.Kind != Died || e.Tuple != a.Flow {
+		t.Errorf("%+v, %v: want that the process died, of %v", e, err, a.Flow)
+	}
+	if w.edge.Unread() {
+		t.Error("told twice")
+	}
+}
+
 func TestAnAdoptionThatDoesNotBeginEnds(t *testing.T) {
 	w := newWorld(t)
 	a := adoption()

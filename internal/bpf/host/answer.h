@@ -3,7 +3,8 @@
 #ifndef SCAFFOLD_HOST_ANSWER_H
 #define SCAFFOLD_HOST_ANSWER_H
 
-#include "daemon.h"
+#include "mark.h"
+#include "meter.h"
 #include "refuse.h"
 
 /* send_back puts the finished answer on the link on which the question came. */
@@ -23,18 +24,20 @@ static __noinline int bounce(struct __sk_buff *skb, struct packet *p, __u64 serv
 
 	if (p->hop_limit <= 1)
 		return drop(HOST_HOP_LIMIT);
-	if (set_word(skb, l2_len, p, with_retry(p->word, retry_of(p) + 1)) || rewrite(skb, l2_len, p, &src, &to) ||
+	if (set_word(skb, l2_len, p, with_refusal(p->word, p->dst.hi, retry_of(p) + 1)) || rewrite(skb, l2_len, p, &src, &to) ||
 	    bpf_skb_store_bytes(skb, l2_len + 7, &hops, 1, BPF_F_RECOMPUTE_CSUM))
 		return drop(HOST_REWRITE);
 	return send_back(skb, HOST_BOUNCED);
 }
+
+#define LATER bpf_htonl(1) /* in a refusal: ask again, events.go. The first byte is RFC 4884's, and zero */
 
 /* turn_away answers with a refusal, docs/protocol.md §3.5. */
 static __noinline int turn_away(struct __sk_buff *skb, struct packet *p, __u8 code, __u32 reason)
 {
 	struct addr self = { p->dst.hi, HOST_LOW };
 
-	if (refuse(skb, l2_len, p, &self, code))
+	if (refuse(skb, l2_len, p, &self, code, reason == HOST_LATER ? LATER : 0))
 		return drop(HOST_REWRITE);
 	count(reason);
 	return bpf_redirect(skb->ifindex, 0);
@@ -119,11 +122,40 @@ static __noinline int message(struct __sk_buff *skb, struct packet *p)
 
 	if (bpf_skb_load_bytes(skb, p->l4 + 8, head, sizeof(head)))
 		return drop(HOST_MALFORMED);
-	if (p->dst.lo == HOST_LOW && head[0] == 1 && head[1] == PROBE)
-		return answer_probe(skb, p);
 	if (hand_over(skb, 0, 0, id, EVENT_MESSAGE << 8))
 		return TC_ACT_SHOT; /* counted as HOST_DAEMON_AWAY */
 	return drop(HOST_MESSAGE);
+}
+
+/*
+ * asked takes what came for the host itself: PROBEs, which need no daemon, and answers to those that it sent, which are
+ * known by their nonce. Were others let in, a flood could hide the true ones, and who does not answer is given up.
+ */
+static __noinline int asked(struct __sk_buff *skb, struct packet *p)
+{
+	struct addr nobody = {};
+	__u8 head[16] __attribute__((aligned(8)));
+
+	if (bpf_skb_load_bytes(skb, p->l4 + 8, head, 2))
+		return drop(HOST_MALFORMED);
+	if (head[0] == 1 && head[1] == PROBE)
+		return answer_probe(skb, p);
+	if (head[0] != 1 || head[1] != PROBE_ACK || bpf_skb_load_bytes(skb, p->l4 + 8, head, sizeof(head)) ||
+	    !marked(*(__u64 *)(head + 8), &nobody, MARK_NONCE))
+		return drop(HOST_UNASKED);
+	return spend(&p->src, BUDGET_ASKED, ASKED_RATE, RING_MESSAGES) ? TC_ACT_SHOT : message(skb, p);
+}
+
+/* strange takes a message for a socketID that no flow has: one that this host offered is confirmed, §6.5. */
+static __noinline int strange(struct __sk_buff *skb, struct packet *p)
+{
+	int refused;
+
+	if (marked(p->dst.lo, &p->src, MARK_OFFER))
+		refused = spend(&p->src, BUDGET_ASKED, ASKED_RATE, RING_MESSAGES);
+	else
+		refused = spend(&p->src, BUDGET_UNSOLICITED, UNSOLICITED_RATE, RING_UNSOLICITED);
+	return refused ? TC_ACT_SHOT : message(skb, p);
 }
 
 #define RETIRED_NS 60000000000ULL /* longer than any redirect keeps a packet on its way */
@@ -141,7 +173,7 @@ static __noinline int stray(struct __sk_buff *skb, struct packet *p)
 		return reset(skb, p, HOST_NO_FLOW_IN);
 	if (!since)
 		bpf_map_update_elem(&strays, &id, &now, BPF_ANY);
-	if (spend(METER_STRAY, METER_RATE) || hand_over(skb, 0, 0, id, EVENT_STRAY << 8))
+	if (spend(&p->src, BUDGET_STRAYS, UNSOLICITED_RATE, RING_UNSOLICITED) || hand_over(skb, 0, 0, id, EVENT_STRAY << 8))
 		return reset(skb, p, HOST_NO_FLOW_IN);
 	return drop(HOST_STRAY);
 }
@@ -155,8 +187,8 @@ static __noinline int unknown(struct __sk_buff *skb, struct packet *p)
 	__u64 id = p->dst.lo, *when;
 
 	if (p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT))
-		return spend(METER_MESSAGE, METER_RATE) ? TC_ACT_SHOT : message(skb, p);
-	when = bpf_map_lookup_elem(&retired, &id);
+		return strange(skb, p);
+	when = bpf_map_lookup_elem(&former_ids, &id);
 	if (when && bpf_ktime_get_coarse_ns() - *when < RETIRED_NS)
 		return drop(HOST_RETIRED);
 	/* A SYN-ACK to an attempt that was given up leaves a half-open connection behind: that must end. */

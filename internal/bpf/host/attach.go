@@ -11,6 +11,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+
+	"scaffold.dev/scaffold/internal/bpf/ktime"
 )
 
 // An attachment is the pair of programs on one interface, egress first: a SYN must not leave unwritten
@@ -58,7 +60,7 @@ func (e *Edge) Detach(ifindex int) error {
 		return fmt.Errorf("host edge: detach from interface %d: not attached there", ifindex)
 	}
 	delete(e.uplinks, ifindex)
-	if err := e.place(func(p *edgePlace) error { p.retire(uint32(ifindex), [8]byte{}, monotonic()); return nil }); err != nil {
+	if err := e.place(func(p *edgePlace) error { p.retire(uint32(ifindex), [8]byte{}, ktime.Now()); return nil }); err != nil {
 		return fmt.Errorf("host edge: forget uplink %d: %w", ifindex, err)
 	}
 	return a.close(false)

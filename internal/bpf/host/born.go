@@ -1,6 +1,10 @@
 package host
 
-import "time"
+import (
+	"time"
+
+	"scaffold.dev/scaffold/internal/bpf/ktime"
+)
 
 // bornGrain is the unit of a flow's birth in abi.h, as a shift, and bornMask what there is room for.
 const (
@@ -11,7 +15,7 @@ const (
 // Began is when the first packet of the flow passed this edge, or when it came here from another instance, to half
 // a second; false where that is not known. Of a flow that is older than 104 days it is too late by as much.
 func (f *Flow) Began() (time.Time, bool) {
-	age, known := ageOf(f.born, monotonic())
+	age, known := ageOf(f.born, ktime.Now())
 	return time.Now().Add(-age), known
 }
 

@@ -7,7 +7,7 @@
 #ifndef SCAFFOLD_HOST_COOKIE_H
 #define SCAFFOLD_HOST_COOKIE_H
 
-#include "daemon.h"
+#include "meter.h"
 
 #define HALF_RATE 2000 /* half-open flows a second, and at once, that get an entry: it stays for seconds */
 #define CROWDED 75     /* in 2^30 ns: the kernel repeats a SYN-ACK for 63 s */
@@ -77,6 +77,44 @@ static __noinline __u64 cookie(const struct packet *p, const struct flow_key *ke
 	return bake(key, tag, p->ack, p->seq);
 }
 
+#define SPARE_RATE 500 /* entries a second that datagrams get among the half-open connections, whose own stay for seconds */
+
+/* spare_entry says whether a datagram flow that is not to fill the table may have an entry in the LRU. */
+static __always_inline int spare_entry(void)
+{
+	__u32 kind = BUDGET_SPARE;
+	struct meter *m = bpf_map_lookup_elem(&budgets, &kind);
+
+	return m && token(m, SPARE_RATE);
+}
+
+/*
+ * echo_cookie is the socketID under which a service answers a client's pings, with an entry or without: a connection's
+ * cookie with nothing in the place of sequence numbers and the server's port. 0: another service has its tag.
+ */
+static __noinline __u64 echo_cookie(const struct flow_key *key)
+{
+	struct addr service = ADDR(key->local);
+	__u32 tag = tag_of(&service);
+
+	return named(tag, &service) ? bake(key, tag, 0, 0) : 0;
+}
+
+/* pinged: the service that a ping without an entry is for, by the socketID under which that answers. */
+static __noinline struct addr *pinged(const struct packet *p)
+{
+	__u32 tag = bpf_be64_to_cpu(p->dst.lo) >> MAC_BITS & ((1 << TAG_BITS) - 1);
+	struct addr *service = bpf_map_lookup_elem(&tags, &tag);
+	struct flow_key key __attribute__((aligned(8))) = { .proto = PROTO_ICMPV6 };
+
+	if (!service || !service->hi || !is_peer(&p->src))
+		return 0;
+	ADDR(key.local) = *service;
+	ADDR(key.remote) = p->src;
+	PORT(key.rport) = p->sport;
+	return bake(&key, tag, 0, 0) == p->dst.lo ? service : 0;
+}
+
 /* recall makes the flow of a client's first segment to a cookie. 0: there is one now. */
 static __noinline int recall(struct packet *p)
 {
@@ -102,6 +140,10 @@ static __noinline int recall(struct packet *p)
 	if (b.slot == NO_SLOT)
 		return -1;
 	policy_of(service, &b);
+	if (!has_room(&key, ROLE_SERVER)) {
+		count(HOST_PEER_FULL);
+		return -1;
+	}
 	if (make(&key, &b)) {
 		count(HOST_FULL);
 		return -1;

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
+	"scaffold.dev/scaffold/internal/bpf/ktime"
 	"scaffold.dev/scaffold/sid"
 )
 
 // crowd makes the edge believe that a flood goes on: no flow that is half open gets an entry.
 func (w *world) crowd() {
-	now := monotonic()
+	now := ktime.Now()
 	must(w.t, w.edge.maps.Meters.Put(uint32(3), &edgeMeter{At: now, Empty: uint32(now >> 30)}))
 	empty(w.t, w.edge.maps.EgressHalf, new(edgeFlowKey))
 }
@@ -26,7 +27,11 @@ func (w *world) run(arrives bool, b []byte) (bpftest.Result, string) {
 	}
 	before, err := w.edge.Counters()
 	must(w.t, err)
-	r, err := bpftest.Run(prog, testUplink, b)
+	mark := uint32(0)
+	if w.dying {
+		mark = markDying
+	}
+	r, err := bpftest.RunMarked(prog, testUplink, mark, b)
 	must(w.t, err)
 	after, err := w.edge.Counters()
 	must(w.t, err)
@@ -159,12 +164,12 @@ func TestAFloodIsWhatComesFasterThanEntriesLast(t *testing.T) {
 	if n := cookies(); n != 0 {
 		t.Fatalf("%d cookies for as many as there is room for", n)
 	}
-	must(t, w.edge.maps.Meters.Put(uint32(3), &edgeMeter{At: monotonic(), Tokens: -1 << 20})) // no second gives so many back
+	must(t, w.edge.maps.Meters.Put(uint32(3), &edgeMeter{At: ktime.Now(), Tokens: -1 << 20})) // no second gives so many back
 	w.run(false, tcp(webAddr, peerQ, 80, 4000, bpftest.SYN|bpftest.ACK, 9, 2).Bytes())
 	if n := cookies(); n != 1 {
 		t.Fatalf("%d cookies when there is no room for one more, want 1", n)
 	}
-	now := monotonic()
+	now := ktime.Now()
 	must(t, w.edge.maps.Meters.Put(uint32(3), &edgeMeter{At: now - 1e9, Empty: uint32(now>>30) - 76}))
 	before := cookies()
 	w.run(false, tcp(webAddr, peerP, 80, 4000, bpftest.SYN|bpftest.ACK, 9, 2).Bytes())

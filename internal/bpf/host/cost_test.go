@@ -11,17 +11,20 @@ import (
 )
 
 // BenchmarkEdge prints what the kernel's own accounting says the programs cost per packet, on one TCP stream
-// and on datagrams back and forth.
+// and on datagrams back and forth, also where the server answers from another port.
 func BenchmarkEdge(b *testing.B) {
 	n := newNetwork(b)
 	client, server := n.host(b, "client", 1, Config{}), n.host(b, "server", 2, Config{})
 	n.serve(b, webTCP, server)
 	n.serve(b, dnsUDP, server)
+	must(b, server.edge.AdmitListening(webTCP)) // as daemons have it: the kernel is asked for each connection
+	must(b, server.edge.AdmitListening(dnsUDP))
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	must(b, err)
 	defer stats.Close()
 	b.Run("stream", func(b *testing.B) { cost(b, client, func() { stream(b, client, server) }) })
 	b.Run("datagrams", func(b *testing.B) { cost(b, client, func() { datagrams(b, client, server) }) })
+	b.Run("answers", func(b *testing.B) { cost(b, client, func() { answers(b, client, server) }) })
 	b.Run("connections", func(b *testing.B) { connections(b, client, server) })
 }
 
@@ -113,5 +116,29 @@ func datagrams(b *testing.B, client, server *testHost) {
 		must(b, err)
 		s.WriteTo(buf[:100], peer)
 		c.ReadFrom(buf)
+	}
+}
+
+// answers is datagrams with a server that answers from another port, to which the client then writes.
+func answers(b *testing.B, client, server *testHost) {
+	var s, child, c net.PacketConn
+	server.Do(func() {
+		s, _ = net.ListenPacket("udp6", netip.AddrPortFrom(dnsAddr, 53).String())
+		child, _ = net.ListenPacket("udp6", netip.AddrPortFrom(dnsAddr, 0).String())
+	})
+	client.Do(func() { c, _ = net.ListenPacket("udp6", "[::]:0") })
+	for _, x := range []net.PacketConn{s, child, c} {
+		defer x.Close()
+	}
+	buf := make([]byte, 1500)
+	c.WriteTo(buf[:100], net.UDPAddrFromAddrPort(netip.AddrPortFrom(dnsAddr, 53)))
+	_, peer, err := s.ReadFrom(buf)
+	must(b, err)
+	for b.Loop() {
+		child.WriteTo(buf[:100], peer)
+		_, from, err := c.ReadFrom(buf)
+		must(b, err)
+		c.WriteTo(buf[:100], from)
+		child.ReadFrom(buf)
 	}
 }

@@ -48,6 +48,24 @@ var reasons = [...]string{
 	edgeHostReasonHOST_GUEST:          "drop_guest",
 	edgeHostReasonHOST_NO_GUEST:       "drop_no_guest",
 	edgeHostReasonHOST_QUIET:          "quiet",
+	edgeHostReasonHOST_METERED_SOURCE: "drop_metered_source",
+	edgeHostReasonHOST_UNASKED:        "drop_unasked",
+	edgeHostReasonHOST_FOREIGN:        "drop_foreign_source",
+	edgeHostReasonHOST_PEER_FULL:      "drop_peer_full",
+	edgeHostReasonHOST_ECHO:           "echo_cookie",
+	edgeHostReasonHOST_UNTOLD:         "untold",
+	edgeHostReasonHOST_LATER:          "later",
+	edgeHostReasonHOST_ASKED:          "asked",
+}
+
+// Untold is how often a connection's process died while there was no room to tell: Walk finds those that are Untold.
+func (e *Edge) Untold() (n uint64, err error) {
+	var each []uint64
+	err = e.maps.Drops.Lookup(uint32(edgeHostReasonHOST_UNTOLD), &each)
+	for _, x := range each {
+		n += x
+	}
+	return n, err
 }
 
 // Counters is how often each thing happened since the maps were made. Names that begin with drop_ are packets

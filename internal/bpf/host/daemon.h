@@ -6,26 +6,49 @@
 #include "flow.h"
 
 #define HEARTBEAT_LIMIT 1000000000ULL /* ns */
-#define RING_LIMIT (3 << 18)          /* unread bytes: the daemon is stuck */
 
-/* daemon_reads says whether what we hand over will be looked at soon. */
-static __always_inline int daemon_reads(__u64 now)
+/*
+ * Unread bytes of a ring of 1 << 20. At RING_LIMIT the daemon counts as stuck, and moves and failovers go on without it:
+ * so what others send, or local programs cause, must end before, and what nobody asked for before what flows need.
+ */
+#define RING_LIMIT (12 << 16)
+#define RING_REFUSALS (11 << 16)
+#define RING_MESSAGES (10 << 16)
+#define RING_UNSOLICITED (6 << 16)
+
+static __always_inline __u64 unread(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
+}
+
+/* daemon_lives says whether the daemon has read lately. What comes again by itself may wait until there is room for it. */
+static __always_inline int daemon_lives(__u64 now)
 {
 	__u32 zero = 0;
 	struct host_config *c = bpf_map_lookup_elem(&config, &zero);
 
-	return c && now - c->heartbeat < HEARTBEAT_LIMIT && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) < RING_LIMIT;
+	return c && now - c->heartbeat < HEARTBEAT_LIMIT;
 }
 
-/* hand_over gives the IPv6 packet to the daemon. 0: it has it; -1: it does not read, or the ring is full. */
+/* daemon_reads says whether what we hand over will be looked at soon. */
+static __always_inline int daemon_reads(__u64 now)
+{
+	return daemon_lives(now) && unread() < RING_LIMIT;
+}
+
+/*
+ * hand_over gives the IPv6 packet to the daemon. 0: it has it; -1: it does not read, or the ring is full. The word says
+ * from the lowest byte up code, kind and, in two, who refused.
+ */
 static __noinline int hand_over(struct __sk_buff *skb, const struct flow_key *key, const __u32 *isn, __u64 id,
-				__u32 kind_code)
+				__u32 word)
 {
 	__u32 zero = 0, len = skb->len - l2_len;
 	__u64 now = bpf_ktime_get_ns();
 	struct event_buffer *e = bpf_map_lookup_elem(&scratch, &zero);
+	__u8 kind = word >> 8;
 
-	if (!e || !daemon_reads(now)) {
+	if (!e || !daemon_reads(now) || (kind == EVENT_REFUSED && unread() > RING_REFUSALS)) {
 		count(HOST_DAEMON_AWAY);
 		return -1;
 	}
@@ -38,8 +61,9 @@ static __noinline int hand_over(struct __sk_buff *skb, const struct flow_key *ke
 	e->head.at = now;
 	e->head.ifindex = skb->ifindex;
 	e->head.len = len;
-	e->head.kind = kind_code >> 8;
-	e->head.code = kind_code;
+	e->head.kind = kind;
+	e->head.code = word;
+	e->head.refuser = word >> 16;
 	if (key)
 		e->head.key = *key;
 	if (isn)
@@ -52,42 +76,23 @@ static __noinline int hand_over(struct __sk_buff *skb, const struct flow_key *ke
 	return 0;
 }
 
-#define METER_RATE 1000       /* events a second that strangers may cause, and how many at once */
-#define UNRESOLVED_RATE 10000 /* the same, of unresolved RSYNs: what a whole instance's clients send when it dies */
-
-/* token takes one, if there is one. */
-static __always_inline int token(struct meter *m, __u32 rate)
+/* tell gives the daemon the dead flow; within a second again only where the first time failed. */
+static __noinline int tell(struct __sk_buff *skb, const struct ingress_flow *in, struct egress_flow *f)
 {
-	__u64 now = bpf_ktime_get_coarse_ns(), since = now - m->at;
+	__u8 now = (bpf_ktime_get_coarse_ns() >> 30 & 0xff) ?: 1;
 
-	if (since > 1000000) {
-		since = since > 1000000000 ? 1000000000 : since;
-		m->at = now;
-		m->tokens += since * rate / 1000000000;
-		if (m->tokens > (__s32)rate)
-			m->tokens = rate;
-	}
-	if (m->tokens <= 0)
+	if (f->told == now)
 		return 0;
-	m->tokens--;
-	return 1;
+	if (hand_over(skb, &in->key, 0, *(__u64 *)f->socket, EVENT_DIED << 8))
+		return -1;
+	f->told = now;
+	return 0;
 }
 
-/* spend takes a token, or counts that there is none. */
-static __noinline int spend(__u32 which, __u32 rate)
+/* hold gives a refusal of a connecting flow, by the host of that number, 0: by no host, to the daemon, or to the kernel at once. */
+static __always_inline int hold(struct __sk_buff *skb, const struct ingress_flow *f, __u64 id, __u32 code, __u32 host)
 {
-	struct meter *m = bpf_map_lookup_elem(&meters, &which);
-
-	if (m && token(m, rate))
-		return 0;
-	count(HOST_METERED);
-	return -1;
-}
-
-/* hold gives a refusal of a connecting flow to the daemon, or to the kernel at once. */
-static __always_inline int hold(struct __sk_buff *skb, const struct ingress_flow *f, __u64 id, __u8 code)
-{
-	if (hand_over(skb, &f->key, (const __u32 *)f->isn, id, EVENT_REFUSED << 8 | code))
+	if (hand_over(skb, &f->key, (const __u32 *)f->isn, id, host << 16 | EVENT_REFUSED << 8 | code))
 		return deliver(f->key.guest);
 	return drop(HOST_HELD);
 }

@@ -4,6 +4,7 @@
 #define SCAFFOLD_HOST_DEATH_H
 
 #include "adopt.h"
+#include "ask.h"
 #include "dying.h"
 #include "uplink.h"
 
@@ -81,22 +82,11 @@ static __noinline int abandoned(struct __sk_buff *skb)
 	return tcp && !tcp->inet_conn.icsk_inet.sk.sk_socket;
 }
 
-/* tell gives the daemon the dead flow; within a second again only where the first time failed. */
-static __noinline int tell(struct __sk_buff *skb, const struct ingress_flow *in, struct egress_flow *f)
-{
-	__u8 now = (bpf_ktime_get_coarse_ns() >> 30 & 0xff) ?: 1;
-
-	if (f->told == now)
-		return 0;
-	if (hand_over(skb, &in->key, 0, *(__u64 *)f->socket, EVENT_DIED << 8))
-		return -1;
-	f->told = now;
-	return 0;
-}
-
 /*
  * passed_on takes the end of a dead process's connection away, and the daemon hears of it once all that the process
- * sent has arrived: the flow goes on elsewhere. TC_ACT_UNSPEC: send what is left of the packet.
+ * sent has arrived: the flow goes on elsewhere. A process may have ten thousand, which die in a moment: for more of
+ * them than the ring has room for there is time until the kernel sends the FIN again. An RST it does not: the daemon
+ * looks for such flows itself, when it has read what there is. TC_ACT_UNSPEC: send what is left of the packet.
  */
 static __noinline int passed_on(struct __sk_buff *skb, struct packet *p, struct egress_flow *f)
 {
@@ -107,33 +97,30 @@ static __noinline int passed_on(struct __sk_buff *skb, struct packet *p, struct 
 	if (!in)
 		return TC_ACT_UNSPEC;
 	f->watch |= WATCH_DRAIN;
-	if (p->flags & TCP_RST)
-		return tell(skb, in, f) ? TC_ACT_UNSPEC : swallow(HOST_DIED);
+	if (p->flags & TCP_RST) {
+		if (!tell(skb, in, f))
+			return swallow(HOST_DIED);
+		if (!daemon_lives(bpf_ktime_get_ns()))
+			return TC_ACT_UNSPEC;
+		f->watch |= WATCH_UNTOLD;
+		return swallow(HOST_UNTOLD);
+	}
 	*(__u32 *)in->isn = bpf_htonl(fin);
 	in->watch |= WATCH_DRAIN;
-	if (data || (drained(skb, fin) && tell(skb, in, f)))
+	if (data || (drained(skb, fin) && tell(skb, in, f) && !daemon_lives(bpf_ktime_get_ns())))
 		return cut_off(skb, p) ? drop(HOST_REWRITE) : TC_ACT_UNSPEC;
 	return swallow(HOST_DIED);
-}
-
-/* mark_of: what leaves a guest's namespace loses its mark, and keeps its socket. */
-static __always_inline __u32 mark_of(struct __sk_buff *skb)
-{
-	struct bpf_sock *sk = skb->sk;
-
-	sk = sk ? bpf_sk_fullsock(sk) : 0;
-	return sk ? sk->mark : 0;
 }
 
 /* ending looks at a server's FIN or RST. TC_ACT_UNSPEC: it leaves. */
 static __noinline int ending(struct __sk_buff *skb, struct packet *p, struct egress_flow *f)
 {
 	struct policy *policy = bpf_map_lookup_elem(&policies, &p->src);
-	int dead = skb->mark == MARK_DYING || (guest_of(skb) && mark_of(skb) == MARK_DYING) || f->watch & WATCH_DRAIN;
+	int dead = sender_mark(skb) == MARK_DYING || f->watch & WATCH_DRAIN;
 
 	if (f->state == STATE_BLOCKED)
 		return TC_ACT_UNSPEC;
-	if (policy && policy->continues && daemon_reads(bpf_ktime_get_ns())) {
+	if (policy && policy->continues && daemon_lives(bpf_ktime_get_ns())) {
 		if (!dead && p->flags & TCP_RST && !(f->end & (END_FIN_OUT | END_RST)))
 			dead = abandoned(skb);
 		if (dead)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/bpf/sockets"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // serverEnv makes the test binary play a server that ends as its client asks.

@@ -13,6 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type edgeAccessKey struct {
+	_       structs.HostLayout
+	Bits    uint32
+	Suffix  [8]uint8
+	Locator [8]uint8
+}
+
 type edgeAdoption struct {
 	_           structs.HostLayout
 	Until       uint64
@@ -26,6 +33,12 @@ type edgeAdoption struct {
 	ServerScale uint8
 	Options     uint8
 	Pad         [3]uint8
+}
+
+type edgeAnswerPorts struct {
+	_    structs.HostLayout
+	Next uint64
+	Port [16]uint64
 }
 
 type edgeEgressFlow struct {
@@ -63,7 +76,8 @@ type edgeEvent struct {
 	Kind    uint8
 	Code    uint8
 	Isn     [4]uint8
-	Pad     uint32
+	Refuser uint16
+	Pad     uint16
 }
 
 type edgeFlowKey struct {
@@ -77,18 +91,17 @@ type edgeFlowKey struct {
 	Guest  uint16
 }
 
-type edgeGuardKey struct {
-	_       structs.HostLayout
-	Bits    uint32
-	Suffix  [8]uint8
-	Locator [8]uint8
-}
-
 type edgeGuest struct {
 	_        structs.HostLayout
 	Identity [16]uint8
 	Number   uint32
 	Pad      uint32
+}
+
+type edgeGuestSpace struct {
+	_       structs.HostLayout
+	Netns   uint32
+	Listens uint32
 }
 
 type edgeHostConfig struct {
@@ -144,7 +157,15 @@ const (
 	edgeHostReasonHOST_GUEST          edgeHostReason = 39
 	edgeHostReasonHOST_NO_GUEST       edgeHostReason = 40
 	edgeHostReasonHOST_QUIET          edgeHostReason = 41
-	edgeHostReasonHOST_REASONS        edgeHostReason = 42
+	edgeHostReasonHOST_METERED_SOURCE edgeHostReason = 42
+	edgeHostReasonHOST_UNASKED        edgeHostReason = 43
+	edgeHostReasonHOST_FOREIGN        edgeHostReason = 44
+	edgeHostReasonHOST_PEER_FULL      edgeHostReason = 45
+	edgeHostReasonHOST_ECHO           edgeHostReason = 46
+	edgeHostReasonHOST_UNTOLD         edgeHostReason = 47
+	edgeHostReasonHOST_LATER          edgeHostReason = 48
+	edgeHostReasonHOST_ASKED          edgeHostReason = 49
+	edgeHostReasonHOST_REASONS        edgeHostReason = 50
 )
 
 type edgeIngressFlow struct {
@@ -202,11 +223,26 @@ type edgePolicy struct {
 	Pad       uint8
 }
 
-type edgeService struct {
+type edgeRecentPeer struct {
 	_       structs.HostLayout
-	Upper   [8]uint8
-	Live    uint32
-	Guarded uint32
+	Flow    edgeFlowKey
+	Locator [8]uint8
+	At      uint64
+}
+
+type edgeRecentPeerKey struct {
+	_       structs.HostLayout
+	Service [16]uint8
+	Guest   uint16
+	Nth     uint16
+	Pad     uint32
+}
+
+type edgeService struct {
+	_          structs.HostLayout
+	Upper      [8]uint8
+	Live       uint32
+	Restricted uint32
 }
 
 type edgeSession struct {
@@ -249,25 +285,32 @@ type edgeStep struct {
 const (
 	edgeMapAdoptions      = "adoptions"
 	edgeMapAlias          = "alias"
+	edgeMapAnswers        = "answers"
+	edgeMapBudgets        = "budgets"
 	edgeMapConfig         = "config"
+	edgeMapCredits        = "credits"
 	edgeMapDrops          = "drops"
 	edgeMapEgressFlows    = "egress_flows"
 	edgeMapEgressHalf     = "egress_half"
 	edgeMapEvents         = "events"
+	edgeMapFormerIds      = "former_ids"
 	edgeMapFragments      = "fragments"
 	edgeMapGuards         = "guards"
 	edgeMapGuestLinks     = "guest_links"
+	edgeMapGuestSpaces    = "guest_spaces"
 	edgeMapGuests         = "guests"
 	edgeMapIds            = "ids"
 	edgeMapIngressFlows   = "ingress_flows"
 	edgeMapIngressHalf    = "ingress_half"
 	edgeMapInstances      = "instances"
+	edgeMapJudged         = "judged"
 	edgeMapMeters         = "meters"
 	edgeMapNewborns       = "newborns"
 	edgeMapOwners         = "owners"
+	edgeMapPeers          = "peers"
 	edgeMapPlaces         = "places"
 	edgeMapPolicies       = "policies"
-	edgeMapRetired        = "retired"
+	edgeMapRecentPeers    = "recent_peers"
 	edgeMapScratch        = "scratch"
 	edgeMapServices       = "services"
 	edgeMapSessions       = "sessions"
@@ -282,6 +325,7 @@ const (
 	edgeVarForGuests      = "for_guests"
 	edgeVarIdentities     = "identities"
 	edgeVarL2Len          = "l2_len"
+	edgeVarMaxFlows       = "max_flows"
 	edgeVarServicesPrefix = "services_prefix"
 	edgeVarUnusedEvent    = "unused_event"
 	edgeVarUnusedReason   = "unused_reason"
@@ -341,25 +385,32 @@ type edgeProgramSpecs struct {
 type edgeMapSpecs struct {
 	Adoptions    *ebpf.MapSpec `ebpf:"adoptions"`
 	Alias        *ebpf.MapSpec `ebpf:"alias"`
+	Answers      *ebpf.MapSpec `ebpf:"answers"`
+	Budgets      *ebpf.MapSpec `ebpf:"budgets"`
 	Config       *ebpf.MapSpec `ebpf:"config"`
+	Credits      *ebpf.MapSpec `ebpf:"credits"`
 	Drops        *ebpf.MapSpec `ebpf:"drops"`
 	EgressFlows  *ebpf.MapSpec `ebpf:"egress_flows"`
 	EgressHalf   *ebpf.MapSpec `ebpf:"egress_half"`
 	Events       *ebpf.MapSpec `ebpf:"events"`
+	FormerIds    *ebpf.MapSpec `ebpf:"former_ids"`
 	Fragments    *ebpf.MapSpec `ebpf:"fragments"`
 	Guards       *ebpf.MapSpec `ebpf:"guards"`
 	GuestLinks   *ebpf.MapSpec `ebpf:"guest_links"`
+	GuestSpaces  *ebpf.MapSpec `ebpf:"guest_spaces"`
 	Guests       *ebpf.MapSpec `ebpf:"guests"`
 	Ids          *ebpf.MapSpec `ebpf:"ids"`
 	IngressFlows *ebpf.MapSpec `ebpf:"ingress_flows"`
 	IngressHalf  *ebpf.MapSpec `ebpf:"ingress_half"`
 	Instances    *ebpf.MapSpec `ebpf:"instances"`
+	Judged       *ebpf.MapSpec `ebpf:"judged"`
 	Meters       *ebpf.MapSpec `ebpf:"meters"`
 	Newborns     *ebpf.MapSpec `ebpf:"newborns"`
 	Owners       *ebpf.MapSpec `ebpf:"owners"`
+	Peers        *ebpf.MapSpec `ebpf:"peers"`
 	Places       *ebpf.MapSpec `ebpf:"places"`
 	Policies     *ebpf.MapSpec `ebpf:"policies"`
-	Retired      *ebpf.MapSpec `ebpf:"retired"`
+	RecentPeers  *ebpf.MapSpec `ebpf:"recent_peers"`
 	Scratch      *ebpf.MapSpec `ebpf:"scratch"`
 	Services     *ebpf.MapSpec `ebpf:"services"`
 	Sessions     *ebpf.MapSpec `ebpf:"sessions"`
@@ -376,6 +427,7 @@ type edgeVariableSpecs struct {
 	ForGuests      *ebpf.VariableSpec `ebpf:"for_guests"`
 	Identities     *ebpf.VariableSpec `ebpf:"identities"`
 	L2Len          *ebpf.VariableSpec `ebpf:"l2_len"`
+	MaxFlows       *ebpf.VariableSpec `ebpf:"max_flows"`
 	ServicesPrefix *ebpf.VariableSpec `ebpf:"services_prefix"`
 	UnusedEvent    *ebpf.VariableSpec `ebpf:"unused_event"`
 	UnusedReason   *ebpf.VariableSpec `ebpf:"unused_reason"`
@@ -403,25 +455,32 @@ func (o *edgeObjects) Close() error {
 type edgeMaps struct {
 	Adoptions    *ebpf.Map `ebpf:"adoptions"`
 	Alias        *ebpf.Map `ebpf:"alias"`
+	Answers      *ebpf.Map `ebpf:"answers"`
+	Budgets      *ebpf.Map `ebpf:"budgets"`
 	Config       *ebpf.Map `ebpf:"config"`
+	Credits      *ebpf.Map `ebpf:"credits"`
 	Drops        *ebpf.Map `ebpf:"drops"`
 	EgressFlows  *ebpf.Map `ebpf:"egress_flows"`
 	EgressHalf   *ebpf.Map `ebpf:"egress_half"`
 	Events       *ebpf.Map `ebpf:"events"`
+	FormerIds    *ebpf.Map `ebpf:"former_ids"`
 	Fragments    *ebpf.Map `ebpf:"fragments"`
 	Guards       *ebpf.Map `ebpf:"guards"`
 	GuestLinks   *ebpf.Map `ebpf:"guest_links"`
+	GuestSpaces  *ebpf.Map `ebpf:"guest_spaces"`
 	Guests       *ebpf.Map `ebpf:"guests"`
 	Ids          *ebpf.Map `ebpf:"ids"`
 	IngressFlows *ebpf.Map `ebpf:"ingress_flows"`
 	IngressHalf  *ebpf.Map `ebpf:"ingress_half"`
 	Instances    *ebpf.Map `ebpf:"instances"`
+	Judged       *ebpf.Map `ebpf:"judged"`
 	Meters       *ebpf.Map `ebpf:"meters"`
 	Newborns     *ebpf.Map `ebpf:"newborns"`
 	Owners       *ebpf.Map `ebpf:"owners"`
+	Peers        *ebpf.Map `ebpf:"peers"`
 	Places       *ebpf.Map `ebpf:"places"`
 	Policies     *ebpf.Map `ebpf:"policies"`
-	Retired      *ebpf.Map `ebpf:"retired"`
+	RecentPeers  *ebpf.Map `ebpf:"recent_peers"`
 	Scratch      *ebpf.Map `ebpf:"scratch"`
 	Services     *ebpf.Map `ebpf:"services"`
 	Sessions     *ebpf.Map `ebpf:"sessions"`
@@ -434,25 +493,32 @@ func (m *edgeMaps) Close() error {
 	return _EdgeClose(
 		m.Adoptions,
 		m.Alias,
+		m.Answers,
+		m.Budgets,
 		m.Config,
+		m.Credits,
 		m.Drops,
 		m.EgressFlows,
 		m.EgressHalf,
 		m.Events,
+		m.FormerIds,
 		m.Fragments,
 		m.Guards,
 		m.GuestLinks,
+		m.GuestSpaces,
 		m.Guests,
 		m.Ids,
 		m.IngressFlows,
 		m.IngressHalf,
 		m.Instances,
+		m.Judged,
 		m.Meters,
 		m.Newborns,
 		m.Owners,
+		m.Peers,
 		m.Places,
 		m.Policies,
-		m.Retired,
+		m.RecentPeers,
 		m.Scratch,
 		m.Services,
 		m.Sessions,
@@ -470,6 +536,7 @@ type edgeVariables struct {
 	ForGuests      *ebpf.Variable `ebpf:"for_guests"`
 	Identities     *ebpf.Variable `ebpf:"identities"`
 	L2Len          *ebpf.Variable `ebpf:"l2_len"`
+	MaxFlows       *ebpf.Variable `ebpf:"max_flows"`
 	ServicesPrefix *ebpf.Variable `ebpf:"services_prefix"`
 	UnusedEvent    *ebpf.Variable `ebpf:"unused_event"`
 	UnusedReason   *ebpf.Variable `ebpf:"unused_reason"`

@@ -5,12 +5,12 @@ import (
 	"os"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/sid"
 )
 
 // newEdge opens an unpinned edge with a known secret, so that its socketIDs repeat from run to run.
-func newEdge(t *testing.T, cfg Config) *Edge {
+func newEdge(t testing.TB, cfg Config) *Edge {
 	t.Helper()
 	nstest.Root(t)
 	cfg.Space, cfg.Identity = sid.DefaultSpace(), vid

@@ -3,12 +3,13 @@
 #ifndef SCAFFOLD_HOST_EGRESS_H
 #define SCAFFOLD_HOST_EGRESS_H
 
+#include "ask.h"
 #include "cookie.h"
 #include "death.h"
 #include "fragment.h"
 #include "icmp.h"
+#include "ports.h"
 
-#define LABEL bpf_htonl(0x000fffff)
 #define DSCP bpf_htonl(0x0fc00000)
 
 /* clamp_mss keeps the MSS of a SYN or SYN-ACK within the uplink's MTU. */
@@ -52,10 +53,10 @@ static __always_inline int leave(struct __sk_buff *skb, struct packet *p, __u32 
 	return TC_ACT_UNSPEC;
 }
 
-/* word_of: an unresolved packet's flow label is its retry count, 0 when it leaves its host. */
-static __always_inline __u32 word_of(__u32 word, int resolved, __u8 dscp)
+/* word_of: an unresolved packet's flow label says who has returned it: nobody, when it leaves its host, but what the daemon asks again. */
+static __always_inline __u32 word_of(struct __sk_buff *skb, __u32 word, int resolved, __u8 dscp)
 {
-	if (!resolved)
+	if (!resolved && sender_mark(skb) != MARK_LABELLED)
 		word &= ~LABEL;
 	if (dscp)
 		word = (word & ~DSCP) | bpf_htonl((__u32)dscp << 20);
@@ -68,24 +69,46 @@ static __always_inline void note_end(const struct packet *p, struct egress_flow 
 		f->end |= (p->flags & TCP_RST ? END_RST : 0) | (p->flags & TCP_FIN ? END_FIN_OUT : 0);
 }
 
+/*
+ * sent_again: the label of a SYN that the kernel sends again, docs/protocol.md §3.1. Whoever was chosen may be cut off
+ * while nobody is there to tell the routers: each other one goes to the next. Those between go as the first: a SYN may
+ * just have been lost, and a switch asks its controller about what was returned twice. The largest count is named_host's.
+ */
+static __always_inline __u32 sent_again(struct __sk_buff *skb, const struct packet *p, struct egress_flow *f)
+{
+	__u8 times;
+
+	if (f->state != STATE_CONNECTING || p->proto != PROTO_TCP || !is_syn(p) || sender_mark(skb) == MARK_LABELLED)
+		return 0;
+	times = ++f->datagrams;
+	return times & 1 ? bpf_htonl(times / 2 + 1 < MAX_RETRY ? times / 2 + 1 : MAX_RETRY - 1) : 0;
+}
+
 /* speak sends a packet of a flow that has an entry. */
 static __always_inline int speak(struct __sk_buff *skb, struct packet *p, struct egress_flow *f, __u64 locator,
 				 __u32 mtu)
 {
 	struct addr src = { locator, *(__u64 *)f->socket }, dst = ADDR(f->peer);
-	__u32 word = word_of(p->word, !is_service(&dst), f->dscp);
+	__u32 word = word_of(skb, p->word, !is_service(&dst), f->dscp);
+	__u64 named = is_service(&dst) ? named_host(skb, p->word) : 0;
 
+	if (named) {
+		dst.hi = named;
+		word |= p->word & LABEL;
+	} else {
+		word |= sent_again(skb, p, f);
+	}
 	f->seen = bpf_ktime_get_coarse_ns();
 	note_end(p, f);
 	return leave(skb, p, f->slot, mtu, &src, &dst, word);
 }
 
 /*
- * astray: the flow's uplink is another one than the routing table chose, or gone. Where it is gone the packet
+ * misrouted: the flow's uplink is another one than the routing table chose, or gone. Where it is gone the packet
  * leaves by the one at hand with the old locator, which is what the peer takes until it hears of the new one. Where
  * very many flows move the answers would be lost, and their room is needed: TCP is to think it sent, and to wait.
  */
-static __noinline int astray(struct __sk_buff *skb, struct packet *p, const struct place *place, struct egress_flow *f)
+static __noinline int misrouted(struct __sk_buff *skb, struct packet *p, const struct place *place, struct egress_flow *f)
 {
 	__u32 slot = f->slot, here = slot_out(skb, place);
 	int verdict;
@@ -109,7 +132,7 @@ static __always_inline int known(struct __sk_buff *skb, struct packet *p, const 
 	__u32 slot = f->slot;
 
 	if (slot >= MAX_SLOTS || place->slots[slot].ifindex != skb->ifindex)
-		return astray(skb, p, place, f);
+		return misrouted(skb, p, place, f);
 	return speak(skb, p, f, *(__u64 *)place->slots[slot].locator, place->slots[slot].mtu);
 }
 
@@ -120,8 +143,7 @@ static __always_inline int away(struct __sk_buff *skb, int verdict, const struct
 }
 
 /*
- * first sends the first packet of a new flow, which leaves by the uplink that the routing table chose. A birth that has
- * its socketID gets no entry.
+ * first sends the first packet of a new flow, which leaves by the uplink that the routing table chose.
  */
 static __noinline int first(struct __sk_buff *skb, struct packet *p, const struct slot *s, struct flow_key *key,
 			    struct birth *b)
@@ -130,10 +152,10 @@ static __noinline int first(struct __sk_buff *skb, struct packet *p, const struc
 	int verdict;
 
 	b->locator = src.hi;
-	if (!b->socket && make(key, b))
+	if (b->keep && make(key, b))
 		return drop(HOST_FULL);
 	src.lo = b->socket;
-	verdict = leave(skb, p, b->slot, s->mtu, &src, &b->peer, word_of(p->word, !is_service(&b->peer), b->dscp));
+	verdict = leave(skb, p, b->slot, s->mtu, &src, &b->peer, word_of(skb, p->word, !is_service(&b->peer), b->dscp));
 	return away(skb, verdict, s);
 }
 
@@ -144,7 +166,7 @@ static __noinline int stateless(struct __sk_buff *skb, struct packet *p, const s
 	int verdict;
 
 	/* No copy of the destination: Linux 6.1 rounds each frame up, and 512 bytes have to do for all. */
-	verdict = leave(skb, p, NO_SLOT, s->mtu, &src, &p->dst, word_of(p->word, !is_service(&p->dst), 0));
+	verdict = leave(skb, p, NO_SLOT, s->mtu, &src, &p->dst, word_of(skb, p->word, !is_service(&p->dst), 0));
 	return away(skb, verdict, s);
 }
 
@@ -157,7 +179,7 @@ static __noinline int dialled(struct __sk_buff *skb, struct packet *p)
 	if (!is_syn(p))
 		return drop(HOST_DIALLED_PEER);
 	client_key(&key, p, guest_of(skb));
-	if (!refuse(skb, l2_len, p, &from, 3))
+	if (!refuse(skb, l2_len, p, &from, 3, 0))
 		hand_over(skb, &key, &p->seq, 0, EVENT_REFUSED << 8 | 3);
 	return drop(HOST_DIALLED_PEER);
 }
@@ -167,16 +189,35 @@ static __noinline int new_client(struct __sk_buff *skb, struct packet *p, const 
 {
 	__u32 slot = slot_out(skb, place);
 	struct birth b = { .peer = p->dst, .state = STATE_CONNECTING, .isn = p->seq, .lport = p->sport,
-			   .role = ROLE_CLIENT, .slot = slot };
+			   .role = ROLE_CLIENT, .slot = slot, .keep = 1 };
 
 	if (slot >= MAX_SLOTS)
 		return drop(HOST_NO_UPLINK);
 	policy_of(&p->dst, &b);
 	if (p->proto != PROTO_TCP)
 		b.owner = bpf_get_socket_cookie(skb);
+	else
+		b.datagrams = 0; /* sent_again counts here */
 	if (b.datagrams == DATAGRAMS_UNSET && p->proto == PROTO_UDP && is_service(&p->src))
 		return stateless(skb, p, &place->slots[slot]);
+	if (!has_room(key, ROLE_CLIENT))
+		return drop(HOST_PEER_FULL);
 	return first(skb, p, &place->slots[slot], key, &b);
+}
+
+/*
+ * next_flow ends the flow of a socket that is gone, and finds the next one for its port: the socket had another one there,
+ * perhaps, where it asked a port from which somebody else answered it.
+ */
+static __noinline struct egress_flow *next_flow(struct __sk_buff *skb, struct flow_key *key, struct egress_flow *f,
+						__u16 asked)
+{
+	for (int i = 0; i < 2 && f && orphaned(skb, f); i++) {
+		forget(key, f);
+		PORT(key->rport) = key->proto == PROTO_UDP ? asked : 0;
+		f = client_flow(key);
+	}
+	return f;
 }
 
 /* to_service: a client's packet. The key is zero. */
@@ -188,7 +229,7 @@ static __always_inline int to_service(struct __sk_buff *skb, struct packet *p, c
 	if (p->proto != PROTO_TCP && p->proto != PROTO_UDP && !is_echo(p, ICMP6_ECHO))
 		return drop(HOST_LEAK);
 	client_key(key, p, guest_of(skb));
-	f = bpf_map_lookup_elem(&egress_flows, key);
+	f = client_flow(key);
 	if (p->proto == PROTO_TCP) {
 		if (f && is_syn(p) && *(__u32 *)f->isn != p->seq) {
 			forget(key, f); /* the port has come back: another connection */
@@ -197,26 +238,53 @@ static __always_inline int to_service(struct __sk_buff *skb, struct packet *p, c
 		if (!f && !is_syn(p))
 			return drop(HOST_NO_FLOW_OUT);
 	} else if (f && orphaned(skb, f)) {
-		forget(key, f);
-		f = 0;
+		f = next_flow(skb, key, f, p->dport);
 	}
 	return f ? known(skb, p, place, f) : new_client(skb, p, place, key);
 }
 
-/* another_port notes from which port a UDP server answers: the client may write to it. */
-static __noinline void another_port(struct egress_flow *f, __u16 port)
+/*
+ * another_port notes from which port a UDP server answers: the client may write to it. The last one stands in the flow's own
+ * entries, those before it, of other transfers, in a map.
+ */
+static __noinline void another_port(const struct flow_key *key, struct egress_flow *f, __u16 port)
 {
 	__u64 id = *(__u64 *)f->newest;
 
+	if (PORT(f->alt_port) != PORT(f->lport))
+		note_port(key, f->birth, ROLE_SERVER, PORT(f->alt_port));
 	PORT(f->alt_port) = port;
 	for (int i = 0; i < MAX_ALIASES && id; i++) {
 		struct ingress_flow *in = bpf_map_lookup_elem(&ingress_flows, &id);
 
 		if (!in)
+			in = bpf_map_lookup_elem(&ingress_half, &id);
+		if (!in)
 			return;
 		PORT(in->alt_port) = port;
 		id = *(__u64 *)in->older;
 	}
+}
+
+/*
+ * crowd_in gives a server's datagram flow its entry: in the table, or, where unknown senders have enough of that, in the LRU;
+ * pings always there, and without any where that is crowded. Returns the reason if it gets none.
+ */
+static __noinline __u32 crowd_in(const struct flow_key *key, struct birth *b, __u32 guest)
+{
+	int echo = key->proto == PROTO_ICMPV6;
+
+	if (echo && !guest)
+		b->socket = echo_cookie(key);
+	b->spare = echo || !has_room(key, ROLE_SERVER);
+	if (!b->spare || spare_entry()) {
+		b->keep = 1;
+		return 0;
+	}
+	if (!b->socket)
+		return HOST_PEER_FULL;
+	count(HOST_ECHO);
+	return 0;
 }
 
 static __noinline int new_server(struct __sk_buff *skb, struct packet *p, const struct place *place,
@@ -237,6 +305,12 @@ static __noinline int new_server(struct __sk_buff *skb, struct packet *p, const 
 		b.state = STATE_HALF_OPEN;
 		if (!guest_of(skb))
 			b.socket = cookie(p, key); /* which does not tell of which guest it is */
+		b.keep = !b.socket;
+	} else {
+		__u32 reason = crowd_in(key, &b, guest_of(skb));
+
+		if (reason)
+			return drop(reason);
 	}
 	return first(skb, p, &place->slots[slot], key, &b);
 }
@@ -252,11 +326,11 @@ static __always_inline int from_service(struct __sk_buff *skb, struct packet *p,
 		return drop(HOST_LEAK);
 	server_key(key, p, guest_of(skb));
 	f = bpf_map_lookup_elem(&egress_flows, key);
-	if (!f && p->proto == PROTO_TCP)
+	if (!f)
 		f = bpf_map_lookup_elem(&egress_half, key);
 	if (f) {
 		if (p->proto == PROTO_UDP && PORT(f->alt_port) != p->sport)
-			another_port(f, p->sport);
+			another_port(key, f, p->sport);
 		if (p->proto == PROTO_TCP && p->flags & (TCP_FIN | TCP_RST)) {
 			int verdict = ending(skb, p, f);
 
@@ -306,6 +380,22 @@ static __always_inline int passing(struct __sk_buff *skb, const struct packet *p
 	return (!is_service(&p->dst) && !is_peer(&p->dst)) || skb->ingress_ifindex;
 }
 
+/*
+ * foreign: a local socket sends from a locator that others have. Any user may bind one, since programs may bind service
+ * addresses, which no interface has either (ip_nonlocal_bind); and access lists go by locators.
+ */
+static __noinline int foreign(__u64 locator)
+{
+	struct place *place = whereabouts();
+
+	if (!place || accepted(locator))
+		return 0;
+	for (__u32 i = 0; i < MAX_SLOTS; i++)
+		if (*(__u64 *)place->slots[i].locator == locator)
+			return 0;
+	return 1;
+}
+
 static __always_inline int egress(struct __sk_buff *skb)
 {
 	struct flow_key key __attribute__((aligned(8))) = {};
@@ -316,6 +406,8 @@ static __always_inline int egress(struct __sk_buff *skb)
 	if (parse_network(skb, l2_len, &p))
 		return TC_ACT_UNSPEC;
 	ours = is_service(&p.src) || is_identity(&p.src);
+	if (!ours && in_as(&p.src) && !skb->ingress_ifindex && foreign(p.src.hi))
+		return drop(HOST_FOREIGN);
 	if (!ours && passing(skb, &p))
 		return TC_ACT_UNSPEC;
 	if (parse_ports(skb, l2_len, &p))

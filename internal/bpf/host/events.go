@@ -13,6 +13,8 @@ import (
 
 	"github.com/cilium/ebpf/ringbuf"
 
+	"scaffold.dev/scaffold/internal/bpf/ktime"
+	"scaffold.dev/scaffold/internal/packet/header"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -41,25 +43,26 @@ type Event struct {
 	Peer    netip.AddrPort
 	Tuple   Tuple  // the flow, zero when there is none
 	ISN     uint32 // of the SYN that was refused
+	Refuser uint16 // number of the host whose kernel reset it, or to which there is no way; 0 where a router or an edge refused
 	From    netip.Addr
 	To      netip.Addr // of Packet
 	Packet  []byte     // IPv6; of a refusal as the kernel is to read it, else as it came
 }
 
-// beat is how often the daemon shows that it reads; the programs give up on it after a second.
-const beat = 250 * time.Millisecond
+// BeatEvery is how often the daemon shows that it reads; the programs give up on it after a second.
+const BeatEvery = 250 * time.Millisecond
 
 // ReadEvent blocks until there is an event. While somebody waits here, the programs hand refusals and messages
 // over; otherwise they go straight to the kernel. After Close it returns io.EOF.
 func (e *Edge) ReadEvent() (Event, error) {
 	for {
-		if now := time.Now(); now.Sub(e.beaten) >= beat/2 { // in a great move an event comes every 100 µs
-			if err := e.heartbeat(); err != nil {
+		if now := time.Now(); now.Sub(e.beaten) >= BeatEvery/2 { // in a great move an event comes every 100 µs
+			if err := e.Beat(); err != nil {
 				return Event{}, io.EOF
 			}
 			e.beaten = now
 		}
-		e.ring.SetDeadline(time.Now().Add(beat))
+		e.ring.SetDeadline(time.Now().Add(BeatEvery))
 		record, err := e.ring.Read()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -78,13 +81,14 @@ func (e *Edge) ReadEvent() (Event, error) {
 // Unread reports whether there are events that ReadEvent has not returned yet.
 func (e *Edge) Unread() bool { return e.ring.AvailableBytes() > 0 }
 
-// heartbeat tells the programs that events are read. Only Go writes the configuration.
-func (e *Edge) heartbeat() error {
+// Beat tells the programs that events are read, or soon will be; ReadEvent does so by itself. Only Go writes the
+// configuration.
+func (e *Edge) Beat() error {
 	var c edgeHostConfig
 	if err := e.maps.Config.Lookup(uint32(0), &c); err != nil {
 		return err
 	}
-	c.Heartbeat = monotonic()
+	c.Heartbeat = ktime.Now()
 	return e.maps.Config.Put(uint32(0), &c)
 }
 
@@ -108,13 +112,15 @@ func parseEvent(raw []byte) (Event, bool) {
 		Local:   addrPort(h.Key.Local, h.Key.Lport),
 		Peer:    addrPort(h.Key.Remote, h.Key.Rport),
 		ISN:     binary.BigEndian.Uint32(h.Isn[:]),
+		Refuser: h.Refuser,
 		Packet:  packet[:h.Len:h.Len],
 	}
 	if h.Key != (edgeFlowKey{}) {
 		ev.Tuple = tupleOf(&h.Key)
 	}
 	if len(ev.Packet) >= ip6Len {
-		ev.From, ev.To = netip.AddrFrom16([16]byte(packet[8:24])), netip.AddrFrom16([16]byte(packet[24:40]))
+		ip := header.IPv6(ev.Packet)
+		ev.From, ev.To = ip.Src(), ip.Dst()
 	}
 	return ev, true
 }

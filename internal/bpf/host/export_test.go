@@ -29,7 +29,7 @@ func (n *testNetwork) Cut(t testing.TB, h *TestHost) { n.router.Down(t, h.Name) 
 
 func (h *testHost) Edge() *Edge          { return h.edge }
 func (h *testHost) Locator() sid.Locator { return h.locator }
-func (h *testHost) Heartbeat() error     { return h.edge.heartbeat() }
+func (h *testHost) Heartbeat() error     { return h.edge.Beat() }
 
 var (
 	WebTCP  = webTCP

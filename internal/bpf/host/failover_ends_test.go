@@ -8,7 +8,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/internal/bpf/kick"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // begin starts a connection whose first server has sent part of the answer; the client has read that.

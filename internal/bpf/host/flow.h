@@ -5,6 +5,7 @@
 
 #include "drop.h"
 #include "maps.h"
+#include "room.h"
 #include "siphash.h"
 
 #define ADDR(bytes) (*(struct addr *)(bytes))
@@ -111,7 +112,7 @@ static __always_inline void client_key(struct flow_key *k, const struct packet *
 	ADDR(k->local) = p->src;
 	ADDR(k->remote) = p->dst;
 	PORT(k->lport) = p->sport;
-	PORT(k->rport) = p->proto == PROTO_TCP ? p->dport : 0;
+	PORT(k->rport) = p->proto == PROTO_ICMPV6 ? 0 : p->dport;
 	k->proto = p->proto;
 }
 
@@ -155,6 +156,8 @@ struct birth {
 	__u8  datagrams;
 	__u8  dscp;
 	__u8  slot;
+	__u8  spare; /* in the LRU, where others may need its room */
+	__u8  keep;  /* it gets an entry */
 };
 
 static __always_inline void policy_of(const struct addr *service, struct birth *b)
@@ -204,7 +207,7 @@ static __noinline int make(struct flow_key *key, struct birth *b)
 	if (b->role == ROLE_CLIENT)
 		ADDR(n->out.stable) = (struct addr){ b->locator, id };
 	n->out.owner = b->owner;
-	if (b->state == STATE_HALF_OPEN) {
+	if (b->state == STATE_HALF_OPEN || b->spare) {
 		if (bpf_map_update_elem(&ingress_half, &id, &n->in, BPF_NOEXIST))
 			return -1;
 		return bpf_map_update_elem(&egress_half, key, &n->out, BPF_ANY) ? -1 : 0;
@@ -212,7 +215,7 @@ static __noinline int make(struct flow_key *key, struct birth *b)
 	if (bpf_map_update_elem(&ingress_flows, &id, &n->in, BPF_NOEXIST))
 		return -1;
 	if (!bpf_map_update_elem(&egress_flows, key, &n->out, BPF_ANY))
-		return 0;
+		return take_note(key, b->role, 1);
 	bpf_map_delete_elem(&ingress_flows, &id);
 	return -1;
 }
@@ -236,13 +239,17 @@ static __noinline void erase(const struct egress_flow *f)
 /* forget ends a flow whose tuple has come back as another one. */
 static __always_inline void forget(struct flow_key *key, struct egress_flow *f)
 {
+	__u32 role = f->role;
+
 	erase(f);
-	bpf_map_delete_elem(&egress_flows, key);
+	if (!bpf_map_delete_elem(&egress_flows, key))
+		take_note(key, role, -1);
 }
 
 /*
- * enter moves a server's flow out of the LRU: once the client has spoken, or when it is steered. Where the big map
- * is full the flow stays where it is, and works. A flow in the LRU has one socketID.
+ * enter moves a server's flow out of the LRU: once the client has spoken, or when it is steered. Where there is no room
+ * the packet that asks for it is dropped: a connection is not established until it is where no flood evicts it. A flow in
+ * the LRU has one socketID.
  */
 static __noinline int enter(struct flow_key *key, struct egress_flow *waiting, struct newborn *n, __u32 state)
 {
@@ -253,6 +260,10 @@ static __noinline int enter(struct flow_key *key, struct egress_flow *waiting, s
 		return -1;
 	n->in = *half;
 	n->out = *waiting;
+	if (!has_room(&n->in.key, n->out.role)) {
+		count(HOST_PEER_FULL);
+		return -1;
+	}
 	n->in.state = n->out.state = state;
 	if (bpf_map_update_elem(&ingress_flows, &id, &n->in, BPF_ANY)) {
 		count(HOST_FULL);
@@ -263,6 +274,7 @@ static __noinline int enter(struct flow_key *key, struct egress_flow *waiting, s
 		count(HOST_FULL);
 		return -1;
 	}
+	take_note(&n->in.key, n->out.role, 1);
 	bpf_map_delete_elem(&egress_half, &n->in.key);
 	bpf_map_delete_elem(&ingress_half, &id);
 	return 0;
@@ -284,8 +296,8 @@ static __noinline void become(const struct egress_flow *out, __u32 from, __u32 t
 	}
 }
 
-/* spoken: the client of a half-open flow has, under any of the flow's socketIDs. */
-static __noinline void spoken(struct flow_key *key, __u64 birth)
+/* spoken: the client of a half-open flow has, under any of the flow's socketIDs. -1: there is no room for it. */
+static __noinline int spoken(struct flow_key *key, __u64 birth)
 {
 	struct egress_flow *out = bpf_map_lookup_elem(&egress_half, key);
 	__u32 zero = 0;
@@ -293,15 +305,14 @@ static __noinline void spoken(struct flow_key *key, __u64 birth)
 
 	if (out && *(__u64 *)out->birth == birth) {
 		n = bpf_map_lookup_elem(&newborns, &zero);
-		if (n)
-			enter(key, out, n, STATE_BOUND);
-		return;
+		return n ? enter(key, out, n, STATE_BOUND) : -1;
 	}
 	out = bpf_map_lookup_elem(&egress_flows, key);
 	if (!out || *(__u64 *)out->birth != birth)
-		return;
+		return 0;
 	out->state = STATE_BOUND;
 	become(out, STATE_HALF_OPEN, STATE_BOUND);
+	return 0;
 }
 
 /* ended notes a FIN or RST that arrived, under any socketID, where Sweep looks: once per flow. */
@@ -332,13 +343,16 @@ static __always_inline int orphaned(struct __sk_buff *skb, const struct egress_f
 	return owner && owner != f->owner;
 }
 
-static __always_inline int admitted(__u64 suffix, __u8 proto, __u16 port)
+/* admitted is one of enum admission, 0: the triple is not registered. */
+static __always_inline __u32 admitted(__u64 suffix, __u8 proto, __u16 port)
 {
 	struct instance_key k __attribute__((aligned(8))) = { .proto = proto };
+	__u32 *how;
 
 	*(__u64 *)k.suffix = suffix;
 	PORT(k.port) = port;
-	return bpf_map_lookup_elem(&instances, &k) != 0;
+	how = bpf_map_lookup_elem(&instances, &k);
+	return how ? *how : 0;
 }
 
 #endif

@@ -62,7 +62,7 @@ type Flow struct {
 	Role      Role
 	Proto     sid.Proto
 	Local     netip.AddrPort // as the program sees its end
-	Peer      netip.AddrPort // as the program sees the other end; port 0: any, of a client's datagram flow
+	Peer      netip.AddrPort // as the program sees the other end; port 0: of a ping, and any, of a datagram flow that is older than this program
 	WireLocal netip.AddrPort // the address part is invalid while no uplink has a locator
 	WirePeer  netip.AddrPort // the service address until bound
 	State     State
@@ -75,16 +75,19 @@ type Flow struct {
 	Locator sid.Locator  // of ours, from which it sends
 	Uplink  int          // the interface of the locator; 0: retired, it leaves by the one at hand
 
+	Untold bool // its process died, and there was no room for an event of it
+
 	born [3]uint8 // see Began
 }
 
-// Flows calls f for each flow until it returns false. Half-open ones are not among them.
+// Flows calls f for each flow until it returns false. Half-open ones are not among them, nor are the pings that this
+// host answers, and datagram flows beyond a peer's share.
 func (e *Edge) Flows(f func(Flow) bool) error {
 	_, err := e.visit(e.maps.EgressFlows, e.flow, f)
 	return err
 }
 
-// FlowsAll is Flows, half-open ones included.
+// FlowsAll is Flows, those included.
 func (e *Edge) FlowsAll(f func(Flow) bool) error {
 	return e.visitAll(e.flow, f)
 }
@@ -212,6 +215,7 @@ func (e *Edge) sender(key *edgeFlowKey, out *edgeEgressFlow, slots *[8]edgeSlot)
 		Tuple:    t,
 		Birth:    sid.SocketID(binary.BigEndian.Uint64(out.Birth[:])),
 		Stable:   netip.AddrFrom16(out.Stable),
+		Untold:   out.Watch&watchUntold != 0 && out.Told == 0,
 		born:     out.Born,
 	}
 	if f.Role == Server {
@@ -242,17 +246,12 @@ func (e *Edge) heard(out *edgeEgressFlow) (last uint64) {
 
 // entries visits what the flow is reached by, the newest first.
 func (e *Edge) entries(out *edgeEgressFlow, f func(id uint64, in *edgeIngressFlow)) {
-	m := e.maps.IngressFlows
-	if State(out.State) == HalfOpen {
-		m = e.maps.IngressHalf // unless it was steered
-	}
 	id := out.Newest
 	for range maxAliases {
 		var in edgeIngressFlow
-		err := m.Lookup(&id, &in)
-		if err != nil && m == e.maps.IngressHalf {
-			m = e.maps.IngressFlows
-			err = m.Lookup(&id, &in)
+		err := e.maps.IngressFlows.Lookup(&id, &in)
+		if err != nil {
+			err = e.maps.IngressHalf.Lookup(&id, &in)
 		}
 		if err != nil || in.Birth != out.Birth {
 			return

@@ -23,6 +23,7 @@ type Guest struct {
 	Number   uint16     // 1 to MaxGuests; its flows are known by it
 	Link     int        // the interface here that leads to it alone; its other end, in the guest, is a veth's
 	Identity netip.Addr // as its programs see themselves; never on the wire
+	Wildcard bool       // its listeners on the wildcard address serve a name, too
 }
 
 // A guestEnd is what the edge holds of a guest.
@@ -48,7 +49,7 @@ func (e *Edge) AddGuest(g Guest, enter func(func() error) error) (err error) {
 	defer func() {
 		if err != nil {
 			end.sockets.close()
-			end.close(false) //nolint:errcheck // the first error is told
+			end.close(false) // the first error is told
 			err = fmt.Errorf("host edge: guest %d: %w", g.Number, err)
 		}
 	}()
@@ -62,11 +63,37 @@ func (e *Edge) AddGuest(g Guest, enter func(func() error) error) (err error) {
 	if err := e.maps.GuestLinks.Put(uint32(g.Number), uint32(g.Link)); err != nil {
 		return err
 	}
+	if err := e.putSpace(g); err != nil {
+		return err
+	}
 	if err := e.attachGuest(end); err != nil {
 		return fmt.Errorf("attach to interface %d: %w", g.Link, err)
 	}
 	e.guests[g.Number] = end
 	return nil
+}
+
+// Which listeners of a guest serve, enum guest_listens.
+const (
+	guestNamed    = 1
+	guestWildcard = 2
+)
+
+// putSpace tells the programs where the guest's sockets are. Its link is a veth, whose other end's namespace the kernel
+// numbers; where it does not, nobody looks inside.
+func (e *Edge) putSpace(g Guest) error {
+	l, err := netlink.LinkByIndex(g.Link)
+	if err != nil {
+		return fmt.Errorf("look at interface %d: %w", g.Link, err)
+	}
+	var space edgeGuestSpace
+	if id := l.Attrs().NetNsID; id >= 0 && l.Type() == "veth" {
+		space = edgeGuestSpace{Netns: uint32(id), Listens: guestNamed}
+		if g.Wildcard {
+			space.Listens = guestWildcard
+		}
+	}
+	return e.maps.GuestSpaces.Put(uint32(g.Number), &space)
 }
 
 // RemoveGuest lets nothing of the guest pass any more. What it has of flows is the caller's to end, before.
@@ -83,7 +110,8 @@ func (e *Edge) RemoveGuest(number uint16) error {
 }
 
 func (e *Edge) forgetGuest(number uint16, link uint32) error {
-	err := e.maps.GuestLinks.Put(uint32(number), uint32(0))
+	err := errors.Join(e.maps.GuestLinks.Put(uint32(number), uint32(0)),
+		e.maps.GuestSpaces.Put(uint32(number), &edgeGuestSpace{}))
 	if gone := e.maps.Guests.Delete(link); !errors.Is(gone, ebpf.ErrKeyNotExist) {
 		err = errors.Join(err, gone)
 	}

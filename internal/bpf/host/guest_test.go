@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/bpf/sockets"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -25,6 +25,12 @@ type testGuest struct {
 
 // guest puts a namespace behind the host's edge, set up as the daemon does it.
 func (h *testHost) guest(t *testing.T, name string, number uint16) *testGuest {
+	t.Helper()
+	return h.guestWith(t, name, number, false)
+}
+
+// guestWith says whether the guest's listeners on the wildcard address serve.
+func (h *testHost) guestWith(t *testing.T, name string, number uint16, wildcard bool) *testGuest {
 	t.Helper()
 	g := &testGuest{NS: nstest.New(t, name), number: number, vid: space.Identity(uint64(0x1000+number) + uint64(h.locator)<<16&0xffffff0000)}
 	nstest.Veth(t, h.NS, name, g.NS, "scaffold0")
@@ -48,7 +54,7 @@ func (h *testHost) guest(t *testing.T, name string, number uint16) *testGuest {
 		must(t, g.Link().RuleAdd(r))
 	}
 	h.Do(func() {
-		must(t, h.edge.AddGuest(Guest{Number: number, Link: h.Index(t, name), Identity: g.vid}, func(f func() error) (err error) {
+		must(t, h.edge.AddGuest(Guest{Number: number, Link: h.Index(t, name), Identity: g.vid, Wildcard: wildcard}, func(f func() error) (err error) {
 			g.Do(func() { err = f() })
 			return err
 		}))
@@ -59,16 +65,18 @@ func (h *testHost) guest(t *testing.T, name string, number uint16) *testGuest {
 
 // greets answers each connection with the guest's name and then returns what it reads.
 func (g *testGuest) greets(t *testing.T, addr string) {
-	l := g.Listen(t, "tcp6", addr)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { defer c.Close(); io.WriteString(c, g.Name); io.Copy(c, c) }()
+	go greet(g.Listen(t, "tcp6", addr), g.Name)
+}
+
+// greet answers each connection with a name and then returns what it reads.
+func greet(l net.Listener, name string) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
 		}
-	}()
+		go func() { defer c.Close(); io.WriteString(c, name); io.Copy(c, c) }()
+	}
 }
 
 // dialFrom is Dial with an end: a packet that is lost shows as a timeout.

@@ -32,7 +32,13 @@ type Edge struct {
 	maps edgeMaps
 	ring *ringbuf.Reader
 
+	secret [2]uint64 // that of the pinned configuration
+	peers  *peers    // its census belongs to Sweep
+
 	beaten time.Time // the last heartbeat of ReadEvent, whose only caller has it
+
+	sweeping sync.Mutex // guards what follows; taken before all others
+	sweeps   uint
 
 	guestLoad sync.Mutex    // guards forGuests; may be taken after mu
 	forGuests *ebpf.Program // nil before the first guest
@@ -41,9 +47,9 @@ type Edge struct {
 	programs map[uint32]programs // by length of the link's header
 	uplinks  map[int]*attachment
 	sockets  injectSockets
+	device   string // that they are bound to, BindTo
 	adopted  bool
-	sweeps   uint
-	guards   map[sid.Suffix]resolve.Guard // what the map of that name has
+	access   map[sid.Suffix]resolve.AccessList // what the map of that name has
 	guests   map[uint16]*guestEnd
 }
 
@@ -55,7 +61,7 @@ func Open(cfg Config) (*Edge, error) {
 	if cfg.MaxFlows == 0 {
 		cfg.MaxFlows = defaultMaxFlows
 	}
-	e := &Edge{cfg: cfg, programs: map[uint32]programs{}, uplinks: map[int]*attachment{}, sockets: noSockets, guards: map[sid.Suffix]resolve.Guard{}, guests: map[uint16]*guestEnd{}}
+	e := &Edge{cfg: cfg, programs: map[uint32]programs{}, uplinks: map[int]*attachment{}, sockets: noSockets, access: map[sid.Suffix]resolve.AccessList{}, guests: map[uint16]*guestEnd{}}
 	if err := e.open(); err != nil {
 		e.Close(true)
 		return nil, err
@@ -72,7 +78,7 @@ func (e *Edge) open() error {
 		return fmt.Errorf("host edge: open the event ring: %w", err)
 	}
 	e.ring = ring
-	if err := e.readGuards(); err != nil {
+	if err := e.readAccess(); err != nil {
 		return err
 	}
 	return e.adoptLinks()
@@ -107,10 +113,11 @@ func (e *Edge) Close(keep bool) error {
 		p.Close()
 	}
 	clear(e.programs)
-	e.forGuests.Close() //nolint:errcheck // nil is fine, too
+	e.forGuests.Close() // nil is fine, too
 	if !keep {
 		e.unpin()
 	}
+	e.peers.close()
 	e.maps.Close()
 	e.sockets.close()
 	return first

@@ -4,6 +4,7 @@
 #define SCAFFOLD_HOST_ICMP_H
 
 #include "answer.h"
+#include "ports.h"
 #include "uplink.h"
 
 /* The packet that an error quotes: addresses and ports as far as they are there. */
@@ -72,29 +73,69 @@ static __always_inline int early(const struct packet *p, const struct ingress_fl
 	return now - f->seen < EARLY_NS && daemon_reads(now);
 }
 
+/*
+ * sent_to: the packet that the error quotes is one that the flow sent. A router may have written another locator on the
+ * way, of an instance or of where the peer has gone (docs/protocol.md §3.2, §5.4); the low half is as it left. The
+ * peer's kernel, where it answers from its host's own address, quotes what its edge had made of the packet.
+ */
+static __noinline int sent_to(const struct addr *dst, struct ingress_flow *f)
+{
+	struct egress_flow *out;
+
+	if (!in_as(dst) && !is_service(dst))
+		return 0;
+	if (f->state == STATE_CONNECTING)
+		return dst->lo == ADDR(f->key.remote).lo;
+	if (dst->lo == ADDR(f->peer).lo || same(dst, &ADDR(f->key.remote)))
+		return 1;
+	out = bpf_map_lookup_elem(&egress_flows, &f->key);
+	return out && *(__u64 *)out->birth == *(__u64 *)f->birth && dst->lo == ADDR(out->peer).lo;
+}
+
+/*
+ * nowhere: a router knew no way to the instance that was chosen, or its neighbour did not answer. Another instance may be
+ * reached, and other ways are found within moments; what the instance's own host says is another matter.
+ */
+static __always_inline int nowhere(const struct packet *p, const struct packet *q, const struct ingress_flow *f)
+{
+	return p->type == ICMP6_UNREACHABLE && (p->code == 0 || p->code == 3) && f->role == ROLE_CLIENT &&
+	       f->state == STATE_CONNECTING && in_as(&q->dst) && p->src.hi != q->dst.hi;
+}
+
 /* error_in: the network or the peer says that what this flow sent did not arrive. */
 static __noinline int error_in(struct __sk_buff *skb, struct packet *p, struct ingress_flow *f)
 {
 	struct packet q;
 	struct addr outer[2], inner[2];
 	__u64 id = p->dst.lo;
+	int lost;
 
 	if (parse_quote(skb, p, &q) || !same(&q.src, &p->dst) || q.proto != f->key.proto || f->state == STATE_LOST)
 		return drop(HOST_UNUSABLE_ERROR);
 	if (f->state == STATE_BLOCKED)
 		return drop(HOST_BLOCKED);
+	if (!sent_to(&q.dst, f))
+		return drop(HOST_UNUSABLE_ERROR);
 	if (early(p, f))
 		return drop(HOST_EARLY_ERROR);
+	lost = nowhere(p, &q, f);
 	inner[0] = outer[1] = ADDR(f->key.local);
 	inner[1] = ADDR(f->key.remote);
 	/* The peer itself goes by the name under which the socket knows it, a router by its own. */
 	outer[0] = same(&p->src, &q.dst) || p->src.lo == inner[1].lo ? inner[1] : p->src;
 	if (rewrite_error(skb, p, &q, outer, inner))
 		return drop(HOST_REWRITE);
+	if (lost) { /* without a daemon, counted as HOST_DAEMON_AWAY, the kernel asks by its next SYN */
+		__u32 host = bpf_be64_to_cpu(q.dst.hi) & 0xffff;
+
+		if (hand_over(skb, &f->key, (const __u32 *)f->isn, id, host << 16 | EVENT_REFUSED << 8 | p->code))
+			return TC_ACT_SHOT;
+		return drop(HOST_HELD);
+	}
 	/* A program that opens a socket for a datagram that it has announced elsewhere is often a moment late. */
 	if (p->type == ICMP6_UNREACHABLE && f->role == ROLE_CLIENT && f->state == STATE_CONNECTING &&
 	    (f->key.proto == PROTO_TCP || (f->key.proto == PROTO_UDP && p->code == 4)))
-		return hold(skb, f, id, p->code);
+		return hold(skb, f, id, p->code, 0);
 	return deliver(f->key.guest);
 }
 
@@ -120,13 +161,17 @@ static __noinline int answerer(struct __sk_buff *skb, struct packet *q, struct a
 	if (!place)
 		return HOST_NO_UPLINK;
 	turn(q);
-	if (is_service(&q->dst))
+	if (is_service(&q->dst)) {
 		client_key(&key, q, guest_of(skb));
-	else
+		f = client_flow(&key);
+	} else {
 		server_key(&key, q, guest_of(skb));
+		f = bpf_map_lookup_elem(&egress_flows, &key);
+		if (!f)
+			f = bpf_map_lookup_elem(&egress_half, &key);
+	}
 	turn(q);
 	*slot = slot_out(skb, place);
-	f = bpf_map_lookup_elem(&egress_flows, &key);
 	if (f && f->state == STATE_BLOCKED)
 		return HOST_BLOCKED;
 	if (f && f->state == STATE_BOUND) {
@@ -153,7 +198,7 @@ static __noinline int answerer(struct __sk_buff *skb, struct packet *q, struct a
 /* error_out: a local socket is gone, or this kernel cannot take what came. */
 static __noinline int error_out(struct __sk_buff *skb, struct packet *p)
 {
-	struct addr outer[2], inner[2];
+	struct addr ends[3]; /* ours, the peer's, ours: what is quoted went the other way. 512 bytes of stack have to do for all */
 	struct place *place = whereabouts();
 	__u32 slot = NO_SLOT;
 	struct packet q;
@@ -161,12 +206,11 @@ static __noinline int error_out(struct __sk_buff *skb, struct packet *p)
 
 	if (parse_quote(skb, p, &q))
 		return drop(HOST_UNUSABLE_ERROR);
-	reason = answerer(skb, &q, outer, &slot);
+	reason = answerer(skb, &q, ends, &slot);
 	if (reason)
 		return drop(reason);
-	inner[0] = outer[1];
-	inner[1] = outer[0];
-	if (rewrite_error(skb, p, &q, outer, inner))
+	ends[2] = ends[0];
+	if (rewrite_error(skb, p, &q, ends, ends + 1))
 		return drop(HOST_REWRITE);
 	return place ? by_slot(skb, place, slot) : TC_ACT_UNSPEC;
 }

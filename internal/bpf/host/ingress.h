@@ -3,8 +3,10 @@
 #ifndef SCAFFOLD_HOST_INGRESS_H
 #define SCAFFOLD_HOST_INGRESS_H
 
+#include "ask.h"
 #include "death.h"
 #include "icmp.h"
+#include "ports.h"
 
 /* arrive writes the addresses that the socket knows. */
 static __always_inline int arrive(struct __sk_buff *skb, struct packet *p, const struct addr *src,
@@ -27,7 +29,7 @@ static __always_inline int ports_fit(const struct packet *p, const struct ingres
 	if (p->proto == PROTO_ICMPV6)
 		return p->type == ICMP6_ECHO;
 	return p->dport == PORT(f->lport) || p->dport == PORT(f->alt_port) ||
-	       admitted(ADDR(f->key.local).lo, p->proto, p->dport);
+	       admitted(ADDR(f->key.local).lo, p->proto, p->dport) || answers_from(f, p->dport);
 }
 
 /*
@@ -52,6 +54,7 @@ static __noinline int bind_to(struct ingress_flow *f, __u64 id, const struct add
 	}
 	f->state = STATE_BOUND;
 	out->state = STATE_BOUND;
+	remember_peer(&f->key, peer->hi);
 	if (out->retried)
 		become(out, STATE_CONNECTING, STATE_LOST);
 	return out->retried;
@@ -62,12 +65,13 @@ static __noinline int refused_by(struct __sk_buff *skb, struct packet *p, struct
 {
 	struct addr remote = ADDR(f->key.remote), local = ADDR(f->key.local);
 	__u64 id = p->dst.lo;
+	__u32 host = bpf_be64_to_cpu(p->src.hi) & 0xffff;
 
 	if (p->src.lo != remote.lo || !in_as(&p->src))
 		return drop(HOST_BAD_SOURCE);
 	if (rewrite(skb, l2_len, p, &remote, &local))
 		return drop(HOST_REWRITE);
-	return hold(skb, f, id, 4);
+	return hold(skb, f, id, 4, host);
 }
 
 /* answered: an answer to a connecting flow. 0: deliver; else drop for that reason. */
@@ -120,6 +124,44 @@ static __noinline int unusual(struct __sk_buff *skb, struct packet *p, struct in
 	return second_answer(skb, p);
 }
 
+/* on_access_list: whoever asks may connect to the service, docs/protocol.md §5.7. */
+static __noinline int on_access_list(__u64 suffix, __u64 locator)
+{
+	struct access_key key = { .bits = 128 };
+
+	__builtin_memcpy(key.suffix, &suffix, sizeof(key.suffix));
+	__builtin_memcpy(key.locator, &locator, sizeof(key.locator));
+	return bpf_map_lookup_elem(&guards, &key) != 0;
+}
+
+/* without_entry: pings need none. */
+static __noinline int without_entry(struct __sk_buff *skb, struct packet *p)
+{
+	struct addr *to = is_echo(p, ICMP6_ECHO) ? pinged(p) : 0;
+	struct addr src = p->src, dst;
+	struct service *s;
+
+	if (!to)
+		return unknown(skb, p);
+	dst = *to;
+	s = bpf_map_lookup_elem(&services, &dst.lo);
+	if (!s || !s->live || *(__u64 *)s->upper != dst.hi || (s->restricted && !on_access_list(dst.lo, src.hi)))
+		return unknown(skb, p);
+	return arrive(skb, p, &src, &dst, 0);
+}
+
+/* concerning takes a message to a flow: who sends it has seen its packets, or is its peer. */
+static __noinline int concerning(struct __sk_buff *skb, struct packet *p)
+{
+	return spend(&p->src, BUDGET_FLOWS, FLOWS_RATE, RING_MESSAGES) ? TC_ACT_SHOT : message(skb, p);
+}
+
+/* speaks says whether the packet is one of the flow's peer that tells its port. */
+static __always_inline int speaks(const struct packet *p, const struct ingress_flow *f)
+{
+	return p->fragment != LATER_FRAGMENT && f->state == STATE_BOUND && same(&ADDR(f->peer), &p->src);
+}
+
 /* to_flow: the low half is a socketID. */
 static __always_inline int to_flow(struct __sk_buff *skb, struct packet *p)
 {
@@ -131,11 +173,11 @@ static __always_inline int to_flow(struct __sk_buff *skb, struct packet *p)
 	if (!f && p->proto == PROTO_TCP && (p->flags & (TCP_SYN | TCP_RST | TCP_ACK)) == TCP_ACK && !recall(p))
 		f = bpf_map_lookup_elem(&ingress_flows, &id);
 	if (!f)
-		return unknown(skb, p);
+		return without_entry(skb, p);
 	if (is_icmp_error(p))
 		return error_in(skb, p, f);
 	if (p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT))
-		return message(skb, p);
+		return concerning(skb, p);
 	if (p->proto != f->key.proto || !ports_fit(p, f))
 		return drop(HOST_BAD_PORT);
 	if (!same(&ADDR(f->peer), &p->src)) {
@@ -151,14 +193,16 @@ static __always_inline int to_flow(struct __sk_buff *skb, struct packet *p)
 			return verdict;
 	}
 	f->seen = bpf_ktime_get_coarse_ns();
+	if (p->proto == PROTO_UDP && p->sport != PORT(f->key.rport) && f->role == ROLE_CLIENT && speaks(p, f))
+		note_port(&f->key, f->birth, ROLE_CLIENT, p->sport);
 	if (p->proto == PROTO_TCP && p->flags & (TCP_FIN | TCP_RST))
 		ended(&f->key, *(__u64 *)f->birth,
 		      (p->flags & TCP_RST ? END_RST : 0) | (p->flags & TCP_FIN ? END_FIN_IN : 0));
 
 	struct addr src = ADDR(f->key.remote), dst = ADDR(f->key.local);
 
-	if (f->state == STATE_HALF_OPEN && !(p->flags & (TCP_SYN | TCP_RST)))
-		spoken(&f->key, *(__u64 *)f->birth);
+	if (f->state == STATE_HALF_OPEN && !(p->flags & (TCP_SYN | TCP_RST)) && spoken(&f->key, *(__u64 *)f->birth))
+		return TC_ACT_SHOT; /* counted; TCP comes again */
 	return arrive(skb, p, &src, &dst, f->key.guest);
 }
 
@@ -173,12 +217,37 @@ static __always_inline int restore_source(struct addr *src)
 	return 0;
 }
 
-/* may_enter: only what is registered here gets in; a wildcard listener answers to no name. */
-static __always_inline int may_enter(const struct packet *p, const struct service *s)
+#define NOBODY 0xffffffff /* no guest's number */
+
+/* owners_of makes the key of those that a first packet may be for, and returns how many there are: 0: the host alone. */
+static __always_inline __u32 owners_of(const struct packet *p, struct owner_key *k)
 {
-	if (p->fragment == LATER_FRAGMENT || is_echo(p, ICMP6_ECHO))
-		return s->live != 0;
-	return admitted(p->dst.lo, p->proto, p->dport);
+	__u32 *n;
+
+	__builtin_memset(k, 0, sizeof(*k));
+	__builtin_memcpy(k->suffix, &p->dst.lo, sizeof(k->suffix));
+	if (p->fragment == WHOLE && p->proto != PROTO_ICMPV6) {
+		PORT(k->port) = p->dport;
+		k->proto = p->proto;
+	}
+	k->nth = OWNERS;
+	n = bpf_map_lookup_elem(&owners, k);
+	return n ? *n : 0;
+}
+
+static __always_inline __u32 owner_at(struct owner_key *k, __u32 nth)
+{
+	__u32 *guest;
+
+	k->nth = nth;
+	guest = bpf_map_lookup_elem(&owners, k);
+	return guest ? *guest : 0;
+}
+
+/* turn_of is where among the owners a client begins. */
+static __always_inline __u32 turn_of(const struct packet *p)
+{
+	return (p->src.hi ^ p->src.lo) * 0x9e3779b97f4a7c15ULL >> 32;
 }
 
 /*
@@ -188,41 +257,58 @@ static __always_inline int may_enter(const struct packet *p, const struct servic
  */
 static __noinline __u32 owner(const struct packet *p)
 {
-	struct owner_key k __attribute__((aligned(8))) = { .nth = OWNERS };
-	__u32 *n, *guest;
+	struct owner_key k __attribute__((aligned(8)));
+	__u32 n = owners_of(p, &k);
 
-	__builtin_memcpy(k.suffix, &p->dst.lo, sizeof(k.suffix));
-	if (p->fragment == WHOLE && p->proto != PROTO_ICMPV6) {
-		PORT(k.port) = p->dport;
-		k.proto = p->proto;
-	}
-	n = bpf_map_lookup_elem(&owners, &k);
-	if (!n || !*n)
-		return 0;
-	k.nth = (__u32)((p->src.hi ^ p->src.lo) * 0x9e3779b97f4a7c15ULL >> 32) % *n;
-	guest = bpf_map_lookup_elem(&owners, &k);
-	return guest ? *guest : 0;
-}
-
-/* welcome: whoever asks may connect to the service, docs/protocol.md §5.7. */
-static __noinline int welcome(const struct packet *p)
-{
-	struct guard_key key = { .bits = 128 };
-
-	__builtin_memcpy(key.suffix, &p->dst.lo, sizeof(key.suffix));
-	__builtin_memcpy(key.locator, &p->src.hi, sizeof(key.locator));
-	return bpf_map_lookup_elem(&guards, &key) != 0;
+	return n ? owner_at(&k, turn_of(p) % n) : 0;
 }
 
 /*
- * summoned: an unresolved RSYN asks whether this host goes on with a flow. Only the daemon knows. Anybody can send
- * them, so half of the ring is not for them: a flood must not cost the messages of flows that are there.
+ * listener is the owner that takes the packet while sockets say who serves, or NOBODY. The daemon takes a port out of the
+ * map when its program ends, but it may be away, or die with the program where memory runs out; the kernel would then reset
+ * connections that others would take. Of several owners the next one has what the first does not listen for; those behind
+ * it are asked up to ASKED_GUESTS. A first fragment goes where the later ones do, which name no port.
  */
+static __noinline __u32 listener(struct __sk_buff *skb, const struct packet *p, __u64 upper)
+{
+	struct owner_key k __attribute__((aligned(8)));
+	__u32 n = owners_of(p, &k), first, guest;
+
+	if (!n)
+		return opened_by(skb, p, upper, 0, 0) ? 0 : NOBODY;
+	first = turn_of(p) % n;
+	if (p->fragment != WHOLE) {
+		guest = owner_at(&k, first);
+		return guest || opened_by(skb, p, upper, 0, 0) ? guest : NOBODY;
+	}
+#pragma unroll /* the verifier does not follow a counter in memory */
+	for (__u32 i = 0; i < ASKED_GUESTS; i++) {
+		if (i == n)
+			break;
+		guest = owner_at(&k, (first + i) % n);
+		if (opened_by(skb, p, upper, guest, 1))
+			return guest;
+	}
+	return NOBODY;
+}
+
+/* taker is the guest, 0: the host, that a first packet goes to, or NOBODY: only what is registered here gets in. */
+static __always_inline __u32 taker(struct __sk_buff *skb, const struct packet *p, const struct service *s)
+{
+	__u32 how;
+
+	if (p->fragment == LATER_FRAGMENT || is_echo(p, ICMP6_ECHO))
+		return s->live ? owner(p) : NOBODY;
+	how = admitted(p->dst.lo, p->proto, p->dport);
+	if (how == ADMITTED_LISTENING)
+		return listener(skb, p, *(__u64 *)s->upper);
+	return how ? owner(p) : NOBODY;
+}
+
+/* summoned: an unresolved RSYN asks whether this host goes on with a flow. Only the daemon knows. Anybody can send them. */
 static __noinline int summoned(struct __sk_buff *skb, struct packet *p)
 {
-	if (bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > RING_LIMIT / 2)
-		return drop(HOST_METERED);
-	return spend(METER_UNRESOLVED, UNRESOLVED_RATE) ? TC_ACT_SHOT : message(skb, p);
+	return spend(&p->src, BUDGET_UNRESOLVED, UNRESOLVED_RATE, RING_UNSOLICITED) ? TC_ACT_SHOT : message(skb, p);
 }
 
 /* to_service_here: the low half is a suffix, the packet is a flow's first. */
@@ -230,28 +316,39 @@ static __always_inline int to_service_here(struct __sk_buff *skb, struct packet 
 {
 	struct service *s = bpf_map_lookup_elem(&services, &p->dst.lo);
 	struct addr src = p->src, dst = { 0, p->dst.lo };
+	__u32 guest;
 
 	if (!is_syn(p) && p->proto != PROTO_UDP && !is_echo(p, ICMP6_ECHO) && p->fragment != LATER_FRAGMENT)
 		return drop(HOST_NOT_ADMITTED);
 	if (!is_peer(&src) && (p->proto != PROTO_UDP || restore_source(&src)))
 		return drop(HOST_BAD_SOURCE);
-	/* Where all retries led here, to a service that is here no more, the client hears that from the daemon. */
+	/*
+	 * Where all four that a client sends (§6.5) led here, to a service that is here no more, it hears that from the
+	 * daemon.
+	 */
 	if (s && (s->live || retry_of(p) >= 3) && p->proto == PROTO_UDP && p->dport == bpf_htons(MESSAGE_PORT))
 		return summoned(skb, p);
-	if (s && s->guarded && !welcome(p)) {
+	if (s && s->restricted && !on_access_list(p->dst.lo, p->src.hi)) {
 		if (p->fragment == LATER_FRAGMENT)
 			return drop(HOST_FORBIDDEN);
 		return turn_away(skb, p, 1, HOST_FORBIDDEN);
 	}
-	if (!s || !may_enter(p, s)) {
+	guest = s ? taker(skb, p, s) : NOBODY;
+	if (guest == NOBODY) {
 		if (p->fragment == LATER_FRAGMENT)
 			return drop(HOST_NOT_ADMITTED);
-		if (s && retry_of(p) < 3)
+		if (s && retry_of(p) < MAX_RETRY)
 			return bounce(skb, p, *(__u64 *)s->upper);
-		return refuse_port(skb, p);
+		return s && put_off(skb, p, *(__u64 *)s->upper) ? turn_away(skb, p, 4, HOST_LATER) : refuse_port(skb, p);
+	}
+	if (retry_of(p) == MAX_RETRY && p->fragment == WHOLE) {
+		__u32 judgement = judged_as(p);
+
+		if (judgement)
+			return judgement == JUDGED_LATER ? turn_away(skb, p, 4, HOST_LATER) : refuse_port(skb, p);
 	}
 	dst.hi = *(__u64 *)s->upper;
-	return arrive(skb, p, &src, &dst, owner(p));
+	return arrive(skb, p, &src, &dst, guest);
 }
 
 /* to_host: the host's own address. Only the message port is ours. */
@@ -259,7 +356,7 @@ static __always_inline int to_host(struct __sk_buff *skb, struct packet *p)
 {
 	if (p->proto != PROTO_UDP || parse_udp(skb, p) || p->dport != bpf_htons(MESSAGE_PORT))
 		return TC_ACT_UNSPEC;
-	return message(skb, p);
+	return asked(skb, p);
 }
 
 static __always_inline int ingress(struct __sk_buff *skb)

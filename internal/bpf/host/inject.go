@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/header"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -16,17 +16,28 @@ import (
 // service addresses and the identity are local.
 const Mark = 0x5caf
 
-// injectSockets are the raw sockets for whole IPv6 packets: one towards local sockets, one towards the network.
-type injectSockets struct{ local, network int }
+// Marks of packets that the daemon makes for the network: their flow label is to stay, MARK_LABELLED, and names the host
+// that they are for, MARK_ASKED.
+const (
+	labelled = 0x5cb0
+	asked    = 0x5cb1
+)
+
+// injectSockets are the raw sockets for whole IPv6 packets: one towards local sockets, one for questions to the network,
+// one for those to a host that is named, and one for the daemon's own messages. Each has its mark from the start.
+type injectSockets struct{ local, network, named, messages int }
 
 // noSockets are those of the host before they are needed; a guest's are opened with it, in its namespace.
-var noSockets = injectSockets{-1, -1}
+var noSockets = injectSockets{-1, -1, -1, -1}
 
 // openSockets opens those of the calling thread's namespace.
 func openSockets() (s injectSockets, err error) {
 	s = noSockets
-	if s.local, err = rawSocket(Mark); err == nil {
-		s.network, err = rawSocket(0)
+	if s.local, err = rawSocket(Mark, ""); err == nil {
+		s.network, err = rawSocket(labelled, "")
+	}
+	if err == nil {
+		s.named, err = rawSocket(asked, "")
 	}
 	if err != nil {
 		s.close()
@@ -35,7 +46,7 @@ func openSockets() (s injectSockets, err error) {
 }
 
 func (s *injectSockets) close() {
-	for _, fd := range []int{s.local, s.network} {
+	for _, fd := range []int{s.local, s.network, s.named, s.messages} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -43,19 +54,34 @@ func (s *injectSockets) close() {
 	*s = noSockets
 }
 
-func rawSocket(mark int) (int, error) {
+// rawSocket is bound to a device where that is named.
+func rawSocket(mark int, device string) (int, error) {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_RAW)
 	if err != nil {
 		return -1, fmt.Errorf("host edge: raw socket: %w", err)
-	}
-	if mark == 0 {
-		return fd, nil
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, mark); err != nil {
 		unix.Close(fd)
 		return -1, fmt.Errorf("host edge: mark raw socket: %w", err)
 	}
+	if device != "" {
+		if err := unix.BindToDevice(fd, device); err != nil {
+			unix.Close(fd)
+			return -1, fmt.Errorf("host edge: bind raw socket to %s: %w", device, err)
+		}
+	}
 	return fd, nil
+}
+
+// BindTo names the device that packets for local sockets come by, and questions go by: that of the VRF that the uplinks are
+// in; "" where they are in none.
+func (e *Edge) BindTo(device string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.device != device {
+		e.sockets.close() // they are opened when they are needed
+		e.device = device
+	}
 }
 
 // InjectRefusal gives the refusal to the local socket that was refused. The error reaches a socket only while
@@ -71,27 +97,29 @@ func (e *Edge) InjectRefusal(ev Event) error {
 // the edge copies has only half of one, and the kernel believes it only as long as it knows that.
 func completed(packet []byte) []byte {
 	b := append([]byte(nil), packet...)
-	at := ip6Len + 2
-	if b[6] == unix.IPPROTO_TCP {
-		at = ip6Len + 16
-	}
-	if len(b) < at+2 {
-		return b
-	}
-	checksum.Put6(b, ip6Len, at, b[6])
+	header.Seal(b)
 	return b
 }
 
-// Retry sends the SYN or datagram that was refused again, to be resolved anew.
-func (e *Edge) Retry(ev Event) error {
+// Retry sends the SYN or datagram that was refused again: to be resolved anew, but not to whom the label leaves out, or
+// to the host at the locator. A connection that somebody has answered meanwhile is left alone.
+func (e *Edge) Retry(ev Event, label sid.Label, to sid.Locator) error {
 	if ev.Kind != Refused || !ev.repeatable() {
 		return errors.New("host edge: retry: not a refusal of what can be sent again")
 	}
 	packet := quotedDatagram(ev)
 	if ev.Proto != sid.UDP {
+		if !e.connecting(ev) {
+			return nil
+		}
 		packet = originalSYN(ev)
 	}
-	return e.inject(ev.Tuple.Guest, 0, packet, ev.Peer.Addr())
+	mark := labelled
+	if to != 0 {
+		mark, label = asked, sid.NewLabel(to, sid.MaxRetry)
+	}
+	binary.BigEndian.PutUint32(packet, 6<<28|uint32(label))
+	return e.inject(ev.Tuple.Guest, mark, packet, ev.Peer.Addr())
 }
 
 // repeatable says whether what was refused is known well enough to be sent again.
@@ -99,27 +127,19 @@ func (ev Event) repeatable() bool { return ev.Proto != sid.UDP || quotedDatagram
 
 // quotedDatagram is the datagram that an error quotes, nil unless it quotes all of it.
 func quotedDatagram(ev Event) []byte {
-	if len(ev.Packet) < 2*ip6Len+icmp6Len+udpLen || ev.Packet[6] != unix.IPPROTO_ICMPV6 {
+	quote := ev.quoted()
+	if quote == nil || quote.Next() != header.UDP || quote.Says() < ip6Len+udpLen || len(quote) < quote.Says() {
 		return nil
 	}
-	quote := ev.Packet[ip6Len+icmp6Len:]
-	size := ip6Len + int(binary.BigEndian.Uint16(quote[4:]))
-	if quote[6] != unix.IPPROTO_UDP || size < ip6Len+udpLen || len(quote) < size {
-		return nil
-	}
-	d := append([]byte(nil), quote[:size]...)
-	seal(d, ev, ip6Len+6)
+	d := append([]byte(nil), quote[:quote.Says()]...)
+	seal(d, ev)
 	return d
 }
 
-// seal writes the addresses that the program sees and the checksum, which stands at the offset at.
-func seal(packet []byte, ev Event, at int) {
-	binary.BigEndian.PutUint32(packet, 6<<28)
-	packet[7] = 64
-	local, peer := ev.Local.Addr().As16(), ev.Peer.Addr().As16()
-	copy(packet[8:], local[:])
-	copy(packet[24:], peer[:])
-	checksum.Put6(packet, ip6Len, at, packet[6])
+// seal writes a header with the addresses that the program sees, and the checksum.
+func seal(packet []byte, ev Event) {
+	header.AppendIPv6(packet[:0], ev.Local.Addr(), ev.Peer.Addr(), packet[6], ownHops, len(packet)-ip6Len)
+	header.Seal(packet)
 }
 
 // inject sends a whole IPv6 packet to where the routing table of the guest's namespace, or of this one, says.
@@ -138,29 +158,34 @@ func (e *Edge) inject(guest uint16, mark int, packet []byte, to netip.Addr) erro
 
 // injector is the socket for packets with that mark. The caller holds e.mu.
 func (e *Edge) injector(guest uint16, mark int) (fd int, err error) {
-	all := &e.sockets
+	all, device := &e.sockets, e.device
 	if guest != 0 {
 		g := e.guests[guest]
 		if g == nil {
 			return -1, fmt.Errorf("host edge: guest %d is not there", guest)
 		}
-		all = &g.sockets
+		all, device = &g.sockets, ""
 	}
 	at := &all.network
-	if mark != 0 {
+	switch mark {
+	case Mark:
 		at = &all.local
+	case asked:
+		at = &all.named
 	}
 	if *at < 0 {
-		*at, err = rawSocket(mark)
+		*at, err = rawSocket(mark, device)
 	}
 	return *at, err
 }
 
 const (
-	ip6Len   = 40
-	icmp6Len = 8
-	tcpLen   = 20
-	udpLen   = 8
+	ip6Len   = header.IPv6Len
+	icmp6Len = header.ICMPv6Len
+	tcpLen   = header.TCPLen
+	udpLen   = header.UDPLen
+
+	ownHops = 64 // of what the daemon sends itself, for its sockets and to others of its kind
 )
 
 // originalSYN is the SYN that an error quotes, if it quotes all of it; otherwise one without options, which
@@ -170,32 +195,24 @@ func originalSYN(ev Event) []byte {
 	if syn == nil {
 		syn = plainSYN(ev)
 	}
-	binary.BigEndian.PutUint16(syn[4:], uint16(len(syn)-ip6Len))
-	syn[6] = unix.IPPROTO_TCP
-	seal(syn, ev, ip6Len+16)
+	syn[6] = header.TCP
+	seal(syn, ev)
 	return syn
 }
 
 func quotedSYN(ev Event) []byte {
-	if len(ev.Packet) < 2*ip6Len+icmp6Len+tcpLen || ev.Packet[6] != unix.IPPROTO_ICMPV6 {
+	quote := ev.quoted()
+	if quote == nil || quote.Next() != header.TCP || len(quote) < ip6Len+tcpLen {
 		return nil
 	}
-	quote := ev.Packet[ip6Len+icmp6Len:]
-	payload := int(binary.BigEndian.Uint16(quote[4:]))
-	header := int(quote[ip6Len+12]>>4) * 4
-	if quote[6] != unix.IPPROTO_TCP || header < tcpLen || payload < header || len(quote) < ip6Len+header {
+	head := header.Transport(quote[ip6Len:]).Head()
+	if head < tcpLen || quote.Says() < ip6Len+head || len(quote) < ip6Len+head {
 		return nil
 	}
-	return append([]byte(nil), quote[:ip6Len+header]...)
+	return append([]byte(nil), quote[:ip6Len+head]...)
 }
 
 func plainSYN(ev Event) []byte {
-	syn := make([]byte, ip6Len+tcpLen)
-	tcp := syn[ip6Len:]
-	binary.BigEndian.PutUint16(tcp, ev.Local.Port())
-	binary.BigEndian.PutUint16(tcp[2:], ev.Peer.Port())
-	binary.BigEndian.PutUint32(tcp[4:], ev.ISN)
-	tcp[12], tcp[13] = tcpLen/4<<4, 0x02
-	binary.BigEndian.PutUint16(tcp[14:], 65535)
-	return syn
+	s := header.Segment{Src: ev.Local.Port(), Dst: ev.Peer.Port(), Seq: ev.ISN, Flags: header.SYN, Window: 65535}
+	return s.Append(make([]byte, ip6Len, ip6Len+tcpLen))
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/cilium/ebpf"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
+	"scaffold.dev/scaffold/internal/bpf/ktime"
 	"scaffold.dev/scaffold/internal/core/resolve"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -163,7 +164,7 @@ func TestSweepTenThousandFlows(t *testing.T) {
 		t.Fatalf("%+v %v, want 10000 in all", got, err)
 	}
 	// The machine may have been up for less than the limit: then nothing is old yet.
-	if up := time.Duration(monotonic()); up > datagramIdle && got.Removed != 10000 {
+	if up := time.Duration(ktime.Now()); up > datagramIdle && got.Removed != 10000 {
 		t.Errorf("%+v after %v of uptime, want all removed", got, up)
 	}
 }
@@ -261,9 +262,9 @@ func TestAnInstanceForWhichThereIsNoRoomIsRefused(t *testing.T) {
 	must(t, e.Withdraw(nth(2)))
 	must(t, e.SetService(nth(2).Service, Policy{Datagrams: Unset}))
 	must(t, e.Withdraw(nth(3)))
-	must(t, e.SetGuard(nth(3).Service, resolve.Guard{}))
+	must(t, e.SetAccess(nth(3).Service, resolve.AccessList{}))
 	if err := e.Admit(nth(most + 1)); !errors.Is(err, ErrNoRoom) {
-		t.Errorf("%v: what is guarded and what is unset keep their room", err)
+		t.Errorf("%v: what has an access list and what is unset keep their room", err)
 	}
 }
 

@@ -37,6 +37,10 @@ func (e *Edge) load() error {
 	if err := e.size(spec); err != nil {
 		return err
 	}
+	if err := spec.Variables["max_flows"].Set(e.cfg.MaxFlows); err != nil {
+		return fmt.Errorf("host edge: set max_flows: %w", err)
+	}
+	counted := e.pinned(edgeMapPeers)
 	var objects struct {
 		programs
 		edgeMaps
@@ -46,7 +50,22 @@ func (e *Edge) load() error {
 		return fmt.Errorf("host edge: load maps and programs: %w", err)
 	}
 	e.maps, e.programs[ethernetLen] = objects.edgeMaps, objects.programs
-	return e.begin()
+	if err := e.begin(); err != nil {
+		return err
+	}
+	if err := e.takeRetired(); err != nil {
+		return err
+	}
+	return e.mapPeers(counted)
+}
+
+// pinned reports whether a daemon before this one had the map.
+func (e *Edge) pinned(name string) bool {
+	if e.cfg.Pin == "" {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(e.cfg.Pin, name))
+	return err == nil
 }
 
 // makePins looks at what is pinned before anything is loaded beside it.
@@ -72,8 +91,11 @@ func CheckPins(pin string) error {
 	}
 	defer m.Close()
 	raw, err := m.LookupBytes(uint32(0))
-	if err != nil || len(raw) < 4 {
-		return fmt.Errorf("host edge: read the version of the maps in %s: %v", pin, err)
+	if err == nil && len(raw) < 4 {
+		err = fmt.Errorf("it has %d bytes", len(raw))
+	}
+	if err != nil {
+		return fmt.Errorf("host edge: read the version of the maps in %s: %w", pin, err)
 	}
 	if v := binary.NativeEndian.Uint32(raw); v != abiVersion && v != 0 {
 		return fmt.Errorf("host edge: maps in %s: %w: theirs %d, ours %d; start that version again, or stop it for good and remove the directory (this ends its flows)",
@@ -97,6 +119,7 @@ func (e *Edge) spec(l2 uint32, guests bool) (*ebpf.CollectionSpec, error) {
 	values := map[string]any{
 		"for_guests":      forGuests,
 		"l2_len":          l2,
+		"max_flows":       e.cfg.MaxFlows,
 		"services_prefix": binary.NativeEndian.Uint32(services[:]),
 		"as_prefix":       network(uint64(sid.LocatorOf(plan.AS.Addr()))),
 		"identities":      network(uint64(sid.LocatorOf(plan.Identities.Addr()))),
@@ -118,6 +141,8 @@ func network(v uint64) uint64 {
 func (e *Edge) size(spec *ebpf.CollectionSpec) error {
 	spec.Maps[edgeMapEgressFlows].MaxEntries = e.cfg.MaxFlows
 	spec.Maps[edgeMapIngressFlows].MaxEntries = 2 * e.cfg.MaxFlows // a flow that moves has several
+	spec.Maps[edgeMapFormerIds].MaxEntries = 2 * e.cfg.MaxFlows
+	spec.Maps[edgeMapAnswers].MaxEntries = e.cfg.MaxFlows // no flow takes the place of another's
 	if e.cfg.Pin == "" {
 		return nil
 	}
@@ -141,6 +166,7 @@ func (e *Edge) begin() error {
 		return fmt.Errorf("host edge: read configuration: %w", err)
 	}
 	if e.adopted = c.Abi == abiVersion; e.adopted {
+		e.secret = c.Secret
 		return nil
 	}
 	var key [16]byte
@@ -150,16 +176,17 @@ func (e *Edge) begin() error {
 	if err := e.maps.Config.Put(uint32(0), &c); err != nil {
 		return fmt.Errorf("host edge: write configuration: %w", err)
 	}
+	e.secret = c.Secret
 	return nil
 }
 
 // sharedMaps are all maps but the read-only variables, which belong to one load of the programs.
 var sharedMaps = []string{
 	edgeMapConfig, edgeMapIds, edgeMapPlaces, edgeMapEgressFlows, edgeMapIngressFlows,
-	edgeMapEgressHalf, edgeMapIngressHalf, edgeMapServices, edgeMapInstances, edgeMapPolicies,
+	edgeMapAnswers, edgeMapEgressHalf, edgeMapIngressHalf, edgeMapServices, edgeMapInstances, edgeMapPolicies,
 	edgeMapFragments, edgeMapScratch, edgeMapNewborns, edgeMapEvents, edgeMapDrops,
-	edgeMapSteps, edgeMapAlias, edgeMapMeters, edgeMapTags, edgeMapRetired, edgeMapStrays, edgeMapSessions,
-	edgeMapAdoptions, edgeMapGuards, edgeMapGuests, edgeMapGuestLinks, edgeMapOwners,
+	edgeMapSteps, edgeMapAlias, edgeMapMeters, edgeMapBudgets, edgeMapCredits, edgeMapPeers, edgeMapTags, edgeMapFormerIds, edgeMapStrays, edgeMapSessions,
+	edgeMapAdoptions, edgeMapGuards, edgeMapGuests, edgeMapGuestLinks, edgeMapOwners, edgeMapGuestSpaces, edgeMapJudged, edgeMapRecentPeers,
 }
 
 func (e *Edge) shared() map[string]*ebpf.Map {
@@ -167,12 +194,14 @@ func (e *Edge) shared() map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{
 		edgeMapConfig: m.Config, edgeMapIds: m.Ids, edgeMapPlaces: m.Places,
 		edgeMapEgressFlows: m.EgressFlows, edgeMapIngressFlows: m.IngressFlows,
+		edgeMapAnswers:    m.Answers,
 		edgeMapEgressHalf: m.EgressHalf, edgeMapIngressHalf: m.IngressHalf,
 		edgeMapServices: m.Services, edgeMapInstances: m.Instances, edgeMapPolicies: m.Policies,
 		edgeMapFragments: m.Fragments, edgeMapScratch: m.Scratch, edgeMapNewborns: m.Newborns, edgeMapEvents: m.Events, edgeMapDrops: m.Drops,
-		edgeMapSteps: m.Steps, edgeMapAlias: m.Alias, edgeMapMeters: m.Meters, edgeMapTags: m.Tags, edgeMapRetired: m.Retired, edgeMapStrays: m.Strays, edgeMapSessions: m.Sessions,
+		edgeMapSteps: m.Steps, edgeMapAlias: m.Alias, edgeMapMeters: m.Meters, edgeMapBudgets: m.Budgets, edgeMapCredits: m.Credits, edgeMapPeers: m.Peers, edgeMapTags: m.Tags, edgeMapFormerIds: m.FormerIds, edgeMapStrays: m.Strays, edgeMapSessions: m.Sessions,
 		edgeMapAdoptions: m.Adoptions, edgeMapGuards: m.Guards,
 		edgeMapGuests: m.Guests, edgeMapGuestLinks: m.GuestLinks, edgeMapOwners: m.Owners,
+		edgeMapGuestSpaces: m.GuestSpaces, edgeMapJudged: m.Judged, edgeMapRecentPeers: m.RecentPeers,
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/bpf/router"
 	"scaffold.dev/scaffold/internal/core/resolve"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -29,6 +29,7 @@ type testHost struct {
 	edge    *Edge
 	locator sid.Locator
 	vid     netip.Addr
+	handled <-chan struct{} // closed once nobody reads the edge's events any more, see converse
 }
 
 func newNetwork(t testing.TB) *testNetwork {

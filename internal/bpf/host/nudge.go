@@ -6,9 +6,8 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/header"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -32,28 +31,15 @@ const (
 // appendNudge appends a bare acknowledgement as the client's socket would send it. The edge rewrites it on
 // its way out like any of the flow's.
 func appendNudge(b []byte, flow Tuple, t *wire.Transport, seq uint32, window uint16) []byte {
-	header := tcpLen
+	s := header.Segment{Src: flow.Local.Port(), Dst: flow.Remote.Port(), Seq: seq, Ack: t.RcvNxt, Flags: header.ACK, Window: window}
 	if t.Timestamps {
-		header += 12
+		s.Options = append(s.Options, optionNOP, optionNOP, optionTimestamps, 10)
+		s.Options = binary.BigEndian.AppendUint32(s.Options, t.TSVal)
+		s.Options = binary.BigEndian.AppendUint32(s.Options, t.TSEcr)
 	}
-	src, dst := flow.Local.Addr().As16(), flow.Remote.Addr().As16()
-	b = binary.BigEndian.AppendUint32(b, 6<<28)
-	b = binary.BigEndian.AppendUint16(b, uint16(header))
-	b = append(b, unix.IPPROTO_TCP, 64)
-	b = append(append(b, src[:]...), dst[:]...)
-	b = binary.BigEndian.AppendUint16(b, flow.Local.Port())
-	b = binary.BigEndian.AppendUint16(b, flow.Remote.Port())
-	b = binary.BigEndian.AppendUint32(b, seq)
-	b = binary.BigEndian.AppendUint32(b, t.RcvNxt)
-	b = append(b, byte(header/4<<4), 0x10)
-	b = binary.BigEndian.AppendUint16(b, window)
-	b = append(b, 0, 0, 0, 0)
-	if t.Timestamps {
-		b = append(b, optionNOP, optionNOP, optionTimestamps, 10)
-		b = binary.BigEndian.AppendUint32(b, t.TSVal)
-		b = binary.BigEndian.AppendUint32(b, t.TSEcr)
-	}
-	checksum.Put6(b, ip6Len, ip6Len+16, b[6])
+	at := len(b)
+	b = s.Append(header.AppendIPv6(b, flow.Local.Addr(), flow.Remote.Addr(), header.TCP, ownHops, s.Len()))
+	header.Seal(b[at:])
 	return b
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -235,7 +235,7 @@ func handle(e *Edge, ns *nstest.NS) (done chan struct{}) {
 }
 
 func serveRefusals(e *Edge, events <-chan Event) {
-	r := NewRefusals()
+	r := NewRefusals(e.RecentPeers)
 	for {
 		var due <-chan time.Time
 		if d := r.Deadline(); !d.IsZero() {
@@ -254,7 +254,7 @@ func serveRefusals(e *Edge, events <-chan Event) {
 		}
 		for _, a := range r.Drain() {
 			if a.Retry {
-				e.Retry(a.Event)
+				e.Retry(a.Event, a.Label, a.To)
 			} else {
 				e.InjectRefusal(a.Event)
 			}

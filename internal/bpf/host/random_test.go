@@ -40,7 +40,7 @@ type life struct {
 }
 
 func (l *life) step() {
-	switch rapid.IntRange(0, 26).Draw(l.r, "what") {
+	switch rapid.IntRange(0, 28).Draw(l.r, "what") {
 	case 0:
 		l.w.admit(l.triple())
 	case 1:
@@ -56,8 +56,10 @@ func (l *life) step() {
 		l.w.quiet(rapid.SampledFrom([]sid.Locator{here, old, there}).Draw(l.r, "quiet at"), rapid.IntRange(0, 2).Draw(l.r, "quiet") > 0)
 	case 7, 8, 9:
 		l.steer()
+	case 27, 28:
+		l.answer()
 	case 10:
-		l.w.guard(l.service(), drawGuard(l.r))
+		l.w.access(l.service(), drawAccess(l.r))
 	case 5:
 		l.w.dying = rapid.Bool().Draw(l.r, "dying")
 	case 4:
@@ -67,15 +69,38 @@ func (l *life) step() {
 	}
 }
 
-// steer does something to one of the flows.
-func (l *life) steer() {
-	var all []Tuple
-	must(l.r, l.w.edge.FlowsAll(func(f Flow) bool { all = append(all, f.Tuple); return true }))
+// flow draws one of those that are there.
+func (l *life) flow() (Flow, bool) {
+	var all []Flow
+	must(l.r, l.w.edge.FlowsAll(func(f Flow) bool { all = append(all, f); return true }))
 	if len(all) == 0 {
+		return Flow{}, false
+	}
+	slices.SortFunc(all, func(a, b Flow) int { return cmp.Compare(fmt.Sprint(a.Tuple), fmt.Sprint(b.Tuple)) })
+	return rapid.SampledFrom(all).Draw(l.r, "flow"), true
+}
+
+// answer has a datagram socket ask, or somebody answer it from any port: from those its next question may go to the wrong one.
+func (l *life) answer() {
+	f, ok := l.flow()
+	if !ok || f.Role != Client || f.Proto != sid.UDP {
+		l.w.send(udp(vid, dnsAddr, 5000, l.port(), "q").Bytes())
 		return
 	}
-	slices.SortFunc(all, func(a, b Tuple) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	s := Step{Verb: Verb(rapid.IntRange(1, 7).Draw(l.r, "verb")), Flow: rapid.SampledFrom(all).Draw(l.r, "flow")}
+	from := rapid.SampledFrom([]netip.Addr{f.WirePeer.Addr(), peerP, peerQ}).Draw(l.r, "from")
+	if to := f.WireLocal.Addr(); to.IsValid() && from != dnsAddr && from != webAddr {
+		l.w.arrive(udp(from, to, l.port(), f.Local.Port(), "a").Bytes())
+	}
+	l.w.send(udp(f.Local.Addr(), f.Peer.Addr(), f.Local.Port(), l.port(), "q").Bytes())
+}
+
+// steer does something to one of the flows.
+func (l *life) steer() {
+	f, ok := l.flow()
+	if !ok {
+		return
+	}
+	s := Step{Verb: Verb(rapid.IntRange(1, 7).Draw(l.r, "verb")), Flow: f.Tuple}
 	s.Local = Addr{rapid.SampledFrom([]sid.Locator{here, old, there}).Draw(l.r, "at"), sid.NewSocketID(rapid.Uint64Range(0, 20).Draw(l.r, "socket"))}
 	if s.Verb == Bind || rapid.Bool().Draw(l.r, "with peer") {
 		s.Peer = addrOf(rapid.SampledFrom([]netip.Addr{peerP, peerQ, peerP2}).Draw(l.r, "peer"))

@@ -31,7 +31,7 @@ func refusedDatagram(size, quoted int) Event {
 }
 
 func TestARefusedDatagramIsSentAgainThenReportedOnce(t *testing.T) {
-	r, now := NewRefusals(), time.Unix(1000, 0)
+	r, now := NewRefusals(none), time.Unix(1000, 0)
 	retries, told := 0, 0
 	r.Handle(now, refusedDatagram(4, 4))
 	for at := r.Deadline(); !at.IsZero(); at = r.Deadline() {
@@ -51,7 +51,7 @@ func TestARefusedDatagramIsSentAgainThenReportedOnce(t *testing.T) {
 }
 
 func TestADatagramThatIsNotQuotedWholeIsReportedAtOnce(t *testing.T) {
-	r, now := NewRefusals(), time.Unix(1000, 0)
+	r, now := NewRefusals(none), time.Unix(1000, 0)
 	r.Handle(now, refusedDatagram(200, 80))
 	r.Expire(r.Deadline())
 	if out := r.Drain(); len(out) != 1 || out[0].Retry {

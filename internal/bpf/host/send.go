@@ -1,13 +1,12 @@
 package host
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
 
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/header"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -22,8 +21,8 @@ func (e *Edge) Send(from, to netip.Addr, retry uint8, payload []byte) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.sockets.network < 0 {
-		if e.sockets.network, err = rawSocket(0); err != nil {
+	if e.sockets.messages < 0 {
+		if e.sockets.messages, err = rawSocket(0, ""); err != nil {
 			return err
 		}
 	}
@@ -43,7 +42,7 @@ func (e *Edge) sendBy(ifindex int, packet []byte, to netip.Addr) error {
 	if ifindex != 0 {
 		oob = unix.PktInfo6(&unix.Inet6Pktinfo{Ifindex: uint32(ifindex)})
 	}
-	return unix.Sendmsg(e.sockets.network, packet, oob, &unix.SockaddrInet6{Addr: to.As16()}, unix.MSG_DONTWAIT)
+	return unix.Sendmsg(e.sockets.messages, packet, oob, &unix.SockaddrInet6{Addr: to.As16()}, unix.MSG_DONTWAIT)
 }
 
 // uplinkOf is the interface that has the locator now, 0 where none has.
@@ -62,17 +61,7 @@ func (e *Edge) uplinkOf(l sid.Locator) (int, error) {
 
 // message is the whole IPv6 packet.
 func message(from, to netip.Addr, retry uint8, payload []byte) []byte {
-	b := make([]byte, ip6Len+udpLen, ip6Len+udpLen+len(payload))
-	binary.BigEndian.PutUint32(b, 6<<28|uint32(retry&3))
-	binary.BigEndian.PutUint16(b[4:], uint16(udpLen+len(payload)))
-	b[6], b[7] = unix.IPPROTO_UDP, 64
-	src, dst := from.As16(), to.As16()
-	copy(b[8:], src[:])
-	copy(b[24:], dst[:])
-	binary.BigEndian.PutUint16(b[ip6Len:], sid.Port)
-	binary.BigEndian.PutUint16(b[ip6Len+2:], sid.Port)
-	binary.BigEndian.PutUint16(b[ip6Len+4:], uint16(udpLen+len(payload)))
-	b = append(b, payload...)
-	checksum.Put6(b, ip6Len, ip6Len+6, b[6])
+	b := header.AppendDatagram(nil, netip.AddrPortFrom(from, sid.Port), netip.AddrPortFrom(to, sid.Port), ownHops, payload)
+	b[3] |= retry & 3 // of the flow label, which no checksum covers
 	return b
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"time"
 
+	"scaffold.dev/scaffold/internal/bpf/ktime"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -20,7 +21,7 @@ type Silent struct {
 // edge sees no FIN or RST leaves a flow without a socket: the kernel had no room for a client's acknowledgement, which
 // the edge let in, and the client is gone, or it gave a connection up whose peer did not answer.
 func (e *Edge) Silent() (list []Silent, err error) {
-	now := monotonic()
+	now := ktime.Now()
 	err = scan(e.maps.EgressFlows, func(key *edgeFlowKey, out *edgeEgressFlow) bool {
 		if e.silent(now, key, out) {
 			list = append(list, Silent{tupleOf(key), out.Birth})
@@ -37,7 +38,7 @@ func (e *Edge) silent(now uint64, key *edgeFlowKey, out *edgeEgressFlow) bool {
 
 // SweepSilent removes those of the list that are silent still; the caller knows that they have no socket.
 func (e *Edge) SweepSilent(list []Silent) (removed int, err error) {
-	now := monotonic()
+	now := ktime.Now()
 	var keys []edgeFlowKey
 	var flows []edgeEgressFlow
 	for _, s := range list {

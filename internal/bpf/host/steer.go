@@ -13,8 +13,8 @@ import (
 	"scaffold.dev/scaffold/sid"
 )
 
-// A Tuple is a flow as its socket sees it: the key of the egress map. What a datagram flow must ignore is
-// zero: the remote port at a client, the local one at a server.
+// A Tuple is a flow as its socket sees it: the key of the egress map. What it must ignore is zero: the local port of a
+// datagram server, the remote one of a client's pings, and of its datagrams where an older program made the flow.
 type Tuple struct {
 	Local, Remote netip.AddrPort
 	Proto         sid.Proto
@@ -72,9 +72,6 @@ type Step struct {
 	Birth       sid.SocketID // of the flow that is meant: a later one of the same tuple is left alone; 0: any
 	Local, Peer Addr
 }
-
-// errUnsupported is what this edge answers to what it cannot do.
-var errUnsupported = errors.New("host edge: not supported by this edge")
 
 // Steer does the steps in order. Those that fail (the flow is gone, or full is full) are listed by index and
 // the others are done all the same; the error says that those from there on were not. What is done is done in
@@ -145,7 +142,7 @@ func (s *Step) raw(slots *[8]edgeSlot) edgeStep {
 		rand.Read(random[:]) // never fails
 		r.Socket = half(uint64(sid.NewSocketID(binary.BigEndian.Uint64(random[:]))))
 	}
-	if s.Peer != (Addr{}) {
+	if s.Peer != (Addr{}) && s.Verb != Unbind { // whoever answers is the peer
 		r.Peer = s.Peer.IP().As16()
 	}
 	for i := range slots {

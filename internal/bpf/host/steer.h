@@ -6,7 +6,7 @@
 #ifndef SCAFFOLD_HOST_STEER_H
 #define SCAFFOLD_HOST_STEER_H
 
-#include "flow.h"
+#include "ports.h"
 
 #define ENOENT 2
 #define EBUSY 16
@@ -29,7 +29,7 @@ static __always_inline void retire(__u64 id)
 	__u64 now = bpf_ktime_get_coarse_ns();
 
 	bpf_map_delete_elem(&ingress_flows, &id);
-	bpf_map_update_elem(&retired, &id, &now, BPF_ANY);
+	bpf_map_update_elem(&former_ids, &id, &now, BPF_ANY);
 }
 
 /* make_room gives up the oldest of a flow's socketIDs when it has as many as it can have. */
@@ -194,6 +194,7 @@ static __noinline int unbind(struct egress_flow *out, const struct step *s)
 		before = *(__u64 *)in->older;
 		retire(gone);
 	}
+	forget_answers(&s->key, out);
 	leave_as(out, s);
 	ADDR(out->peer) = ADDR(s->key.remote);
 	out->retried = 1;
@@ -240,7 +241,7 @@ static __noinline struct egress_flow *steered(struct step *s)
 	if (out || !n)
 		return out;
 	out = bpf_map_lookup_elem(&egress_half, &s->key);
-	if (!out || enter(&s->key, out, n, STATE_HALF_OPEN))
+	if (!out || enter(&s->key, out, n, out->state))
 		return 0;
 	return bpf_map_lookup_elem(&egress_flows, &s->key);
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/bpf/ktime"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -30,11 +30,20 @@ const (
 // Sweep removes the flows that have ended or that nobody uses. Call it every few seconds. A client's datagram
 // flow lives with its socket: live tells by the cookie whether it exists; nil where nobody knows.
 func (e *Edge) Sweep(live func(cookie uint64) bool) (SweepResult, error) {
-	now := monotonic()
-	count, err := e.Count()
+	now := ktime.Now()
+	e.sweeping.Lock()
+	defer e.sweeping.Unlock()
+	count := 0
+	e.peers.begin()
+	err := scan(e.maps.EgressFlows, func(key *edgeFlowKey, out *edgeEgressFlow) bool {
+		e.peers.see(key, out.Role)
+		count++
+		return true
+	})
 	if err != nil {
 		return SweepResult{}, err
 	}
+	e.peers.end()
 	limits := limitsAt(count, int(e.cfg.MaxFlows))
 	var keys []edgeFlowKey
 	var flows []edgeEgressFlow
@@ -50,7 +59,7 @@ func (e *Edge) Sweep(live func(cookie uint64) bool) (SweepResult, error) {
 	if err := e.remove(keys, flows); err != nil {
 		return SweepResult{}, err
 	}
-	return SweepResult{Flows: count - len(keys), Removed: len(keys)}, errors.Join(e.overdue(now), e.sweepOrphans(now))
+	return SweepResult{Flows: count - len(keys), Removed: len(keys)}, errors.Join(e.overdue(now), e.seldom(now))
 }
 
 // over reports whether a flow has idled for too long. What arrives is looked at only where nothing was sent.
@@ -106,16 +115,20 @@ func (e *Edge) remove(keys []edgeFlowKey, flows []edgeEgressFlow) error {
 			continue // the tuple has come back as another flow
 		}
 		e.entries(&out, func(id uint64, _ *edgeIngressFlow) { ids = append(ids, id) })
-		if err := e.maps.EgressFlows.Delete(&keys[i]); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		switch err := e.maps.EgressFlows.Delete(&keys[i]); {
+		case err == nil:
+			e.peers.note(&keys[i], out.Role, -1)
+		case !errors.Is(err, ebpf.ErrKeyNotExist):
 			return fmt.Errorf("host edge: remove flow: %w", err)
 		}
 	}
-	return e.removeEntries(ids)
+	return deleteAll(e.maps.IngressFlows, ids)
 }
 
-func (e *Edge) removeEntries(ids []uint64) error {
+// deleteAll deletes socketIDs; those that are gone already are no error.
+func deleteAll(m *ebpf.Map, ids []uint64) error {
 	for start := 0; start < len(ids); {
-		n, err := e.maps.IngressFlows.BatchDelete(ids[start:], nil)
+		n, err := m.BatchDelete(ids[start:], nil)
 		start += n
 		if errors.Is(err, ebpf.ErrKeyNotExist) {
 			start++ // gone already
@@ -132,16 +145,21 @@ const (
 	orphanIdle   = connectingIdle
 )
 
-// sweepOrphans removes now and then the socketIDs whose flow is gone: where one CPU ends a flow while another
+// seldom does what not every sweep needs.
+func (e *Edge) seldom(now uint64) (err error) {
+	e.sweeps++
+	if e.sweeps%formerRounds == 0 {
+		err = errors.Join(e.sweepFormer(now), e.sweepAnswerPorts())
+	}
+	if e.sweeps%orphanRounds == 0 {
+		err = errors.Join(err, e.sweepOrphans(now))
+	}
+	return err
+}
+
+// sweepOrphans removes the socketIDs whose flow is gone: where one CPU ends a flow while another
 // adds to it, one may be left.
 func (e *Edge) sweepOrphans(now uint64) error {
-	e.mu.Lock()
-	e.sweeps++
-	due := e.sweeps%orphanRounds == 0
-	e.mu.Unlock()
-	if !due {
-		return nil
-	}
 	var ids []uint64
 	err := scan(e.maps.IngressFlows, func(id *uint64, in *edgeIngressFlow) bool {
 		var out edgeEgressFlow
@@ -153,17 +171,11 @@ func (e *Edge) sweepOrphans(now uint64) error {
 	if err != nil {
 		return err
 	}
-	return e.removeEntries(ids)
+	return deleteAll(e.maps.IngressFlows, ids)
 }
 
 // age is how long ago seen was, also where it lies before the machine began; 0 where it is to come.
 func age(now, seen uint64) time.Duration { return max(0, time.Duration(now-seen)) }
 
-// monotonic is the clock of bpf_ktime_get_ns.
-func monotonic() uint64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(err) // the clock exists on every Linux
-	}
-	return uint64(ts.Nano())
-}
+// IdleMS is for how many milliseconds nothing has been seen, by a stamp of the edge.
+func IdleMS(seen uint64) int64 { return age(ktime.Now(), seen).Milliseconds() }

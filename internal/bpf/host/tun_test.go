@@ -15,8 +15,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"scaffold.dev/scaffold/internal/nstest"
-	"scaffold.dev/scaffold/internal/tuntap"
+	"scaffold.dev/scaffold/internal/linux/tuntap"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/sid"
 )
 

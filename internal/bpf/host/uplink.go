@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"scaffold.dev/scaffold/internal/bpf/ktime"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -27,7 +28,7 @@ func (e *Edge) SetUplink(ifindex int, u Uplink) error {
 	if u.Router.Is6() {
 		v.Router = u.Router.As16()
 	}
-	if err := e.place(func(p *edgePlace) error { return p.set(v, monotonic()) }); err != nil {
+	if err := e.place(func(p *edgePlace) error { return p.set(v, ktime.Now()) }); err != nil {
 		return fmt.Errorf("host edge: set uplink %d: %w", ifindex, err)
 	}
 	return nil

@@ -113,8 +113,48 @@ func TestReusedPortBeginsAnotherFlow(t *testing.T) {
 
 func TestRetransmittedSYNKeepsItsSocketID(t *testing.T) {
 	w := newWorld(t)
-	if p, q := connect(t, w, 4000, 100), connect(t, w, 4000, 100); p != q {
+	p := connect(t, w, 4000, 100)
+	if q, _ := addrs(w.send(tcp(vid, webAddr, 4000, 80, bpftest.SYN, 100, 0).Bytes())); p != q {
 		t.Fatalf("socketIDs %v and %v", p, q)
+	}
+}
+
+// Who was chosen may be cut off while nobody tells the routers: of the SYNs that the kernel sends again each other one asks
+// for the next instance. What the daemon asks is none of them, and a new connection begins anew.
+func TestEachOtherSYNThatIsSentAgainGoesToTheNextInstance(t *testing.T) {
+	w := newWorld(t)
+	p := connect(t, w, 4000, 100)
+	for i, retry := range []uint8{1, 0, 2, 0, 3, 0} {
+		o := w.send(tcp(vid, webAddr, 4000, 80, bpftest.SYN, 100, 0).Bytes())
+		wantAddrs(t, o, p, webAddr)
+		if label := sid.LabelOf(o.Data); label != sid.NewLabel(0, retry) {
+			t.Fatalf("label %#x of SYN %d that was sent again, want retry %d and nobody who returned it", label, i+1, retry)
+		}
+	}
+	connect(t, w, 4000, 555)
+	for range 60 {
+		o := w.send(tcp(vid, webAddr, 4000, 80, bpftest.SYN, 555, 0).Bytes())
+		if label := sid.LabelOf(o.Data); label > sid.MaxRetry {
+			t.Fatalf("label %#x", label)
+		}
+	}
+}
+
+// A router that knows no way to the instance that was chosen refuses nothing: the daemon asks again, and where it is away
+// the kernel does. What the name itself has earned is a refusal.
+func TestNoWayToAnInstanceIsNoRefusal(t *testing.T) {
+	w := newWorld(t)
+	p := connect(t, w, 4000, 100)
+	router := space.Locator(0x100).Host()
+	chosen := tcp(p, there.Addr(uint64(web.Suffix)), 4000, 80, bpftest.SYN, 100, 0).Bytes()
+	for _, code := range []uint8{0, 3} {
+		want(t, w.arrive(quote(router, p, 1, code, chosen).Bytes()), flow.Drop, "daemon_away")
+		want(t, w.arrive(quote(router, p, 1, code, tcp(p, webAddr, 4000, 80, bpftest.SYN, 100, 0).Bytes()).Bytes()), flow.Pass, "daemon_away")
+		want(t, w.arrive(quote(there.Host(), p, 1, code, chosen).Bytes()), flow.Pass, "daemon_away") // the instance's host says so
+	}
+	w.tell(true)
+	for _, code := range []uint8{0, 3} {
+		want(t, w.arrive(quote(router, p, 1, code, chosen).Bytes()), flow.Tell, "held")
 	}
 }
 
@@ -148,14 +188,14 @@ func TestServerAcceptsOnlyWhatIsRegistered(t *testing.T) {
 		return w.arrive(p.Bytes())
 	}
 	wantAddrs(t, first(web, 80, 0), peerP, webAddr)
-	for retry := range uint32(3) {
+	for retry := range uint32(sid.MaxRetry) {
 		o := first(web, 22, retry)
 		want(t, o, flow.SendBack, "bounced")
-		if s, d := addrs(o); s != peerP || d != webAddr || binary.BigEndian.Uint32(o.Data)&0xfffff != retry+1 {
+		if s, d := addrs(o); s != peerP || d != webAddr || sid.Label(binary.BigEndian.Uint32(o.Data)&0xfffff) != sid.NewLabel(here, uint8(retry)+1) {
 			t.Fatalf("bounce: %x", o.Data)
 		}
 	}
-	o := first(web, 22, 3)
+	o := first(web, 22, sid.MaxRetry)
 	want(t, o, flow.SendBack, "refused")
 	if o.Data[40] != 1 || o.Data[41] != 4 {
 		t.Fatalf("refusal: %x", o.Data)
@@ -474,7 +514,7 @@ func TestProbeIsAnsweredHere(t *testing.T) {
 	}
 	w.tell(true)
 	fail := string([]byte{1, 5, 0, 16, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8})
-	want(t, w.arrive(udp(router, here.Host(), sid.Port, sid.Port, fail).Bytes()), flow.Tell, "message")
+	want(t, w.arrive(udp(router, here.Host(), sid.Port, sid.Port, fail).Bytes()), flow.Drop, "drop_unasked")
 	p := connect(t, w, 4000, 1)
 	want(t, w.arrive(udp(router, p, sid.Port, sid.Port, fail).Bytes()), flow.Tell, "message")
 	want(t, w.arrive(udp(router, here.Addr(1<<63|5), sid.Port, sid.Port, fail).Bytes()), flow.Tell, "message")

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
+	"scaffold.dev/scaffold/internal/bpf/ktime"
 	"scaffold.dev/scaffold/internal/core/flow"
 	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
@@ -61,7 +62,7 @@ type tester interface {
 }
 
 // newWorld loads the edge once; reset makes it new for the next vector.
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
@@ -73,7 +74,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // pinToCPU keeps the counter of socketIDs on one CPU.
-func pinToCPU(t *testing.T) {
+func pinToCPU(t testing.TB) {
 	var before, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
 		t.Fatal(err)
@@ -87,14 +88,14 @@ func pinToCPU(t *testing.T) {
 
 func (w *world) reset(t tester) {
 	w.t, w.told, w.dying, w.idled = t, false, false, 0
-	for _, m := range []*ebpf.Map{w.edge.maps.EgressFlows, w.edge.maps.EgressHalf} {
+	for _, m := range []*ebpf.Map{w.edge.maps.EgressFlows, w.edge.maps.EgressHalf, w.edge.maps.Answers} {
 		empty(t, m, new(edgeFlowKey))
 	}
-	for _, m := range []*ebpf.Map{w.edge.maps.IngressFlows, w.edge.maps.IngressHalf, w.edge.maps.Services, w.edge.maps.Retired, w.edge.maps.Strays} {
+	for _, m := range []*ebpf.Map{w.edge.maps.IngressFlows, w.edge.maps.IngressHalf, w.edge.maps.Services, w.edge.maps.FormerIds, w.edge.maps.Strays} {
 		empty(t, m, new(uint64))
 	}
-	empty(t, w.edge.maps.Guards, new(edgeGuardKey))
-	clear(w.edge.guards)
+	empty(t, w.edge.maps.Guards, new(edgeAccessKey))
+	clear(w.edge.access)
 	empty(t, w.edge.maps.Fragments, new([40]byte))
 	empty(t, w.edge.maps.Policies, new([16]byte))
 	empty(t, w.edge.maps.Instances, new(edgeInstanceKey))
@@ -105,8 +106,22 @@ func (w *world) reset(t tester) {
 	for i := range uint32(4) {
 		must(t, w.edge.maps.Meters.Put(i, &edgeMeter{}))
 	}
+	for i := range uint32(16) {
+		must(t, w.edge.maps.Budgets.Put(i, &edgeMeter{}))
+	}
+	for _, l := range []sid.Locator{here, there, other, 0} {
+		must(t, w.edge.maps.Credits.Put(uint32(uint16(l)), uint64(0)))
+	}
+	w.edge.secret = testKey
+	clear(w.edge.peers.memory)
+	tags, none := make([]uint32, 4096), make([][16]byte, 4096)
+	for i := range tags {
+		tags[i] = uint32(i)
+	}
+	_, err = w.edge.maps.Tags.BatchUpdate(tags, none, nil)
+	must(t, err)
 	w.tell(false)
-	w.flow = flow.New(flow.Config{Space: space, NewID: (&flow.IDs{Key: testKey}).New})
+	w.flow = flow.New(flow.Config{Space: space, Key: testKey, NewID: (&flow.IDs{Key: testKey}).New})
 	w.uplink(here, 1400)
 	w.accept(here)
 	w.accept(old)
@@ -137,7 +152,7 @@ func empty(t tester, m *ebpf.Map, key any) {
 func (w *world) tell(told bool) {
 	c := edgeHostConfig{Abi: abiVersion, Secret: testKey}
 	if told {
-		c.Heartbeat = monotonic()
+		c.Heartbeat = ktime.Now()
 	}
 	must(w.t, w.edge.maps.Config.Put(uint32(0), &c))
 	w.told = told
@@ -196,15 +211,15 @@ func (w *world) policy(id sid.ServiceID, p Policy) {
 	must(w.t, w.flow.SetService(id, flow.Policy{Datagrams: flow.Datagrams(p.Datagrams), DSCP: p.DSCP}))
 }
 
-// guard says who may connect on both sides.
-func (w *world) guard(id sid.ServiceID, g resolve.Guard) {
+// access says who may connect on both sides.
+func (w *world) access(id sid.ServiceID, g resolve.AccessList) {
 	w.t.Helper()
-	must(w.t, w.edge.SetGuard(id, g))
+	must(w.t, w.edge.SetAccess(id, g))
 	var allows func(sid.Locator) bool
 	if g != nil {
 		allows = g.Allows
 	}
-	must(w.t, w.flow.SetGuard(id, allows))
+	must(w.t, w.flow.SetAccess(id, allows))
 }
 
 // send and arrive give a packet to both and check that they agree; the oracle's output is returned.

@@ -41,17 +41,30 @@ struct place {
 };
 _Static_assert(sizeof(struct place) == 448, "ABI");
 
-/* A flow as its socket sees it. What the key of a datagram flow must ignore is zero. */
+/* A flow as its socket sees it. What the key must ignore is zero. */
 struct flow_key {
 	__u8 local[16];
 	__u8 remote[16];
 	__u8 lport[2];    /* zero: UDP server (its child socket may answer from another port), echo server */
-	__u8 rport[2];    /* zero: UDP client (so may its peer), echo client */
+	__u8 rport[2];    /* zero: echo client; UDP client of the program before, whose flow had all ports of the service */
 	__u8 proto;
 	__u8 pad;
 	__u16 guest;      /* host order; the guest's number, 0: the host itself */
 };
 _Static_assert(sizeof(struct flow_key) == 40, "ABI");
+
+#define ANSWER_PORTS 16 /* a power of two */
+
+/*
+ * The ports from which a client's socket was answered by the peers of its flows to a service, where they are others than
+ * were asked; or from which a server's flow was answered. In each number, from the lowest bits up: the port; the port that
+ * was asked, of a server's flow zero, both as packets have them; and the last half of the flow's birth. Zero: none.
+ */
+struct answer_ports {
+	__u64 next; /* how many were written: which is written next */
+	__u64 port[ANSWER_PORTS];
+};
+_Static_assert(sizeof(struct answer_ports) == 136, "ABI");
 
 #define MAX_GUESTS 4096 /* numbers; 0 is the host itself */
 
@@ -62,6 +75,14 @@ struct guest {
 	__u32 pad;
 };
 _Static_assert(sizeof(struct guest) == 24, "ABI");
+
+/* Where the sockets of a guest are, by its number. */
+enum guest_listens { GUEST_UNKNOWN = 0, GUEST_NAMED = 1, GUEST_WILDCARD = 2 }; /* which serve: on a service's own address, or on any */
+struct guest_space {
+	__u32 netns;      /* as this namespace numbers it (ip netns list-id) */
+	__u32 listens;
+};
+_Static_assert(sizeof(struct guest_space) == 8, "ABI");
 
 #define OWNERS 0xffffffff /* as nth: how many there are */
 
@@ -101,7 +122,7 @@ struct egress_flow {
 	__u8  role;
 	__u8  proto;
 	__u8  dscp;        /* 0: leave the socket's own */
-	__u8  datagrams;
+	__u8  datagrams;   /* of a client's TCP flow: how often its SYN was sent again */
 	__u8  end;         /* seen under any of its socketIDs */
 	__u8  slot;
 	__u64 owner;       /* cookie of the socket of a client's datagram flow, which ends with it; 0: unknown */
@@ -135,7 +156,7 @@ struct ingress_flow {
 _Static_assert(sizeof(struct ingress_flow) == 96, "ABI");
 
 /* What arrives begins the connection, adopt.h; it may acknowledge a dead process's last word, death.h; it is a new peer's first. */
-enum watch { WATCH_ADOPT = 1, WATCH_DRAIN = 2, WATCH_HEAR = 4 };
+enum watch { WATCH_ADOPT = 1, WATCH_DRAIN = 2, WATCH_HEAR = 4, WATCH_UNTOLD = 8 };
 
 #define MAX_ALIASES 16 /* ingress entries of one flow */
 
@@ -166,7 +187,21 @@ struct meter {
 };
 _Static_assert(sizeof(struct meter) == 16, "ABI");
 
-enum meters { METER_STRAY = 0, METER_MESSAGE = 1, METER_UNRESOLVED = 2, METER_HALF = 3, METERS = 4 };
+enum meters { METER_HALF = 3, METERS = 4 }; /* the others are of programs before */
+
+/* What the daemon is given of each kind, meter.h; and how many flows get an entry that a flood may evict. */
+enum budget {
+	BUDGET_UNSOLICITED = 0,  /* messages to socketIDs that nobody has */
+	BUDGET_STRAYS = 1,     /* packets to such socketIDs */
+	BUDGET_UNRESOLVED = 2, /* messages to services */
+	BUDGET_ASKED = 3,      /* answers to what this host asked or offered */
+	BUDGET_FLOWS = 4,      /* messages to flows */
+	BUDGET_SPARE = 5,      /* entries of datagram flows in the maps of half-open connections */
+	BUDGETS = 16           /* with room */
+};
+
+#define SOURCES 65536 /* host numbers of an AS; 0, which no host has: everybody else */
+#define DATAGRAMS SOURCES /* in the map peers, behind them: all datagram flows */
 
 #define MAX_TAGS 4096 /* cookie.h */
 
@@ -187,17 +222,23 @@ struct session_key {
 struct service {
 	__u8  upper[8];   /* service prefix and ssID */
 	__u32 live;       /* admitted (protocol, port) pairs */
-	__u32 guarded;    /* first packets are taken from those in guards alone */
+	__u32 restricted; /* first packets are taken from those on its access list alone */
 };
 _Static_assert(sizeof(struct service) == 16, "ABI");
 
-/* Keyed by the longest prefix; bits counts those of the suffix, too. resolve.Guard is the oracle. */
-struct guard_key {
+/* Keyed by the longest prefix; bits counts those of the suffix, too. resolve.AccessList is the oracle. */
+struct access_key {
 	__u32 bits;       /* host order, 64 to 128 */
 	__u8 suffix[8];
 	__u8 locator[8];
 };
-_Static_assert(sizeof(struct guard_key) == 20, "ABI");
+_Static_assert(sizeof(struct access_key) == 20, "ABI");
+
+/* How a triple is admitted. LISTENING: while a socket of this namespace has the port, which needs no daemon to know. */
+enum admission { ADMITTED = 1, ADMITTED_LISTENING = 2 };
+
+/* What the daemon says of a triple to clients that ask this host itself, ask.h; nothing: what admission says. */
+enum judgement { JUDGED_LATER = 1, JUDGED_UNFIT = 2 };
 
 struct instance_key {
 	__u8 suffix[8];
@@ -206,6 +247,23 @@ struct instance_key {
 	__u8 pad[5];
 };
 _Static_assert(sizeof(struct instance_key) == 16, "ABI");
+
+#define RECENT_PEERS 8 /* of a service: hosts that this host, or one of its guests, has flows with */
+
+struct recent_peer_key {
+	__u8  service[16];
+	__u16 guest;      /* host order; 0: the host itself */
+	__u16 nth;        /* host order; follows from the locator */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct recent_peer_key) == 24, "ABI");
+
+struct recent_peer {
+	struct flow_key flow; /* the first of those that are there: it tells where the peer is now */
+	__u8  locator[8];     /* of the peer when the last of them began */
+	__u64 at;             /* CLOCK_MONOTONIC, ns: when that was */
+};
+_Static_assert(sizeof(struct recent_peer) == 56, "ABI");
 
 /* Keyed by the whole service address. */
 struct policy {
@@ -265,7 +323,8 @@ struct event {
 	__u8  kind;
 	__u8  code;          /* ICMPv6 code of a refusal; a reset counts as 4 */
 	__u8  isn[4];
-	__u32 pad;
+	__u16 refuser;       /* of a reset: the number of the host that sent it */
+	__u16 pad;
 };
 _Static_assert(sizeof(struct event) == 72, "ABI");
 

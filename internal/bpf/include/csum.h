@@ -92,15 +92,27 @@ static __always_inline __u64 pseudo_sum(const struct addr *src, const struct add
 	return sum + words(src) + words(dst);
 }
 
-/* retry_of and with_retry: the retry count of unresolved packets, in the flow label, docs/protocol.md §3.1. */
-static __always_inline __u32 retry_of(const struct packet *p)
+/* The flow label of unresolved packets, docs/protocol.md §3.1: how often one was returned, and above that by whom last. */
+#define RETRY_BITS 4
+#define MAX_RETRY 15 /* sid.MaxRetry */
+#define LABEL_MASK 0xfffff
+
+static __always_inline __u32 label_of(const struct packet *p)
 {
-	return bpf_ntohl(p->word) & 3;
+	return bpf_ntohl(p->word) & LABEL_MASK;
 }
 
-static __always_inline __u32 with_retry(__u32 word, __u32 retry)
+static __always_inline __u32 retry_of(const struct packet *p)
 {
-	return (word & bpf_htonl(0xfff00000)) | bpf_htonl(retry);
+	return label_of(p) & MAX_RETRY;
+}
+
+/* with_refusal says that the host at this locator, in network order, returns the packet as the retry-th. */
+static __always_inline __u32 with_refusal(__u32 word, __u64 locator, __u32 retry)
+{
+	__u32 host = bpf_be64_to_cpu(locator) & 0xffff;
+
+	return (word & bpf_htonl(~LABEL_MASK)) | bpf_htonl(host << RETRY_BITS | retry);
 }
 
 #endif

@@ -33,7 +33,7 @@ enum host_reason {
 	HOST_RETIRED,         /* for a socketID that a flow gave up lately */
 	HOST_METERED,         /* the daemon gets no more of its kind at once */
 	HOST_ADOPTING,        /* before the segment that begins an adopted connection */
-	HOST_NOT_ADOPTED,     /* that segment, where nobody listens or the kernel says no: answered with RST */
+	HOST_NOT_ADOPTED,     /* that segment, where nobody listens or the kernel says no: the daemon is told; without one, RST */
 	/* Not drops: consumed or answered. */
 	HOST_BOUNCED,         /* returned to the service prefix */
 	HOST_REFUSED,         /* answered with ICMPv6 code 4 */
@@ -54,6 +54,15 @@ enum host_reason {
 	HOST_GUEST,           /* a guest sent what it may not, or not by the edge */
 	HOST_NO_GUEST,        /* for a guest that is there no more */
 	HOST_QUIET,           /* kept back: of a flow that is yet to move, with very many others */
+	/* New reasons stand at the end: the counters are pinned. */
+	HOST_METERED_SOURCE,  /* dropped: the sender has had its share of messages, and others want theirs */
+	HOST_UNASKED,         /* dropped: a message to the host itself that answers nothing it asked */
+	HOST_FOREIGN,         /* dropped: a local socket sent from a locator that is not this host's */
+	HOST_PEER_FULL,       /* dropped: one peer host, or all datagrams, have as many flows as they may */
+	HOST_ECHO,            /* not dropped: a ping's answer left without an entry, cookie.h */
+	HOST_UNTOLD,          /* held back: the RST of a dead process's connection, of which the daemon had no room to hear */
+	HOST_LATER,           /* not dropped: a client asked this host itself for a port that its daemon has not judged yet */
+	HOST_ASKED,           /* not dropped: a first packet that this host sent to a recent peer, ask.h */
 	HOST_REASONS
 };
 

@@ -53,11 +53,12 @@ static __always_inline int unfinished(struct __sk_buff *skb, __u32 l2, const str
 
 /*
  * refuse makes the packet an ICMPv6 destination unreachable with the given code from *from to its sender, and
- * turns the frame around; the caller redirects. The kernel's own errors are rate-limited, these are not.
+ * turns the frame around; the caller redirects. The kernel's own errors are rate-limited, these are not. The word, in
+ * network order, stands where RFC 4443 has nothing: receivers that do not know it ignore it.
  * Returns 0 or -1; packet pointers are invalid afterwards.
  */
 static __always_inline int refuse(struct __sk_buff *skb, __u32 l2, const struct packet *p, const struct addr *from,
-				  __u8 code)
+				  __u8 code, __u32 word)
 {
 	__u32 quote = skb->len - l2;
 	struct {
@@ -76,6 +77,7 @@ static __always_inline int refuse(struct __sk_buff *skb, __u32 l2, const struct 
 		.dst = p->src,
 		.type = ICMP6_UNREACHABLE,
 		.code = code,
+		.unused = word,
 	};
 	_Static_assert(sizeof(h) == IP6_LEN + ICMP6_LEN, "no holes");
 	__u16 half = 0;
@@ -98,7 +100,7 @@ static __always_inline int refuse(struct __sk_buff *skb, __u32 l2, const struct 
 	if (bpf_skb_adjust_room(skb, sizeof(h), BPF_ADJ_ROOM_MAC, 0))
 		return -1;
 	sum = pseudo_sum(&h.src, &h.dst, ICMP6_LEN + quote, PROTO_ICMPV6);
-	sum += (__u16)(h.type | h.code << 8) + (__u64)half;
+	sum += (__u16)(h.type | h.code << 8) + (__u64)half + word;
 	if (sum_packet(skb, l2 + sizeof(h), summed, &sum))
 		return -1;
 	h.len = bpf_htons(ICMP6_LEN + quote);

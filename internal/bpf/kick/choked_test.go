@@ -5,7 +5,7 @@ import (
 	"io"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // Two connections wait behind a queue of their own host that takes nothing. The kernel gives up the one; the other,

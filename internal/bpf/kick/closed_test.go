@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // A peer reads nothing, and its window closes. Kicks, however many, do not keep the kernel from asking whether it has
@@ -17,7 +17,7 @@ func TestKicksLeaveAClosedWindowItsProbes(t *testing.T) {
 	w := newWorld(t)
 	c, k := w.connect(), openIn(t, w.mover)
 	exchange(t, c.mover, c.other, "hello")
-	go io.Copy(c.mover, endless{}) //nolint:errcheck // ends with the connection
+	go io.Copy(c.mover, endless{}) // ends with the connection
 	closed := await(t, k, c.mover, "waiting for a closed window", func(s Socket) bool {
 		return s.InFlight() == 0 && s.Timer == WindowProbe && !s.fits()
 	})

@@ -8,6 +8,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/bpf/ktime"
 )
 
 // eachDiag calls f with the wanted sockets of the calling thread's namespace, from sock_diag.
@@ -91,8 +93,4 @@ func diagTimer(n uint8) Timer {
 	return NoTimer
 }
 
-func monotonic() time.Duration {
-	var ts unix.Timespec
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) //nolint:errcheck // this clock is always there
-	return time.Duration(ts.Nano())
-}
+func monotonic() time.Duration { return time.Duration(ktime.Now()) }

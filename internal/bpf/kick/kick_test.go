@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/packet/header"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // The end that did not move has data in flight and a doubled timer. The retransmission must come while that
@@ -165,7 +166,7 @@ func TestResetIsTheProgramsECONNRESET(t *testing.T) {
 	}
 	exchange(t, rest.mover, rest.other, "the other one lives")
 	for _, frame := range w.wire.Drain(t) {
-		if s, ok := segmentOf(frame); ok && s.flags&flagRST != 0 {
+		if s, ok := segmentOf(frame); ok && s.flags&header.RST != 0 {
 			t.Errorf("a reset left the host: %+v", s)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/bpf/host"
-	"scaffold.dev/scaffold/internal/nsenter"
+	"scaffold.dev/scaffold/internal/linux/nsenter"
 )
 
 // A Kicker looks at the TCP connections of one network namespace and kicks them. It may be used from
@@ -54,6 +54,14 @@ func rawSocket() (int, error) {
 		return -1, fmt.Errorf("kick: mark the raw socket: %w (needs root)", err)
 	}
 	return fd, nil
+}
+
+// BindTo has the packets for local sockets come by a device, that of a VRF whose sockets they are.
+func (k *Kicker) BindTo(device string) error {
+	if err := unix.BindToDevice(k.raw, device); err != nil {
+		return fmt.Errorf("kick: bind the raw socket to %s: %w", device, err)
+	}
+	return nil
 }
 
 // load readies the iterator.

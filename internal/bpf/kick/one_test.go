@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // A look at one socket and a pass over all tell the same of a connection that stands still.
@@ -37,19 +37,19 @@ func TestALookTellsWhatAPassTells(t *testing.T) {
 	}
 }
 
-func TestALookFindsNoListenerAndNoStranger(t *testing.T) {
+func TestALookFindsNoListenerAndNoOtherConnection(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	k := openIn(t, w.other)
 	there := tupleOf(c.other)
-	stranger := Tuple{Local: there.Local, Peer: tupleOf(w.connect().mover).Local}
+	other := Tuple{Local: there.Local, Peer: tupleOf(w.connect().mover).Local}
 	nobody := Tuple{Local: there.Local, Peer: there.Local} // the listener answers for it
-	for what, want := range map[Tuple]bool{there: true, stranger: false, nobody: false} {
+	for what, want := range map[Tuple]bool{there: true, other: false, nobody: false} {
 		if s, sure, err := k.Look(what); s != nil != want || !sure || err != nil {
 			t.Errorf("look at %v: %v, sure %v, %v; want one: %v", what, s, sure, err, want)
 		}
 	}
-	if all, err := k.State(there, stranger); len(all) != 1 || err != nil {
+	if all, err := k.State(there, other); len(all) != 1 || err != nil {
 		t.Errorf("state of two, one of which is there: %d sockets, %v", len(all), err)
 	}
 }
@@ -87,7 +87,7 @@ func TestABusySocketIsReadByThePass(t *testing.T) {
 	w := newWorld(t)
 	c := w.connect()
 	k := openIn(t, w.mover)
-	go io.Copy(io.Discard, c.other) //nolint:errcheck // ends with the connection
+	go io.Copy(io.Discard, c.other) // ends with the connection
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -96,7 +96,7 @@ func TestABusySocketIsReadByThePass(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				c.mover.Write(b) //nolint:errcheck // it is for the lock
+				c.mover.Write(b) // it is for the lock
 			}
 		}
 	}()

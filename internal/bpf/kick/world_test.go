@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // A world is a mover and another host, with a router between: cutting the mover's link leaves the other

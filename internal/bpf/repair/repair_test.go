@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 func TestMain(m *testing.M) { nstest.Main(m) }

@@ -16,11 +16,23 @@ struct router_config {
 	__u64 locator;    /* of this router: answers come from its ::1 */
 	__u64 generation; /* of the rules held here; for the daemon's next start */
 	__u32 services;   /* the service prefix */
-	__u32 ready;      /* 0 until the first rules are complete: nothing is resolved or refused */
+	__u32 ready;      /* enum ready: 0 until the first rules are complete: nothing is resolved or refused */
 	__u32 abi;
 	__u32 resolves; /* 0: a network router, which only sees to what was left */
 };
 _Static_assert(sizeof(struct router_config) == 40, "ABI");
+
+enum ready { READY = 1, READY_SOURCES = 2 }; /* the sources of each port are known: others are dropped */
+
+#define LOW_PORTS 4096
+
+/* Who may send at a port. locator 0: a router is attached there, and anybody's packets come; of LOW_PORTS in leads. */
+struct source_key {
+	__u32 ifindex;
+	__u32 pad;
+	__u64 locator;
+};
+_Static_assert(sizeof(struct source_key) == 16, "ABI");
 
 /* ss 0 stands for a packet that lost its ssID on the way into this AS, docs/protocol.md §2.1. */
 struct service_key {
@@ -55,7 +67,8 @@ struct table_node {
 	__u32 weight[FANOUT]; /* 1 to 2^25 - 1 */
 	__u16 children;       /* bit i: entry i is a node, not an instance */
 	__u8  count;
-	__u8  pad[5];
+	__u8  shift; /* how far the weights were shifted right */
+	__u8  pad[4];
 };
 _Static_assert(sizeof(struct table_node) == 200, "ABI");
 
@@ -83,6 +96,9 @@ enum router_reason {
 	ROUTER_REWRITE,        /* a helper failed while the packet was changed */
 	ROUTER_GONE,           /* to a locator at which nobody is, answered with FAIL */
 	ROUTER_GONE_LIMITED,   /* the same, answered lately, or the bucket was empty */
+	ROUTER_ALL_REFUSED,    /* refused, code 4: everybody in the table has returned the packet */
+	ROUTER_SOURCE,         /* from a locator that is not at the port where it came in */
+	ROUTER_SILENT,         /* resolved, past a host of this router that does not answer its probes */
 	ROUTER_REASONS
 };
 

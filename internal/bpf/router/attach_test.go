@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -25,6 +25,7 @@ func newWire(t *testing.T) *wire {
 	w.router.Forward(t)
 	w.router.Route(t, host(0).Prefix().String(), w.server.LinkLocal(t, "up").String(), "to-server")
 	w.ifindex = w.router.Index(t, "to-client")
+	w.client.Sysctl(t, "net/ipv6/auto_flowlabels", "0") // a host's edge would write the label of first packets
 	return w
 }
 

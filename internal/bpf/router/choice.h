@@ -18,7 +18,7 @@ static __always_inline __u64 mix(__u64 x)
 /* hash takes the source address in host order. */
 static __always_inline __u64 hash(__u64 high, __u64 low, __u32 retry)
 {
-	return mix(high ^ mix(low + GOLDEN * ((retry & 3) + 1)));
+	return mix(high ^ mix(low + GOLDEN * (retry + 1)));
 }
 
 static __always_inline __u32 leading_zeros(__u64 h)

@@ -1,7 +1,9 @@
 package router
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/cilium/ebpf"
 )
@@ -9,14 +11,19 @@ import (
 // reasons are the names of enum router_reason, in its order.
 var reasons = [...]string{"none", "resolved", "redirected", "refused_unknown", "refused_forbidden",
 	"refused_no_instance", "refused_no_port", "dropped_refusal_limit", "expired_hop_limit", "dropped_malformed",
-	"dropped_icmp", "dropped_fragment", "dropped_torn", "dropped_rewrite", "answered_gone", "dropped_gone_limit"}
+	"dropped_icmp", "dropped_fragment", "dropped_torn", "dropped_rewrite", "answered_gone", "dropped_gone_limit",
+	"refused_by_all", "dropped_source", "resolved_past_silent"}
 
 // Counters returns how many packets met which fate, since the maps were made.
 func (r *Resolver) Counters() (map[string]uint64, error) {
 	counters := make(map[string]uint64, len(reasons))
 	for i, name := range reasons[1:] {
 		var perCPU []uint64
-		if err := r.objs.Drops.Lookup(uint32(i+1), &perCPU); err != nil {
+		err := r.objs.Drops.Lookup(uint32(i+1), &perCPU)
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			continue // the map is a former version's, which did not count this
+		}
+		if err != nil {
 			return nil, fmt.Errorf("counter %s: %w", name, err)
 		}
 		for _, n := range perCPU {
@@ -38,8 +45,8 @@ type Usage struct {
 // Usage asks the kernel for the memory of the maps.
 func (r *Resolver) Usage() (Usage, error) {
 	u := Usage{Services: len(r.services), Instances: r.instances, Nodes: r.nodes, Room: int(r.objs.Tables.MaxEntries())}
-	for _, m := range []*ebpf.Map{r.objs.Tables, r.objs.Services, r.objs.Redirects, r.objs.Gone, r.objs.Told, r.objs.Config, r.objs.Buckets, r.objs.Drops} {
-		info, err := m.Info()
+	for _, m := range reflect.ValueOf(r.objs.resolveMaps).Fields() {
+		info, err := m.Interface().(*ebpf.Map).Info()
 		if err != nil {
 			return u, err
 		}

@@ -11,4 +11,4 @@
 package router
 
 // The objects are committed; clang is needed only to change them.
-//go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -no-global-types -type router_config -type service_key -type service_state -type table_key -type table_node resolve resolve.bpf.c -- -O2 -g -Wall -Werror -mcpu=v3 -I/usr/include/x86_64-linux-gnu
+//go:generate go tool bpf2go -cc clang-19 -strip llvm-strip-19 -no-global-types -type router_config -type service_key -type source_key -type service_state -type table_key -type table_node resolve resolve.bpf.c -- -O2 -g -Wall -Werror -mcpu=v3 -I/usr/include/x86_64-linux-gnu

@@ -6,13 +6,15 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cilium/ebpf"
 
+	"scaffold.dev/scaffold/internal/bpf/ktime"
 	"scaffold.dev/scaffold/sid"
 )
 
-// What becomes of packets to locators that their hosts have left.
+// What becomes of packets to locators that their hosts have left, or where they do not answer.
 
 // SetRedirect sends packets for the locator from on to the locator to.
 func (r *Resolver) SetRedirect(from, to sid.Locator) error {
@@ -66,6 +68,58 @@ func (r *Resolver) SetGone(l sid.Locator, gone bool) error {
 	return nil
 }
 
+// silentFor is how long a host is believed to be silent without RenewSilent: several turns of a daemon that is busy.
+const silentFor = 5 * time.Second
+
+// SetSilent says that the host at a locator does not answer this router's probes: first packets for it go to others, where
+// there are any, until it is said that it answers, or RenewSilent has not been called for a few seconds: whoever probes is
+// away then, and does not see the host come back. It is not taken over from an earlier process, whose findings are old.
+func (r *Resolver) SetSilent(l sid.Locator, silent bool) error {
+	if r.silent[l] == silent {
+		return nil
+	}
+	r.writes++
+	if !silent {
+		delete(r.silent, l)
+		if err := r.objs.Silent.Delete(uint64(l)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("locator %v answers again: %w", l, err)
+		}
+		return nil
+	}
+	if err := r.objs.Silent.Put(uint64(l), silentUntil()); err != nil {
+		return fmt.Errorf("locator %v does not answer: %w", l, full(err))
+	}
+	r.silent[l] = true
+	return nil
+}
+
+// RenewSilent says that hosts that are silent are so still. Call it every second.
+func (r *Resolver) RenewSilent() error {
+	var errs []error
+	for l := range r.silent {
+		errs = append(errs, r.objs.Silent.Put(uint64(l), silentUntil()))
+	}
+	return errors.Join(errs...)
+}
+
+func silentUntil() uint64 { return ktime.Now() + uint64(silentFor) }
+
+// sweepSilent forgets what an earlier process found.
+func (r *Resolver) sweepSilent() error {
+	r.silent = map[sid.Locator]bool{}
+	var l, until uint64
+	var found []uint64
+	it := r.objs.Silent.Iterate()
+	for it.Next(&l, &until) {
+		found = append(found, l)
+	}
+	errs := []error{it.Err()}
+	for _, l := range found {
+		errs = append(errs, r.objs.Silent.Delete(l))
+	}
+	return errors.Join(errs...)
+}
+
 // Gone lists the locators that are told as gone, as a snapshot.
 func (r *Resolver) Gone() iter.Seq[sid.Locator] {
 	return slices.Values(slices.Collect(maps.Keys(r.gone)))
@@ -84,5 +138,5 @@ func (r *Resolver) readLeft() error {
 	for gone.Next(&l, &one) {
 		r.gone[sid.Locator(l)] = true
 	}
-	return errors.Join(it.Err(), gone.Err())
+	return errors.Join(it.Err(), gone.Err(), r.sweepSilent())
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/sid"
 	messages "scaffold.dev/scaffold/wire"
 )
@@ -88,7 +88,7 @@ func TestARedirectGoesBeforeGoneAndBackEndsIt(t *testing.T) {
 }
 
 // The kernel answers others: FAIL is for flows of this network only, and never for a daemon's own packets.
-func TestStrangersAreNotTold(t *testing.T) {
+func TestSendersWithoutAFlowAreNotTold(t *testing.T) {
 	r := ready(t)
 	must(t, r.SetGone(nobody, true))
 	for name, src := range map[string]netip.Addr{

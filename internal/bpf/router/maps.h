@@ -31,6 +31,23 @@ struct {
 	__type(value, struct table_node);
 } tables SEC(".maps");
 
+/* From where packets may come, docs/protocol.md §5.4. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 17);
+	__type(key, struct source_key);
+	__type(value, __u8);
+} sources SEC(".maps");
+
+/* By ifindex: 1 where a router is attached. An array costs a tenth of a hash; ports with greater numbers are in sources. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LOW_PORTS);
+	__type(key, __u32);
+	__type(value, __u8);
+} leads SEC(".maps");
+
 /* Where hosts were -> where they are. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -48,6 +65,15 @@ struct {
 	__type(key, __u64);
 	__type(value, __u8);
 } gone SEC(".maps");
+
+/* Where hosts of this router are that do not answer its probes, and until when that is believed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 16);
+	__type(key, __u64);
+	__type(value, __u64);
+} silent SEC(".maps");
 
 /* Who was told so last when, by the address of the sender's end of the flow. */
 struct {

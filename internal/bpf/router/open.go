@@ -40,6 +40,9 @@ type Resolver struct {
 	services  map[sid.ServiceID]Service
 	redirects map[sid.Locator]sid.Locator
 	gone      map[sid.Locator]bool
+	silent    map[sid.Locator]bool
+	sources   map[Source]bool
+	filtering bool
 	instances int
 	nodes     int
 	writes    uint64
@@ -171,7 +174,11 @@ func (r *Resolver) forget() error {
 	for l := range r.Gone() {
 		errs = append(errs, r.SetGone(l, false))
 	}
-	return errors.Join(errs...)
+	for s := range r.Sources() {
+		errs = append(errs, r.SetSource(s, false))
+	}
+	r.filtering = false
+	return errors.Join(append(errs, r.sweepSilent())...)
 }
 
 // resolves is the program's switch.
@@ -218,10 +225,10 @@ func (r *Resolver) SetLocator(l sid.Locator) error {
 // Commit says that the rules are complete up to generation. Before the first one the program lets all
 // packets pass: it does not yet know what exists.
 func (r *Resolver) Commit(generation uint64) error {
-	if r.config.Ready == 1 && r.config.Generation == generation {
+	if r.config.Ready == r.ready() && r.config.Generation == generation {
 		return nil
 	}
-	r.config.Ready, r.config.Generation = 1, generation
+	r.config.Ready, r.config.Generation = r.ready(), generation
 	return r.putConfig()
 }
 

@@ -13,7 +13,7 @@
 #include "../include/refuse.h"
 #include "abi.h"
 #include "maps.h"
-#include "choice.h"
+#include "again.h"
 #include "fail.h"
 
 #define TOKENS 20000 /* answers of a kind a second and CPU, and as many at once */
@@ -25,13 +25,9 @@
 #define UNREACHABLE_NO_INSTANCE 3
 #define UNREACHABLE_NO_PORT 4
 
-/* take_token says whether this CPU may send another answer of the kind. */
-static __always_inline int take_token(__u32 kind)
+/* take_from says whether the bucket has a token left. */
+static __always_inline int take_from(struct bucket *b)
 {
-	struct bucket *b = bpf_map_lookup_elem(&buckets, &kind);
-
-	if (!b)
-		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	__u64 fresh = (now - b->filled) / TOKEN_NS;
 
@@ -45,10 +41,27 @@ static __always_inline int take_token(__u32 kind)
 	return 1;
 }
 
+/* take_token says whether this CPU may send another answer of the kind. */
+static __always_inline int take_token(__u32 kind)
+{
+	struct bucket *b = bpf_map_lookup_elem(&buckets, &kind);
+
+	return b && take_from(b);
+}
+
 /* answerable: RFC 4443 §2.4 (e) forbids errors to multicast and unspecified sources. */
 static __always_inline int answerable(const struct packet *p)
 {
 	return (p->src.hi || p->src.lo) && *(__u8 *)&p->src.hi != 0xff;
+}
+
+/*
+ * to_sender sends an answer off: to where the packet came from, or, where a host has returned that, by the kernel's
+ * routes, since its sender is elsewhere.
+ */
+static __always_inline int to_sender(struct __sk_buff *skb, const struct packet *p)
+{
+	return retry_of(p) ? TC_ACT_UNSPEC : bpf_redirect(skb->ifindex, 0);
 }
 
 static __always_inline int answer(struct __sk_buff *skb, struct packet *p, const struct router_config *c, __u8 code,
@@ -60,10 +73,10 @@ static __always_inline int answer(struct __sk_buff *skb, struct packet *p, const
 		return drop(ROUTER_MALFORMED);
 	if (!take_token(BUCKET_REFUSALS))
 		return drop(ROUTER_LIMITED);
-	if (refuse(skb, ETH_HLEN, p, &from, code))
+	if (refuse(skb, ETH_HLEN, p, &from, code, 0))
 		return drop(ROUTER_REWRITE);
 	count(reason);
-	return bpf_redirect(skb->ifindex, 0);
+	return to_sender(skb, p);
 }
 
 /* become_exceeded makes a time exceeded of a destination unreachable with code 0. */
@@ -93,10 +106,10 @@ static __always_inline int expire(struct __sk_buff *skb, struct packet *p, const
 		return drop(ROUTER_MALFORMED);
 	if (!take_token(BUCKET_REFUSALS))
 		return drop(ROUTER_LIMITED);
-	if (refuse(skb, ETH_HLEN, p, &from, 0) || become_exceeded(skb))
+	if (refuse(skb, ETH_HLEN, p, &from, 0, 0) || become_exceeded(skb))
 		return drop(ROUTER_REWRITE);
 	count(ROUTER_HOP_LIMIT);
-	return bpf_redirect(skb->ifindex, 0);
+	return to_sender(skb, p);
 }
 
 /* forward sends the packet on to the same lower half at another locator. */
@@ -122,9 +135,50 @@ static __always_inline void port_of(const struct packet *p, struct table_key *ke
 	key->port = p->fragment == WHOLE ? bpf_ntohs(p->dport) : 0;
 }
 
+/*
+ * choose: a packet that was returned goes to somebody else, and so does one for a silent host, as if that had returned it:
+ * word is what it then leaves with. That costs up to sixteen draws, and anybody can send such labels; beyond the bucket
+ * there is one draw, which may meet who has refused.
+ */
+static __always_inline int choose(const struct packet *p, struct choice *choice, __u32 *word)
+{
+	__u64 high = bpf_be64_to_cpu(p->src.hi), low = bpf_be64_to_cpu(p->src.lo);
+	__u32 zero = 0;
+	struct again *a;
+	int result;
+
+	*word = p->word;
+	if (!retry_of(p)) {
+		choice->k = hash(high, low, 0);
+		result = pick(choice);
+		if (result != CHOSEN || !is_silent(choice->id))
+			return result;
+	}
+	a = bpf_map_lookup_elem(&agains, &zero);
+	if (a && take_from(&a->bucket)) {
+		a->key = choice->key;
+		result = pick_again(a, high, low, label_of(p));
+		choice->id = a->id;
+		if (result >> DRAW_SHIFT)
+			*word = with_refusal(p->word, bpf_cpu_to_be64((__u64)(a->refuser >> 16)), result >> DRAW_SHIFT);
+		return result & ((1 << DRAW_SHIFT) - 1);
+	}
+	choice->k = hash(high, low, retry_of(p));
+	return pick(choice);
+}
+
+/* lead sends a first packet to who was chosen for it, by way of the silent hosts that the word tells of. */
+static __always_inline int lead(struct __sk_buff *skb, struct packet *p, __u64 locator, __u32 word, int passed)
+{
+	if (set_word(skb, ETH_HLEN, p, word))
+		return drop(ROUTER_REWRITE);
+	return forward(skb, p, locator, passed ? ROUTER_SILENT : ROUTER_RESOLVED);
+}
+
 static __always_inline int resolve_first(struct __sk_buff *skb, struct packet *p, const struct router_config *c, __u32 ss)
 {
 	struct service_key name = { .suffix = bpf_be64_to_cpu(p->dst.lo), .ss = ss };
+	__u32 word;
 
 	if (p->hop_limit <= 1)
 		return expire(skb, p, c);
@@ -140,15 +194,14 @@ static __always_inline int resolve_first(struct __sk_buff *skb, struct packet *p
 		return answer(skb, p, c, UNREACHABLE_FORBIDDEN, ROUTER_FORBIDDEN);
 	if (!s->instances)
 		return answer(skb, p, c, UNREACHABLE_NO_INSTANCE, ROUTER_NO_INSTANCE);
-	struct choice choice = {
-		.key = { .suffix = name.suffix, .ss = s->ss },
-		.k = hash(bpf_be64_to_cpu(p->src.hi), bpf_be64_to_cpu(p->src.lo), retry_of(p)),
-	};
+	struct choice choice = { .key = { .suffix = name.suffix, .ss = s->ss } };
 
 	port_of(p, &choice.key);
-	switch (pick(&choice)) {
+	switch (choose(p, &choice, &word)) {
 	case CHOSEN:
-		return forward(skb, p, choice.id, ROUTER_RESOLVED);
+		return lead(skb, p, choice.id, word, word != p->word);
+	case ALL_OUT:
+		return answer(skb, p, c, UNREACHABLE_NO_PORT, ROUTER_ALL_REFUSED);
 	case NO_WEIGHT:
 		return answer(skb, p, c, UNREACHABLE_NO_INSTANCE, ROUTER_NO_INSTANCE);
 	case TORN:
@@ -176,18 +229,82 @@ static __always_inline int answer_gone(struct __sk_buff *skb, struct packet *p, 
 	return bpf_redirect(skb->ifindex, 0);
 }
 
-/* bound sees to a packet for a locator: its host may have left it. */
+/*
+ * unheard sees to a first packet for a host here that does not answer: another router chose it, which knows nothing of that.
+ * One that a client sent to this host itself is its own affair, docs/protocol.md §3.5.
+ */
+static __always_inline int unheard(struct __sk_buff *skb, struct packet *p, __u64 locator)
+{
+	struct choice choice = { .key = { .suffix = bpf_be64_to_cpu(p->dst.lo) } };
+	struct service_key name = { .suffix = choice.key.suffix };
+	struct service_state *s = bpf_map_lookup_elem(&services, &name);
+	__u32 word, retry = retry_of(p);
+
+	if (!s || retry >= MAX_RETRY - 1 || parse_transport(skb, p))
+		return TC_ACT_UNSPEC;
+	choice.key.ss = s->ss;
+	port_of(p, &choice.key);
+	if (choose(p, &choice, &word) != CHOSEN || choice.id == locator || is_silent(choice.id))
+		return TC_ACT_UNSPEC;
+	if (word == p->word) /* by another table than the router's that chose: two could send it to and fro */
+		word = with_refusal(p->word, bpf_cpu_to_be64(locator), retry + 1);
+	return lead(skb, p, choice.id, word, 1);
+}
+
+/*
+ * give_back returns such a packet in the host's name, where this router resolves nothing: to a service router. It does not know
+ * whether anybody else serves; where nobody does the packet is refused. One that somebody has returned already is left alone:
+ * its label has room for one name, and who returned it would be chosen again.
+ */
+static __always_inline int give_back(struct __sk_buff *skb, struct packet *p, const struct router_config *c, __u64 locator)
+{
+	if (retry_of(p))
+		return TC_ACT_UNSPEC;
+	if (parse_transport(skb, p))
+		return drop(ROUTER_MALFORMED);
+	if (set_word(skb, ETH_HLEN, p, with_refusal(p->word, bpf_cpu_to_be64(locator), 1)))
+		return drop(ROUTER_REWRITE);
+	return forward(skb, p, c->as, ROUTER_SILENT);
+}
+
+/* bound sees to a packet for a locator: its host may have left it, or answer nobody. */
 static __always_inline int bound(struct __sk_buff *skb, struct packet *p, const struct router_config *c, __u64 locator)
 {
 	__u64 *to = bpf_map_lookup_elem(&redirects, &locator);
 
 	if (!to && bpf_map_lookup_elem(&gone, &locator))
 		return answer_gone(skb, p, c);
+	if (!to && !is_socket(&p->dst) && p->dst.lo != HOST_LOW && is_silent(locator))
+		return c->resolves ? unheard(skb, p, locator) : give_back(skb, p, c, locator);
 	if (!to)
 		return TC_ACT_UNSPEC;
 	if (parse_transport(skb, p))
 		return drop(ROUTER_MALFORMED);
 	return forward(skb, p, *to, ROUTER_REDIRECTED);
+}
+
+/*
+ * foreign: a packet of this AS that comes in at a host's port, from a locator that no host there has or had lately. What
+ * comes from a router's port may be from anywhere. A first packet that a host returns, docs/protocol.md §3.3, has its
+ * client's address: that host is told by its flow label, and has to be there.
+ */
+static __always_inline int foreign(struct __sk_buff *skb, const struct packet *p, const struct router_config *c, int named)
+{
+	struct source_key key = { .ifindex = skb->ifindex };
+	__u64 from = bpf_be64_to_cpu(p->src.hi);
+	__u32 port = skb->ifindex;
+
+	if (!(c->ready & READY_SOURCES) || from >> 16 << 16 != c->as)
+		return 0;
+	__u8 *leads_on = bpf_map_lookup_elem(&leads, &port);
+
+	if (leads_on ? *leads_on : !!bpf_map_lookup_elem(&sources, &key))
+		return 0;
+	key.locator = from;
+	if (bpf_map_lookup_elem(&sources, &key))
+		return 0;
+	key.locator = c->as | label_of(p) >> RETRY_BITS;
+	return !named || !retry_of(p) || !bpf_map_lookup_elem(&sources, &key);
 }
 
 SEC("tc")
@@ -200,8 +317,11 @@ int resolve(struct __sk_buff *skb)
 	if (!c || !c->ready || parse_network(skb, ETH_HLEN, &p))
 		return TC_ACT_UNSPEC;
 	__u64 high = bpf_be64_to_cpu(p.dst.hi);
+	int named = high >> 32 == c->services;
 
-	if (high >> 32 == c->services)
+	if ((named || high >> 16 << 16 == c->as) && foreign(skb, &p, c, named))
+		return drop(ROUTER_SOURCE);
+	if (named)
 		return c->resolves ? resolve_first(skb, &p, c, high) : TC_ACT_UNSPEC;
 	if (high >> 16 << 16 != c->as)
 		return TC_ACT_UNSPEC;

@@ -39,6 +39,13 @@ type resolveServiceState struct {
 	Pad       [3]uint8
 }
 
+type resolveSourceKey struct {
+	_       structs.HostLayout
+	Ifindex uint32
+	Pad     uint32
+	Locator uint64
+}
+
 type resolveTableKey struct {
 	_      structs.HostLayout
 	Node   uint64
@@ -55,19 +62,24 @@ type resolveTableNode struct {
 	Weight   [16]uint32
 	Children uint16
 	Count    uint8
-	Pad      [5]uint8
+	Shift    uint8
+	Pad      [4]uint8
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	resolveMapAgains    = "agains"
 	resolveMapBuckets   = "buckets"
 	resolveMapConfig    = "config"
 	resolveMapDrops     = "drops"
 	resolveMapGone      = "gone"
+	resolveMapLeads     = "leads"
 	resolveMapRedirects = "redirects"
 	resolveMapServices  = "services"
+	resolveMapSilent    = "silent"
+	resolveMapSources   = "sources"
 	resolveMapTables    = "tables"
 	resolveMapTold      = "told"
 	resolveProgResolve  = "resolve"
@@ -122,12 +134,16 @@ type resolveProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type resolveMapSpecs struct {
+	Agains    *ebpf.MapSpec `ebpf:"agains"`
 	Buckets   *ebpf.MapSpec `ebpf:"buckets"`
 	Config    *ebpf.MapSpec `ebpf:"config"`
 	Drops     *ebpf.MapSpec `ebpf:"drops"`
 	Gone      *ebpf.MapSpec `ebpf:"gone"`
+	Leads     *ebpf.MapSpec `ebpf:"leads"`
 	Redirects *ebpf.MapSpec `ebpf:"redirects"`
 	Services  *ebpf.MapSpec `ebpf:"services"`
+	Silent    *ebpf.MapSpec `ebpf:"silent"`
+	Sources   *ebpf.MapSpec `ebpf:"sources"`
 	Tables    *ebpf.MapSpec `ebpf:"tables"`
 	Told      *ebpf.MapSpec `ebpf:"told"`
 }
@@ -158,24 +174,32 @@ func (o *resolveObjects) Close() error {
 //
 // It can be passed to loadResolveObjects or ebpf.CollectionSpec.LoadAndAssign.
 type resolveMaps struct {
+	Agains    *ebpf.Map `ebpf:"agains"`
 	Buckets   *ebpf.Map `ebpf:"buckets"`
 	Config    *ebpf.Map `ebpf:"config"`
 	Drops     *ebpf.Map `ebpf:"drops"`
 	Gone      *ebpf.Map `ebpf:"gone"`
+	Leads     *ebpf.Map `ebpf:"leads"`
 	Redirects *ebpf.Map `ebpf:"redirects"`
 	Services  *ebpf.Map `ebpf:"services"`
+	Silent    *ebpf.Map `ebpf:"silent"`
+	Sources   *ebpf.Map `ebpf:"sources"`
 	Tables    *ebpf.Map `ebpf:"tables"`
 	Told      *ebpf.Map `ebpf:"told"`
 }
 
 func (m *resolveMaps) Close() error {
 	return _ResolveClose(
+		m.Agains,
 		m.Buckets,
 		m.Config,
 		m.Drops,
 		m.Gone,
+		m.Leads,
 		m.Redirects,
 		m.Services,
+		m.Silent,
+		m.Sources,
 		m.Tables,
 		m.Told,
 	)

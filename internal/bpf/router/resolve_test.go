@@ -14,7 +14,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
 	"scaffold.dev/scaffold/internal/core/resolve"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -96,14 +96,21 @@ func TestKernelChoosesAsTheOracle(t *testing.T) {
 		must(t, err)
 		for range 300 {
 			src := host(5000 + rnd.IntN(9)).Addr(uint64(sid.NewSocketID(rnd.Uint64())))
-			retry := uint8(rnd.IntN(4))
+			retry := uint8(rnd.IntN(sid.MaxRetry + 1))
+			label := sid.NewLabel(host(rnd.IntN(n+1)), retry*uint8(rnd.IntN(2)))
 			p := syn(src, space.ServiceAddr(web), 80)
-			p.FlowLabel = uint32(retry)
+			p.FlowLabel = uint32(label)
 			res := run(t, r, p.Bytes())
+			want, outcome := table.Choose(src, label)
+			if outcome == resolve.AllRefused {
+				if res.Packet[6] != bpftest.ICMPv6 || res.Packet[40] != 1 || res.Packet[41] != 4 {
+					t.Fatalf("seed %d, %d targets, from %v label %#x: %v; the oracle says that all have refused", seed, n, src, label, res)
+				}
+				continue
+			}
 			_, dst := bpftest.Addrs(res.Packet)
-			want, _ := table.Pick(resolve.Hash(src, retry))
 			if sid.LocatorOf(dst) != want || sid.Low(dst) != uint64(web.Suffix) || res.Verdict != bpftest.Next || !bpftest.ChecksumOK(res.Packet) {
-				t.Fatalf("seed %d, %d targets, from %v retry %d: %v; the oracle says %v", seed, n, src, retry, res, want)
+				t.Fatalf("seed %d, %d targets, from %v label %#x: %v; the oracle says %v", seed, n, src, label, res, want)
 			}
 		}
 	}
@@ -327,4 +334,18 @@ func TestPinnedMapsHaveTheLayoutOfTheirVersion(t *testing.T) {
 	}
 	pinned := slices.DeleteFunc(slices.Collect(maps.Keys(spec.Maps)), func(name string) bool { return name[0] == '.' })
 	bpftest.HoldLayout(t, spec, pinned, abi, "raise ROUTER_ABI in abi.h and abi in open.go")
+}
+
+// TestARefusalOfAReturnedPacketGoesToItsSender: not back to the host that returned it.
+func TestARefusalOfAReturnedPacketGoesToItsSender(t *testing.T) {
+	r := ready(t)
+	one := []resolve.Target{{Locator: host(0), Weight: 1}}
+	must(t, r.SetTable(webTCP, one))
+	p := syn(from, space.ServiceAddr(web), 80)
+	p.FlowLabel = uint32(sid.NewLabel(host(0), 1))
+	res := run(t, r, p.Bytes())
+	_, dst := bpftest.Addrs(res.Packet)
+	if dst != from || res.Packet[40] != 1 || res.Packet[41] != 4 || res.Verdict != bpftest.Next {
+		t.Errorf("%v; want code 4 for %v, by the kernel's routes", res, from)
+	}
 }

@@ -79,7 +79,7 @@ func (r *Resolver) readMaps() error {
 		t, n := readNode(key, node)
 		r.remember(t, append(r.tables[t], n))
 	}
-	return errors.Join(it.Err(), r.readServices(), r.readLeft())
+	return errors.Join(it.Err(), r.readServices(), r.readLeft(), r.readSources())
 }
 
 func (r *Resolver) readServices() error {

@@ -35,14 +35,14 @@ func (r *Resolver) SetTable(t sid.Triple, targets []resolve.Target) error {
 
 // change writes children before the parents that name them, and removes nodes when none does so any more.
 func (r *Resolver) change(t sid.Triple, old, new []resolve.Node) error {
-	had := make(map[uint64][]resolve.Entry, len(old))
+	had := make(map[uint64]resolve.Node, len(old))
 	for _, n := range old {
-		had[n.ID] = n.Entries
+		had[n.ID] = n
 	}
 	for _, n := range slices.Backward(new) {
-		entries, ok := had[n.ID]
+		was, ok := had[n.ID]
 		delete(had, n.ID)
-		if ok && slices.Equal(entries, n.Entries) {
+		if ok && was.Shift == n.Shift && slices.Equal(was.Entries, n.Entries) {
 			continue
 		}
 		r.writes++
@@ -92,7 +92,7 @@ func nodeKey(t sid.Triple, node uint64) resolveTableKey {
 }
 
 func kernelNode(n resolve.Node) resolveTableNode {
-	k := resolveTableNode{Count: uint8(len(n.Entries))}
+	k := resolveTableNode{Count: uint8(len(n.Entries)), Shift: n.Shift}
 	for i, e := range n.Entries {
 		k.Id[i], k.Weight[i] = e.ID, e.Weight
 		if e.Child {
@@ -105,7 +105,7 @@ func kernelNode(n resolve.Node) resolveTableNode {
 // readNode is the inverse of nodeKey and kernelNode.
 func readNode(key resolveTableKey, k resolveTableNode) (sid.Triple, resolve.Node) {
 	t := sid.Triple{Service: sid.ServiceID{SS: key.Ss, Suffix: sid.Suffix(key.Suffix)}, Proto: sid.Proto(key.Proto), Port: key.Port}
-	n := resolve.Node{ID: key.Node}
+	n := resolve.Node{ID: key.Node, Shift: k.Shift}
 	for i := range min(int(k.Count), resolve.Fanout) {
 		n.Entries = append(n.Entries, resolve.Entry{ID: k.Id[i], Weight: k.Weight[i], Child: k.Children>>i&1 == 1})
 	}

@@ -2,13 +2,11 @@ package sockets
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"syscall"
-	"unsafe"
 
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/sid"
@@ -26,9 +24,8 @@ const (
 // A Diag asks the kernel for the sockets of the network namespace that it was opened in. It is not for
 // concurrent use.
 type Diag struct {
-	fd  int
-	seq uint32
-	buf []byte
+	socket *nl.NetlinkSocket
+	open   map[int]*nl.SocketHandle // the same as the library takes it
 }
 
 // A DiagSocket is what the kernel tells of one socket.
@@ -38,19 +35,21 @@ type DiagSocket struct {
 	Local, Peer netip.AddrPort
 	Queue       uint32 // of a listener: connections that wait to be accepted; else bytes to be read
 	Backlog     uint32 // of a listener: the most that may wait; else bytes to be sent
+	UID         uint32 // of the user who made it
+	Device      uint32 // that it is bound to (SO_BINDTODEVICE), 0: to none
 }
 
 // OpenDiag opens the calling thread's network namespace for queries.
 func OpenDiag() (*Diag, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	s, err := nl.GetNetlinkSocketAt(netns.None(), netns.None(), unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil, fmt.Errorf("open sock_diag: %w", err)
 	}
-	return &Diag{fd: fd, buf: make([]byte, 1<<16)}, nil
+	return &Diag{socket: s, open: map[int]*nl.SocketHandle{unix.NETLINK_SOCK_DIAG: {Socket: s}}}, nil
 }
 
 // Close ends the queries.
-func (d *Diag) Close() error { return unix.Close(d.fd) }
+func (d *Diag) Close() { d.socket.Close() }
 
 // The layout of linux/inet_diag.h; ports and addresses are in network order.
 type diagID struct {
@@ -75,76 +74,48 @@ type diagReply struct {
 
 // Each calls f with the IPv6 sockets in the given states; port 0 means any local port.
 func (d *Diag) Each(proto sid.Proto, states uint32, port uint16, f func(DiagSocket)) error {
-	return d.each(unix.AF_INET6, proto, states, port, f)
+	return d.each(unix.AF_INET6, uint32(proto), states, port, f)
+}
+
+// EachMultipath is Each of listeners of Multipath TCP. Programs hold these; sock_diag lists the sockets of TCP below
+// them under inodes and cookies of their own.
+func (d *Diag) EachMultipath(port uint16, f func(DiagSocket)) error {
+	return d.each(unix.AF_INET6, unix.IPPROTO_MPTCP, StateListen, port, f)
 }
 
 // EachIPv4 is Each of IPv4 sockets.
 func (d *Diag) EachIPv4(proto sid.Proto, states uint32, port uint16, f func(DiagSocket)) error {
-	return d.each(unix.AF_INET, proto, states, port, f)
+	return d.each(unix.AF_INET, uint32(proto), states, port, f)
 }
 
-func (d *Diag) each(family uint8, proto sid.Proto, states uint32, port uint16, f func(DiagSocket)) error {
-	d.seq++
-	if err := d.ask(family, proto, states, port); err != nil {
-		return fmt.Errorf("ask sock_diag for %v sockets: %w", proto, err)
-	}
-	for {
-		n, _, err := unix.Recvfrom(d.fd, d.buf, 0)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("read sock_diag: %w", err)
-		}
-		done, err := d.parse(d.buf[:n], f)
-		if done || err != nil {
-			return err
-		}
-	}
-}
+// diagProtocol is INET_DIAG_REQ_PROTOCOL: a protocol that does not fit 8 bits.
+const diagProtocol = 3
 
-func (d *Diag) ask(family uint8, proto sid.Proto, states uint32, port uint16) error {
-	req := diagRequest{Family: family, Protocol: uint8(proto), States: states}
-	binary.BigEndian.PutUint16(req.ID.SrcPort[:], port)
-	size := unix.SizeofNlMsghdr + int(unsafe.Sizeof(req))
-	h := unix.NlMsghdr{Len: uint32(size), Type: unix.SOCK_DIAG_BY_FAMILY, Flags: unix.NLM_F_REQUEST | unix.NLM_F_DUMP, Seq: d.seq}
-	msg, err := binary.Append(make([]byte, 0, size), binary.NativeEndian, &h)
+// each asks by messages of our own: the library's for sockets ask for all states and all ports, which on a host with
+// many connections is a thousand times what we look for, and know neither Multipath TCP nor devices.
+func (d *Diag) each(family uint8, proto uint32, states uint32, port uint16, f func(DiagSocket)) error {
+	q := diagRequest{Family: family, Protocol: uint8(proto), States: states}
+	binary.BigEndian.PutUint16(q.ID.SrcPort[:], port)
+	body, err := binary.Append(nil, binary.NativeEndian, &q)
 	if err != nil {
 		return err
 	}
-	if msg, err = binary.Append(msg, binary.NativeEndian, &req); err != nil {
-		return err
+	req := nl.NewNetlinkRequest(unix.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP)
+	req.Sockets = d.open
+	req.AddRawData(body)
+	if proto > 255 {
+		req.AddRawData(nl.NewRtAttr(diagProtocol, nl.Uint32Attr(proto)).Serialize())
 	}
-	return unix.Sendto(d.fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
-}
-
-// parse reads one datagram of the answer and tells whether it was the last.
-func (d *Diag) parse(b []byte, f func(DiagSocket)) (done bool, err error) {
-	msgs, err := syscall.ParseNetlinkMessage(b)
-	if err != nil {
-		return false, fmt.Errorf("parse sock_diag's answer: %w", err)
-	}
-	for _, m := range msgs {
-		switch {
-		case m.Header.Seq != d.seq: // left from a query that failed
-		case m.Header.Type == unix.NLMSG_DONE:
-			return true, nil
-		case m.Header.Type == unix.NLMSG_ERROR:
-			return true, diagError(m.Data)
-		case m.Header.Type == unix.SOCK_DIAG_BY_FAMILY:
-			if s, ok := parseDiag(m.Data); ok {
-				f(s)
-			}
+	err = req.ExecuteIter(unix.NETLINK_SOCK_DIAG, unix.SOCK_DIAG_BY_FAMILY, func(msg []byte) bool {
+		if s, ok := parseDiag(msg); ok {
+			f(s)
 		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("ask sock_diag for sockets of protocol %d: %w", proto, err)
 	}
-	return false, nil
-}
-
-func diagError(data []byte) error {
-	if len(data) < 4 {
-		return errors.New("sock_diag: short error message")
-	}
-	return os.NewSyscallError("sock_diag", syscall.Errno(-int32(binary.NativeEndian.Uint32(data))))
+	return nil
 }
 
 func parseDiag(data []byte) (DiagSocket, bool) {
@@ -158,6 +129,7 @@ func parseDiag(data []byte) (DiagSocket, bool) {
 		Local:  netip.AddrPortFrom(r.address(r.ID.Src), binary.BigEndian.Uint16(r.ID.SrcPort[:])),
 		Peer:   netip.AddrPortFrom(r.address(r.ID.Dst), binary.BigEndian.Uint16(r.ID.DstPort[:])),
 		Queue:  r.RQueue, Backlog: r.WQueue,
+		UID: r.UID, Device: r.ID.If,
 	}, true
 }
 

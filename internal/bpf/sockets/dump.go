@@ -44,7 +44,7 @@ func (host *Host) Dump() ([]Event, error) {
 	})
 	for cookie, fresh := range entered {
 		if fresh {
-			host.hooks.maps.Socks.Delete(cookie)
+			host.hooks.maps.Socks.Delete(cookie) //nolint:errcheck // closed meanwhile: it is gone
 		}
 	}
 	return events, err
@@ -112,7 +112,7 @@ func (host *Host) registered(proto sid.Proto, s DiagSocket) (Event, bool) {
 func ephemeral(port uint16) bool {
 	low, high := 32768, 60999
 	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
-		fmt.Sscan(strings.TrimSpace(string(b)), &low, &high)
+		fmt.Sscan(strings.TrimSpace(string(b)), &low, &high) //nolint:errcheck // what cannot be read stays as Linux has it
 	}
 	return int(port) >= low && int(port) <= high
 }

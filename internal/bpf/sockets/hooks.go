@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
+	"scaffold.dev/scaffold/internal/linux/cgroups"
 )
 
 // Hooks is the one set of cgroup programs of this machine, pinned so that it outlives each daemon.
@@ -147,7 +148,7 @@ func (h *Hooks) install() error {
 
 // attach hangs the programs on the root cgroup and pins the links.
 func attach(p *hooksPrograms, dir string) error {
-	root, err := CgroupRoot()
+	root, err := cgroups.Root()
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func attach(p *hooksPrograms, dir string) error {
 		{Attach: ebpf.AttachCgroupInetSockRelease, Program: p.OnRelease},
 		{Attach: ebpf.AttachCGroupSockOps, Program: p.OnSockops},
 	} {
-		a.Path = procPath(root)
+		a.Path = cgroups.Path(root)
 		l, err := link.AttachCgroup(a)
 		if err != nil {
 			return fmt.Errorf("attach %v to the root cgroup: %w", a.Attach, err)

@@ -10,8 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nsenter"
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/linux/cgroups"
+	"scaffold.dev/scaffold/internal/linux/nsenter"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -495,13 +496,13 @@ func TestWildcardBindIsRewritten(t *testing.T) {
 
 func TestCgroupEndsWithItsProcesses(t *testing.T) {
 	nstest.Root(t)
-	g, err := NewCgroup("scaffold-test-group")
+	g, err := cgroups.NewChild("scaffold-test-group")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, nstest.New(t, "group"), g.Path())
+	p := start(t, nstest.New(t, "group"), string(g.Group))
 	p.must(t, "tcp a")
-	if err := g.Remove(); err != nil {
+	if err := g.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := p.Wait(); err == nil {

@@ -180,7 +180,8 @@ func parseEvent(raw []byte) (Event, error) {
 
 // Close leaves. With keep the row stays, for a daemon that comes right back: it dumps what it missed.
 func (host *Host) Close(keep bool) error {
-	err := errors.Join(host.Interrupt(), host.diag.Close())
+	err := host.Interrupt()
+	host.diag.Close()
 	if keep {
 		return err
 	}

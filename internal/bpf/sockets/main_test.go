@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // scriptEnv makes the test binary play an unmodified program instead, see script_test.go.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // A program is the test binary playing a program with sockets: it does what it is told on stdin, one

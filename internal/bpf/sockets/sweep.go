@@ -33,8 +33,8 @@ func (h *Hooks) sweep() {
 // forget removes a host and its sockets.
 func (h *Hooks) forget(netns uint64) error {
 	err := h.maps.Hosts.Delete(netns)
-	h.maps.Rings.Delete(netns)
-	h.maps.Wildcards.Delete(netns)
+	h.maps.Rings.Delete(netns)     //nolint:errcheck // a host that was not whole yet has none
+	h.maps.Wildcards.Delete(netns) //nolint:errcheck // as above
 	var cookie uint64
 	var row hooksSockRow
 	var mine []uint64
@@ -44,7 +44,7 @@ func (h *Hooks) forget(netns uint64) error {
 		}
 	}
 	for _, cookie := range mine {
-		h.maps.Socks.Delete(cookie)
+		h.maps.Socks.Delete(cookie) //nolint:errcheck // closed meanwhile: it is gone
 	}
 	return err
 }

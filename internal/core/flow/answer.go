@@ -4,34 +4,23 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/header"
 	"scaffold.dev/scaffold/sid"
 )
 
 // quoteMax is how much of a refused packet its refusal quotes.
 const quoteMax = 128
 
-// header makes an IPv6 header for n bytes of payload.
-func header(src, dst netip.Addr, proto sid.Proto, n int) []byte {
-	b := make([]byte, ip6Len, ip6Len+n)
-	b[0], b[6], b[7] = 6<<4, byte(proto), 64
-	binary.BigEndian.PutUint16(b[4:], uint16(n))
-	s, d := src.As16(), dst.As16()
-	copy(b[8:], s[:])
-	copy(b[24:], d[:])
-	return b
-}
-
-// fill computes the transport checksum at off of a packet without extension headers.
-func fill(b []byte, off int) { checksum.Put6(b, ip6Len, ip6Len+off, b[6]) }
+// ownHops is the hop limit of what the machine sends itself.
+const ownHops = 64
 
 // refusal is the ICMPv6 destination unreachable for p.
 func refusal(p *packet, from netip.Addr, code uint8) []byte {
 	quote := p.b[:min(len(p.b), quoteMax)&^3]
-	b := header(from, p.src, sid.ICMPv6, icmpLen+len(quote))
+	b := header.AppendIPv6(nil, from, p.src, header.ICMPv6, ownHops, icmpLen+len(quote))
 	b = append(b, unreachable, code, 0, 0, 0, 0, 0, 0)
 	b = append(b, quote...)
-	fill(b, 2)
+	header.Seal(b)
 	return b
 }
 
@@ -46,7 +35,7 @@ func (m *Machine) bounce(p *packet, s *service) {
 		return
 	}
 	p.b[7]--
-	p.setWord(p.word&^labelMask | (p.retry() + 1))
+	p.setWord(p.word&^labelMask | uint32(sid.NewLabel(sid.LocatorOf(p.dst), p.label().Retry()+1)))
 	p.rewrite(p.src, s.upper.Addr(sid.Low(p.dst)))
 	m.sendBack("bounced", p.b)
 }
@@ -57,18 +46,14 @@ func (m *Machine) reset(p *packet, reason string) {
 		m.drop(reason)
 		return
 	}
-	t := make([]byte, tcpLen)
-	binary.BigEndian.PutUint16(t, p.dport)
-	binary.BigEndian.PutUint16(t[2:], p.sport)
-	t[12], t[13] = tcpLen/4<<4, rst
+	t := header.Segment{Src: p.dport, Dst: p.sport, Flags: rst}
 	if p.flags&ack != 0 {
-		binary.BigEndian.PutUint32(t[4:], p.ack)
+		t.Seq = p.ack
 	} else {
-		binary.BigEndian.PutUint32(t[8:], p.seq+1)
-		t[13] |= ack
+		t.Ack, t.Flags = p.seq+1, rst|ack
 	}
-	b := append(header(p.dst, p.src, sid.TCP, tcpLen), t...)
-	fill(b, 16)
+	b := t.Append(header.AppendIPv6(nil, p.dst, p.src, header.TCP, ownHops, t.Len()))
+	header.Seal(b)
 	m.sendBack(reason, b)
 }
 
@@ -81,14 +66,26 @@ const (
 
 // message takes what came for the message port, docs/protocol.md §4.
 func (m *Machine) message(p *packet) {
+	if p.piece == laterPiece || len(p.b) < p.l4+messageAhead+2 {
+		m.drop("drop_malformed")
+		return
+	}
+	m.tell("message", p.b, Drop)
+}
+
+// asked takes what came for the host itself: PROBEs, and answers to its own.
+func (m *Machine) asked(p *packet) {
 	body := p.l4 + messageAhead
 	switch {
-	case p.piece == laterPiece || len(p.b) < body+2:
+	case len(p.b) < body+2:
 		m.drop("drop_malformed")
-	case sid.Low(p.dst) == sid.HostSuffix && p.b[body] == version && p.b[body+1] == probe:
+	case p.b[body] == version && p.b[body+1] == probe:
 		m.answerProbe(p, body)
+	case len(p.b) < body+16 || p.b[body] != version || p.b[body+1] != probeAck ||
+		!m.marked(binary.BigEndian.Uint64(p.b[body+8:]), netip.Addr{}, Nonce):
+		m.drop("drop_unasked")
 	default:
-		m.tell("message", p.b, Drop)
+		m.message(p)
 	}
 }
 

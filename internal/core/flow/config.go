@@ -49,11 +49,11 @@ func (m *Machine) SetService(id sid.ServiceID, p Policy) error {
 	return err
 }
 
-// SetGuard says from where first packets of a service are taken; nil: from everywhere.
-func (m *Machine) SetGuard(id sid.ServiceID, allows func(sid.Locator) bool) error {
+// SetAccess says from where first packets of a service are taken; nil: from everywhere.
+func (m *Machine) SetAccess(id sid.ServiceID, allows func(sid.Locator) bool) error {
 	s, err := m.know(id)
 	if err == nil {
-		s.guard = allows
+		s.allows = allows
 	}
 	return err
 }

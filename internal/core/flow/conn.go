@@ -43,8 +43,8 @@ var next = map[State][]State{
 	Blocked:    {Bound, Connecting, Closed},
 }
 
-// tuple is a flow as its socket sees it; what a datagram flow must ignore is zero: the remote port at a client,
-// the local one at a server, because either may answer from another port.
+// tuple is a flow as its socket sees it; what it must ignore is zero: a datagram server's local port, because it may
+// answer from another one, and a ping's second copy of its identifier.
 type tuple struct {
 	local, remote netip.Addr
 	lport, rport  uint16
@@ -73,6 +73,7 @@ type Conn struct {
 	steered bool       // no flood evicts it
 	peer    netip.Addr // on the wire; the service address until bound
 	isn     uint32
+	syns    uint8     // that the kernel has sent
 	ports   [2]uint16 // the first and the last local port of a datagram server's answers
 	policy  Policy
 	finOut  bool
@@ -96,7 +97,7 @@ func (c *Conn) become(s State) {
 
 func clientTuple(p *packet) tuple {
 	t := tuple{p.src, p.dst, p.sport, p.dport, p.proto}
-	if p.proto != sid.TCP {
+	if p.proto == sid.ICMPv6 {
 		t.rport = 0
 	}
 	return t
@@ -112,7 +113,7 @@ func serverTuple(p *packet) tuple {
 
 // begin enters a new flow.
 func (m *Machine) begin(now time.Time, p *packet, t tuple, c Conn) *Conn {
-	c.ID, c.tuple, c.seen = m.cfg.NewID(), t, now
+	c.ID, c.tuple, c.seen = m.newID(c.Role, t), t, now
 	c.isn, c.peer, c.ports = p.seq, p.dst, [2]uint16{p.sport, p.sport}
 	if c.Role == Client && p.proto != sid.TCP {
 		c.owner = p.socket

@@ -5,19 +5,20 @@ import (
 	"net/netip"
 	"time"
 
+	"scaffold.dev/scaffold/internal/packet/header"
 	"scaffold.dev/scaffold/sid"
 )
 
 // quoted reads the packet that an error quotes: addresses, and ports as far as they are there.
 func (p *packet) quoted() (packet, bool) {
-	b := p.b[p.l4+icmpLen:]
-	if len(b) < ip6Len {
+	b, ok := header.IPv6(p.b).Quoted(p.l4)
+	if !ok {
 		return packet{}, false
 	}
-	q := packet{b: b, proto: sid.Proto(b[6])}
+	q := packet{b: b, proto: sid.Proto(b.Next())}
 	q.src, q.dst = addrs(b)
-	t := b[ip6Len:]
-	if q.proto == extFragment {
+	t := header.Transport(b[ip6Len:])
+	if q.proto == header.Fragment {
 		if len(t) < 8 {
 			return q, false
 		}
@@ -30,9 +31,9 @@ func (p *packet) quoted() (packet, bool) {
 	if len(t) < 8 {
 		return q, true
 	}
-	q.sport, q.dport = binary.BigEndian.Uint16(t), binary.BigEndian.Uint16(t[2:])
+	q.sport, q.dport = t.Ports()
 	if q.proto == sid.ICMPv6 {
-		q.sport = binary.BigEndian.Uint16(t[4:])
+		q.sport = t.Echo()
 		q.dport = q.sport
 	}
 	return q, true
@@ -54,6 +55,23 @@ func (m *Machine) early(now time.Time, p *packet, c *entry) bool {
 		now.Sub(c.heard) < EarlyErrors && m.told
 }
 
+// nowhere: a router knew no way to the instance that was chosen, or its neighbour did not answer.
+func (m *Machine) nowhere(p, q *packet, c *entry) bool {
+	return p.typ == unreachable && (p.code == noRoute || p.code == noNeighbour) && c.Role == Client && c.state == Connecting &&
+		m.inAS(q.dst) && sid.LocatorOf(p.src) != sid.LocatorOf(q.dst)
+}
+
+// sentTo: a packet to the address is one that the flow sent. A router may have written another locator on the way.
+func (m *Machine) sentTo(dst netip.Addr, c *entry) bool {
+	if !m.inAS(dst) && !m.isService(dst) {
+		return false
+	}
+	if c.state == Connecting {
+		return sid.Low(dst) == sid.Low(c.remote)
+	}
+	return dst == c.remote || c.peer.IsValid() && sid.Low(dst) == sid.Low(c.peer) || sid.Low(dst) == sid.Low(c.Conn.peer)
+}
+
 // errorIn: what the flow sent did not arrive.
 func (m *Machine) errorIn(now time.Time, p *packet, c *entry) {
 	q, ok := p.quoted()
@@ -65,15 +83,24 @@ func (m *Machine) errorIn(now time.Time, p *packet, c *entry) {
 		m.drop("drop_blocked")
 		return
 	}
+	if !m.sentTo(q.dst, c) {
+		m.drop("drop_unusable_error")
+		return
+	}
 	if m.early(now, p, c) {
 		m.drop("drop_early_error")
 		return
 	}
+	nowhere := m.nowhere(p, &q, c)
 	from := p.src
 	if from == q.dst || sid.Low(from) == sid.Low(c.remote) {
 		from = c.remote // the peer itself goes by the name that the socket knows
 	}
 	p.rewriteError(from, c.local, c.local, c.remote)
+	if nowhere {
+		m.tell("held", p.b, Drop)
+		return
+	}
 	// A program that opens a socket for a datagram that it has announced elsewhere is often a moment late.
 	holds := c.proto == sid.TCP || c.proto == sid.UDP && p.code == noSuchPort
 	if p.typ == unreachable && c.Role == Client && c.state == Connecting && holds {
@@ -91,11 +118,10 @@ func (m *Machine) errorOut(p *packet, here int) {
 		return
 	}
 	seen := packet{src: q.dst, dst: q.src, sport: q.dport, dport: q.sport, proto: q.proto}
-	t := serverTuple(&seen)
+	c, hand := m.byTuple[serverTuple(&seen)], m.at(here)
 	if m.isService(q.src) {
-		t = clientTuple(&seen)
+		c = m.clientFlow(clientTuple(&seen))
 	}
-	c, hand := m.byTuple[t], m.at(here)
 	if c != nil && c.state == HalfOpen {
 		c = nil // nobody has spoken yet
 	}

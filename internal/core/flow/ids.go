@@ -19,13 +19,13 @@ func (g *IDs) New() sid.SocketID {
 	return sid.NewSocketID(sipHash(g.Key, uint64(g.CPU)<<48|g.made))
 }
 
-// sipHash is SipHash-2-4 (Aumasson, Bernstein 2012) of one number in little-endian order.
-func sipHash(key [2]uint64, n uint64) uint64 {
+// sipHash is SipHash-2-4 (Aumasson, Bernstein 2012) of numbers in little-endian order.
+func sipHash(key [2]uint64, words ...uint64) uint64 {
 	v := [4]uint64{
 		key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,
 		key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573,
 	}
-	for _, word := range [...]uint64{n, 8 << 56} {
+	for _, word := range append(words, uint64(8*len(words))<<56) {
 		v[3] ^= word
 		sipRound(&v)
 		sipRound(&v)

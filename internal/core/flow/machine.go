@@ -78,24 +78,27 @@ type Uplink struct {
 type Config struct {
 	Space sid.Space
 	NewID func() sid.SocketID // unpredictable; see IDs
+	Key   [2]uint64           // of marks; see Mark
 }
 
 // A Machine is one host's flows. It belongs to one goroutine.
 type Machine struct {
-	cfg       Config
-	told      bool // somebody acts on what it tells
-	slots     [slots]slot
-	locators  map[sid.Locator]bool
-	admitted  map[instance]bool
-	services  map[sid.Suffix]*service
-	policies  map[netip.Addr]Policy
-	bySocket  map[sid.SocketID]*entry
-	byTuple   map[tuple]*Conn
-	fragments map[fragment]rewritten
-	retired   map[sid.SocketID]time.Time // what flows gave up
-	strays    map[sid.SocketID]time.Time // what nobody knows, since when
-	answers   [][]byte                   // to what Steer began again
-	out       []Output
+	cfg         Config
+	told        bool // somebody acts on what it tells
+	slots       [slots]slot
+	locators    map[sid.Locator]bool
+	admitted    map[instance]bool
+	services    map[sid.Suffix]*service
+	policies    map[netip.Addr]Policy
+	bySocket    map[sid.SocketID]*entry
+	byTuple     map[tuple]*Conn
+	answerPorts map[tuple]*ports // by tuples without the port that was asked
+	fragments   map[fragment]rewritten
+	retired     map[sid.SocketID]time.Time // what flows gave up
+	strays      map[sid.SocketID]time.Time // what nobody knows, since when
+	tags        map[uint64]netip.Addr      // services in cookies
+	answers     [][]byte                   // to what Steer began again
+	out         []Output
 
 	retirements uint64 // of slots
 }
@@ -108,9 +111,9 @@ type instance struct {
 
 // service is what a suffix means on this host.
 type service struct {
-	upper sid.Locator // the upper half of the service address
-	live  int
-	guard func(sid.Locator) bool // who may connect; nil: everybody
+	upper  sid.Locator // the upper half of the service address
+	live   int
+	allows func(sid.Locator) bool // who may connect; nil: everybody
 }
 
 type fragment struct {
@@ -127,16 +130,18 @@ type rewritten struct {
 // New returns a machine without uplinks, services and flows.
 func New(cfg Config) *Machine {
 	return &Machine{
-		cfg:       cfg,
-		locators:  map[sid.Locator]bool{},
-		admitted:  map[instance]bool{},
-		services:  map[sid.Suffix]*service{},
-		policies:  map[netip.Addr]Policy{},
-		bySocket:  map[sid.SocketID]*entry{},
-		byTuple:   map[tuple]*Conn{},
-		fragments: map[fragment]rewritten{},
-		retired:   map[sid.SocketID]time.Time{},
-		strays:    map[sid.SocketID]time.Time{},
+		cfg:         cfg,
+		locators:    map[sid.Locator]bool{},
+		admitted:    map[instance]bool{},
+		services:    map[sid.Suffix]*service{},
+		policies:    map[netip.Addr]Policy{},
+		bySocket:    map[sid.SocketID]*entry{},
+		byTuple:     map[tuple]*Conn{},
+		answerPorts: map[tuple]*ports{},
+		fragments:   map[fragment]rewritten{},
+		retired:     map[sid.SocketID]time.Time{},
+		strays:      map[sid.SocketID]time.Time{},
+		tags:        map[uint64]netip.Addr{},
 	}
 }
 
@@ -170,11 +175,11 @@ func (m *Machine) sendBack(reason string, data []byte) {
 }
 
 // tell hands the packet to whoever owns the machine; where nobody acts, refusals pass and messages end.
-func (m *Machine) tell(reason string, data []byte, else_ Verdict) {
+func (m *Machine) tell(reason string, data []byte, otherwise Verdict) {
 	switch {
 	case m.told:
 		m.out = append(m.out, Output{Verdict: Tell, Reason: reason, Data: data})
-	case else_ == Pass:
+	case otherwise == Pass:
 		m.out = append(m.out, Output{Verdict: Pass, Reason: "daemon_away", Data: data})
 	default:
 		m.drop("daemon_away")

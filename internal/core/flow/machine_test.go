@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/packet/header"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -27,9 +28,9 @@ func machine() *Machine {
 
 // synPacket is a bare SYN to web, port 80.
 func synPacket() []byte {
-	b := append(header(vid, space.ServiceAddr(web), sid.TCP, tcpLen), make([]byte, tcpLen)...)
+	b := append(header.AppendIPv6(nil, vid, space.ServiceAddr(web), header.TCP, ownHops, tcpLen), make([]byte, tcpLen)...)
 	b[ip6Len+3], b[ip6Len+12], b[ip6Len+13] = 80, tcpLen/4<<4, syn
-	fill(b, 16)
+	header.Seal(b)
 	return b
 }
 

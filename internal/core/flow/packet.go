@@ -4,32 +4,30 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"scaffold.dev/scaffold/internal/checksum"
+	"scaffold.dev/scaffold/internal/packet/checksum"
+	"scaffold.dev/scaffold/internal/packet/header"
 	"scaffold.dev/scaffold/sid"
 )
 
 const (
-	ip6Len  = 40
-	icmpLen = 8
-	tcpLen  = 20
+	ip6Len  = header.IPv6Len
+	icmpLen = header.ICMPv6Len
+	tcpLen  = header.TCPLen
 
-	extHop, extRouting, extFragment, extOptions = 0, 43, 44, 60
-	maxExtensions                               = 6
-
-	fin, syn, rst, psh, ack = 0x01, 0x02, 0x04, 0x08, 0x10
+	fin, syn, rst, psh, ack = header.FIN, header.SYN, header.RST, header.PSH, header.ACK
 
 	unreachable, parameterProblem = 1, 4
 	noRoute                       = 0
+	noNeighbour                   = 3
 	noSuchPort                    = 4
 	echoRequest, echoReply        = 128, 129
 )
 
-type piece uint8
-
+// What a packet is of a datagram that was cut.
 const (
-	whole piece = iota
-	firstPiece
-	laterPiece
+	whole      = header.Whole
+	firstPiece = header.First
+	laterPiece = header.Later
 )
 
 // packet is an IPv6 packet of which the machine owns the bytes, and what it has read of them.
@@ -39,15 +37,16 @@ type packet struct {
 	word         uint32
 	l4           int
 	proto        sid.Proto
-	piece        piece
+	piece        header.Piece
 	id           uint32
 	sport, dport uint16
 	seq, ack     uint32
 	flags        uint8
 	typ, code    uint8
-	socket       uint64 // cookie of its socket
-	dying        bool   // the process behind its socket died
-	note         string // what is counted although it passes
+	socket       uint64    // cookie of its socket
+	again        sid.Label // of a SYN that the kernel sends again
+	dying        bool      // the process behind its socket died
+	note         string    // what is counted although it passes
 }
 
 // parse reads the fixed header of a copy of b.
@@ -55,14 +54,12 @@ func parse(b []byte) (packet, bool) {
 	if len(b) < ip6Len || b[0]>>4 != 6 {
 		return packet{}, false
 	}
-	p := packet{b: append([]byte(nil), b...), l4: ip6Len, proto: sid.Proto(b[6]), word: binary.BigEndian.Uint32(b)}
+	p := packet{b: append([]byte(nil), b...), l4: ip6Len, proto: sid.Proto(header.IPv6(b).Next()), word: binary.BigEndian.Uint32(b)}
 	p.src, p.dst = addrs(b)
 	return p, true
 }
 
-func addrs(b []byte) (src, dst netip.Addr) {
-	return netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
-}
+func addrs(b header.IPv6) (src, dst netip.Addr) { return b.Src(), b.Dst() }
 
 // transport reads on to the ports; false when the headers do not hold what they promise.
 func (p *packet) transport() bool {
@@ -72,23 +69,23 @@ func (p *packet) transport() bool {
 	if p.piece == laterPiece {
 		return true
 	}
-	need, known := map[sid.Proto]int{sid.TCP: tcpLen, sid.UDP: 8, sid.ICMPv6: icmpLen}[p.proto]
-	if !known {
+	need := header.Least(uint8(p.proto))
+	if need == 0 {
 		return true
 	}
 	if len(p.b) < p.l4+need {
 		return false
 	}
-	t := p.b[p.l4:]
+	t := header.Transport(p.b[p.l4:])
 	switch p.proto {
 	case sid.TCP:
-		p.seq, p.ack, p.flags = binary.BigEndian.Uint32(t[4:]), binary.BigEndian.Uint32(t[8:]), t[13]
+		p.seq, p.ack, p.flags = t.Seq(), t.Ack(), t.Flags()
 		fallthrough
 	case sid.UDP:
-		p.sport, p.dport = binary.BigEndian.Uint16(t), binary.BigEndian.Uint16(t[2:])
+		p.sport, p.dport = t.Ports()
 	case sid.ICMPv6:
-		if p.typ, p.code = t[0], t[1]; p.typ == echoRequest || p.typ == echoReply {
-			p.sport = binary.BigEndian.Uint16(t[4:])
+		if p.typ, p.code = t.Kind(); p.typ == echoRequest || p.typ == echoReply {
+			p.sport = t.Echo()
 			p.dport = p.sport
 		}
 	}
@@ -96,34 +93,9 @@ func (p *packet) transport() bool {
 }
 
 func (p *packet) extensions() bool {
-	for range maxExtensions {
-		switch p.proto {
-		case extHop, extRouting, extFragment, extOptions:
-		default:
-			return true
-		}
-		if len(p.b) < p.l4+8 {
-			return false
-		}
-		h := p.b[p.l4:]
-		if p.proto != extFragment {
-			p.proto, p.l4 = sid.Proto(h[0]), p.l4+8*(1+int(h[1]))
-			continue
-		}
-		switch where := binary.BigEndian.Uint16(h[2:]); {
-		case where&0xfff8 != 0:
-			p.piece = laterPiece
-		case where&1 != 0:
-			p.piece = firstPiece
-		default:
-			p.piece = whole
-		}
-		p.id, p.proto, p.l4 = binary.BigEndian.Uint32(h[4:]), sid.Proto(h[0]), p.l4+8
-		if p.piece == laterPiece {
-			return true
-		}
-	}
-	return false
+	u, ok := header.Above(p.b, header.Most)
+	p.proto, p.l4, p.piece, p.id = sid.Proto(u.Proto), u.At, u.Piece, u.ID
+	return ok
 }
 
 func (p *packet) isSYN() bool { return p.proto == sid.TCP && p.flags&(syn|ack|rst) == syn }
@@ -141,13 +113,8 @@ func (p *packet) sumAt() int {
 	if p.piece == laterPiece {
 		return -1
 	}
-	switch p.proto {
-	case sid.TCP:
-		return p.l4 + 16
-	case sid.UDP:
-		return p.l4 + 6
-	case sid.ICMPv6:
-		return p.l4 + 2
+	if at, ok := header.SumAt(uint8(p.proto)); ok {
+		return p.l4 + at
 	}
 	return -1
 }
@@ -188,4 +155,5 @@ func (p *packet) setWord(word uint32) {
 	binary.BigEndian.PutUint32(p.b, word)
 }
 
-func (p *packet) retry() uint32 { return p.word & 3 }
+// label is the flow label, docs/protocol.md §3.1.
+func (p *packet) label() sid.Label { return sid.Label(p.word & labelMask) }

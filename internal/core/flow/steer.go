@@ -175,6 +175,7 @@ func (m *Machine) unbind(now time.Time, c *Conn, s Step) error {
 	}
 	m.enter(c, &entry{id: socket(s.From), state: Connecting, slot: m.of(sid.LocatorOf(s.From)), heard: now})
 	m.leaveAs(c, s)
+	m.forgetAnswers(c)
 	c.peer, c.retried = c.remote, true
 	c.become(Connecting)
 	return nil

@@ -38,6 +38,8 @@ func (m *Machine) fromWire(now time.Time, p *packet) {
 func (m *Machine) toFlow(now time.Time, p *packet) {
 	e := m.bySocket[sid.SocketID(sid.Low(p.dst))]
 	switch {
+	case e == nil && m.pinged(p).IsValid():
+		m.ping(now, p, m.pinged(p))
 	case e == nil:
 		m.unknown(now, p)
 	case p.isError():
@@ -55,7 +57,7 @@ func (m *Machine) toFlow(now time.Time, p *packet) {
 	case e.state != Lost && !e.peer.IsValid() && m.isPeer(p.src):
 		m.deliver(now, p, e) // accepted before the peer's address is known
 	default:
-		m.stranger(p)
+		m.notThePeer(p)
 	}
 }
 
@@ -100,7 +102,7 @@ func (m *Machine) portsFit(p *packet, c *Conn) bool {
 		return p.typ == echoRequest
 	}
 	return p.dport == c.ports[0] || p.dport == c.ports[1] ||
-		m.admitted[instance{sid.Suffix(sid.Low(c.local)), p.proto, p.dport}]
+		m.admitted[instance{sid.Suffix(sid.Low(c.local)), p.proto, p.dport}] || m.answersFrom(c, p.dport)
 }
 
 // answered: something came for a flow that nobody has answered yet.
@@ -118,7 +120,7 @@ func (m *Machine) answered(now time.Time, p *packet, c *entry) {
 	case p.piece == laterPiece:
 		m.drop("drop_connecting")
 	case c.Conn.state != Connecting:
-		m.stranger(p) // another attempt of the flow was answered
+		m.notThePeer(p) // another attempt of the flow was answered
 	default:
 		m.bind(p, c)
 		m.deliver(now, p, c)
@@ -129,7 +131,9 @@ func (m *Machine) answered(now time.Time, p *packet, c *entry) {
 func (m *Machine) bind(p *packet, c *entry) {
 	c.peer, c.Conn.peer, c.Conn.ID = p.src, p.src, c.id
 	if c.retried {
-		c.Conn.slot = c.slot
+		if c.slot >= 0 { // the attempt left by an uplink that is known
+			c.Conn.slot = c.slot
+		}
 		if m.told {
 			m.answers = append(m.answers, slices.Clone(p.b))
 		} else {
@@ -151,8 +155,8 @@ func (m *Machine) refusedBy(p *packet, c *Conn) {
 	m.tell("held", p.b, Pass)
 }
 
-// stranger: not the peer. A second instance's SYN-ACK must not leave a half-open socket there.
-func (m *Machine) stranger(p *packet) {
+// notThePeer takes what comes from elsewhere. A second instance's SYN-ACK must not leave a half-open socket there.
+func (m *Machine) notThePeer(p *packet) {
 	if p.isSYNACK() {
 		m.reset(p, "drop_second_answer")
 	} else {
@@ -162,6 +166,9 @@ func (m *Machine) stranger(p *packet) {
 
 func (m *Machine) deliver(now time.Time, p *packet, c *entry) {
 	c.seen, c.heard = now, now
+	if c.state == Bound && c.peer == p.src && p.piece != laterPiece {
+		m.noteAnswer(c.Conn, p.sport)
+	}
 	if p.proto == sid.TCP {
 		c.finIn = c.finIn || p.flags&fin != 0
 		c.rst = c.rst || p.flags&rst != 0
@@ -185,18 +192,18 @@ func (m *Machine) toService(p *packet) {
 		m.drop("drop_not_admitted")
 	case !ok:
 		m.drop("drop_bad_source")
-	case s != nil && (s.live > 0 || p.retry() >= 3) && p.proto == sid.UDP && p.dport == sid.Port:
+	case s != nil && (s.live > 0 || p.label().Retry() >= 3) && p.proto == sid.UDP && p.dport == sid.Port:
 		m.message(p) // an unresolved RSYN
-	case s != nil && s.guard != nil && !s.guard(sid.LocatorOf(p.src)) && p.piece == laterPiece:
+	case s != nil && s.allows != nil && !s.allows(sid.LocatorOf(p.src)) && p.piece == laterPiece:
 		m.drop("forbidden")
-	case s != nil && s.guard != nil && !s.guard(sid.LocatorOf(p.src)):
+	case s != nil && s.allows != nil && !s.allows(sid.LocatorOf(p.src)):
 		m.refuse(p, sid.LocatorOf(p.dst).Host(), 1, "forbidden")
 	case s != nil && m.mayEnter(p, s):
 		p.rewrite(src, s.upper.Addr(sid.Low(p.dst)))
 		m.pass(p.b)
 	case p.piece == laterPiece:
 		m.drop("drop_not_admitted")
-	case s != nil && p.retry() < 3:
+	case s != nil && p.label().Retry() < sid.MaxRetry:
 		m.bounce(p, s)
 	default:
 		m.refuse(p, sid.LocatorOf(p.dst).Host(), 4, "refused")
@@ -223,7 +230,7 @@ func (m *Machine) restore(src netip.Addr) (netip.Addr, bool) {
 // toSelf: the host's own address; only the message port is ours.
 func (m *Machine) toSelf(p *packet) {
 	if p.proto == sid.UDP && p.transport() && p.dport == sid.Port {
-		m.message(p)
+		m.asked(p)
 		return
 	}
 	m.pass(p.b)

@@ -18,6 +18,8 @@ func (m *Machine) fromHost(now time.Time, p *packet, in Packet) {
 	identity := m.isIdentity(p.src)
 	ours := m.isService(p.src) || identity
 	switch {
+	case !ours && !in.Forwarded && m.inAS(p.src) && !m.own(sid.LocatorOf(p.src)):
+		m.drop("drop_foreign_source")
 	case !ours && (in.Forwarded || !m.isService(p.dst) && !m.isPeer(p.dst)):
 		m.pass(p.b)
 	case !p.transport():
@@ -35,6 +37,9 @@ func (m *Machine) fromHost(now time.Time, p *packet, in Packet) {
 		m.fromServer(now, p, in.Uplink)
 	}
 }
+
+// own: the locator is or was this host's.
+func (m *Machine) own(l sid.Locator) bool { return m.locators[l] || m.of(l) >= 0 }
 
 // fromSelf: the source is neither a service nor an identity. It reports false for a client that chose its own.
 func (m *Machine) fromSelf(p *packet, here int) bool {
@@ -88,14 +93,16 @@ func (m *Machine) fromClient(now time.Time, p *packet, here int) {
 		return
 	}
 	t := clientTuple(p)
-	c := m.byTuple[t]
+	c := m.clientFlow(t)
 	if c != nil && p.isSYN() && c.isn != p.seq {
 		m.end(c) // the port has come back: another connection
 		c = nil
 	}
-	if c != nil && p.proto != sid.TCP && c.orphaned(now, p.socket) {
-		m.end(c)
-		c = nil
+	for range 2 {
+		if c != nil && p.proto != sid.TCP && c.orphaned(now, p.socket) {
+			m.end(c)
+			c = m.clientFlow(t) // another one of the socket that is gone, perhaps
+		}
 	}
 	policy, hand := m.policies[p.dst], m.at(here)
 	switch {
@@ -122,7 +129,7 @@ func (m *Machine) fromServer(now time.Time, p *packet, here int) {
 	c, hand := m.byTuple[t], m.at(here)
 	switch {
 	case c != nil:
-		c.ports[1] = p.sport
+		m.noteOwn(c, p.sport)
 		m.known(now, p, c, here)
 	case m.isPeer(p.dst) && p.isSYN():
 		m.dialled(p)
@@ -183,6 +190,7 @@ func (m *Machine) known(now time.Time, p *packet, c *Conn, here int) {
 		c.finOut = c.finOut || p.flags&fin != 0
 		c.rst = c.rst || p.flags&rst != 0
 	}
+	p.again = c.sentAgain(p)
 	m.leave(p, m.slots[by].mtu, m.slots[c.slot].locator.Addr(uint64(c.ID)), c.peer, c.policy.DSCP, c.slot)
 	m.by(by, here, p.note, p.b)
 }
@@ -206,11 +214,23 @@ func (m *Machine) stateless(p *packet, hand int) {
 	m.pass(p.b)
 }
 
-// leave writes the wire addresses. An unresolved packet's flow label is its retry count: 0 here.
+// sentAgain is the label of a SYN: of those that the kernel sends again each other one goes to the next instance.
+func (c *Conn) sentAgain(p *packet) sid.Label {
+	if c.state != Connecting || !p.isSYN() {
+		return 0
+	}
+	c.syns++
+	if again := c.syns - 1; again%2 == 1 {
+		return sid.NewLabel(0, min(again/2+1, sid.MaxRetry-1))
+	}
+	return 0
+}
+
+// leave writes the wire addresses. An unresolved packet's flow label says who returned it: nobody here.
 func (m *Machine) leave(p *packet, mtu uint16, src, dst netip.Addr, dscp uint8, slot int) {
 	word := p.word
 	if m.isService(dst) {
-		word &^= labelMask
+		word = word&^labelMask | uint32(p.again)
 	}
 	if dscp != 0 {
 		word = word&^dscpMask | uint32(dscp)<<22

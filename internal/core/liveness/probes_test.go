@@ -102,7 +102,7 @@ func TestForeignAnswersAreIgnored(t *testing.T) {
 		}
 	}
 	if got := p.Answered(hostA+1, p.last); got != nil {
-		t.Errorf("a stranger answered: %v", got)
+		t.Errorf("a host that was not probed answered: %v", got)
 	}
 }
 

@@ -13,18 +13,18 @@ import (
 // Access is who may serve a service, and who may connect to it. The zero Access lets everybody.
 type Access struct {
 	Key     []byte   `json:"key,omitempty"`     // the service's Ed25519 public key: instances show a permit of it
-	Servers []string `json:"servers,omitempty"` // hosts that may serve; none: any
+	Servers []string `json:"servers,omitempty"` // who may serve: HOST, or HOST:USER for one user's programs there; none: any host
 	Allow   []string `json:"allow,omitempty"`   // who may connect, as ParseAllowed reads it; none: everybody
 }
 
 // MaxListed is how many entries a list of servers or of clients may have.
 const MaxListed = 1024
 
-// Nobody, alone in the list of those who may connect, lets nobody.
+// Nobody alone in the list of those who may connect lets nobody.
 const Nobody = "none"
 
-// servicePrefix tells the hosts of a service from a host in a list of those who may connect.
-const servicePrefix = "service:"
+// ServicePrefix tells the hosts of a service from a host in a list of those who may connect.
+const ServicePrefix = "service:"
 
 // An Allowed is one entry of those who may connect: one of the three.
 type Allowed struct {
@@ -35,8 +35,8 @@ type Allowed struct {
 
 // ParseAllowed reads a host's name, service:NAME or a locator prefix.
 func ParseAllowed(text string) (Allowed, error) {
-	if name, ok := strings.CutPrefix(text, servicePrefix); ok {
-		clean, err := Clean(name, "")
+	if name, ok := strings.CutPrefix(text, ServicePrefix); ok {
+		clean, err := CleanService(name, "")
 		return Allowed{Service: clean}, err
 	}
 	if strings.ContainsAny(text, ":/") {
@@ -52,6 +52,9 @@ func ParseAllowed(text string) (Allowed, error) {
 	}
 	return Allowed{Host: clean}, nil
 }
+
+// Forbidden reports whether nobody may connect: routers say so.
+func (a Access) Forbidden() bool { return slices.Equal(a.Allow, []string{Nobody}) }
 
 // Check says what is wrong with it.
 func (a Access) Check() error {
@@ -75,11 +78,43 @@ func (a Access) checkServers() error {
 		return fmt.Errorf("servers: %d hosts, at most %d", len(a.Servers), MaxListed)
 	}
 	for _, s := range a.Servers {
-		if clean, err := Clean(s, ""); err != nil || clean != s {
-			return fmt.Errorf("servers: %.60q: want a host's name", s)
+		host, user, one := strings.Cut(s, ":")
+		if clean, err := Clean(host, ""); err != nil || clean != host || one && !isUser(user) {
+			return fmt.Errorf("servers: %.60q: want a host's name, or HOST:USER", s)
 		}
 	}
 	return nil
+}
+
+// isUser reports whether some system could have a user of that name: what no list or address can be mistaken for.
+func isUser(name string) bool {
+	return name != "" && len(name) <= 64 && !strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-$", r))
+	})
+}
+
+// MayServe says why the programs of a user, "" where the host does not tell, may not serve on the host, or "".
+func (a Access) MayServe(host, user string) string {
+	users := []string{}
+	for _, s := range a.Servers {
+		at, only, one := strings.Cut(s, ":")
+		if at != host {
+			continue
+		}
+		if !one || only == user {
+			return ""
+		}
+		users = append(users, only)
+	}
+	switch {
+	case len(a.Servers) == 0:
+		return ""
+	case len(users) == 0:
+		return "names the hosts that may serve it, and " + host + " is not among them"
+	case user == "":
+		return "names users of " + host + " that may serve it, and its hostd does not tell whose programs serve: it wants an upgrade"
+	}
+	return "lets programs of " + strings.Join(users, ", ") + " serve on " + host + ", and " + user + " is another"
 }
 
 func (a Access) checkAllow() error {

@@ -54,3 +54,26 @@ func FuzzParseKey(f *testing.F) {
 		}
 	})
 }
+
+func TestWhoMayServe(t *testing.T) {
+	a := Access{Servers: []string{"s1", "s2:www-data", "s2:web"}}
+	if err := a.checkServers(); err != nil {
+		t.Fatal(err)
+	}
+	for who, may := range map[[2]string]bool{
+		{"s1", "root"}: true, {"s1", ""}: true, {"s2", "www-data"}: true, {"s2", "web"}: true,
+		{"s2", "root"}: false, {"s2", ""}: false, {"s3", "www-data"}: false,
+	} {
+		if why := a.MayServe(who[0], who[1]); (why == "") != may {
+			t.Errorf("%q: %q, want it to serve: %v", who, why, may)
+		}
+	}
+	if why := (Access{}).MayServe("any", ""); why != "" {
+		t.Errorf("without a list: %q", why)
+	}
+	for _, bad := range []string{"s1:", ":root", "s1:a b", "s1:a:b"} {
+		if err := (Access{Servers: []string{bad}}).checkServers(); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}

@@ -40,6 +40,31 @@ func TestNamesAreWhatDNSCarries(t *testing.T) {
 	}
 }
 
+func TestADomainThatWasTypedIsTakenOff(t *testing.T) {
+	table := NewTable("shop.svc")
+	r, err := table.Check(record("Web.Shop.svc.", 1, 0x10000))
+	if err != nil || r.Name != "web" {
+		t.Fatalf("%q (%v), want web", r.Name, err)
+	}
+	if err := table.Add(r); err != nil {
+		t.Fatal(err)
+	}
+	table.put(record("old.shop.svc", 1, 0x20000)) // made before domains were taken off
+	for typed, want := range map[string]string{"web": "web", "web.shop.svc": "web", "WEB.shop.SVC.": "web", "old.shop.svc": "old.shop.svc"} {
+		if got, err := table.Named(typed); err != nil || got.Name != want {
+			t.Errorf("%s is %q (%v), want %s", typed, got.Name, err, want)
+		}
+	}
+	for _, typed := range []string{"shop.svc", "web.svc", "old"} {
+		if got, err := table.Named(typed); err == nil {
+			t.Errorf("%s is %s", typed, got.Name)
+		}
+	}
+	if _, err := table.Check(record("web.shop.svc", 1, 0x30000)); !errors.Is(err, ErrExists) {
+		t.Errorf("web a second time, with its domain: %v", err)
+	}
+}
+
 func record(name string, ss uint32, suffix sid.Suffix) Record {
 	return Record{Name: name, ID: sid.ServiceID{SS: ss, Suffix: suffix}}
 }
@@ -80,7 +105,7 @@ func TestOldVersionsDoNotReplaceNewOnes(t *testing.T) {
 	if err := table.Add(record("web", 1, 0x10000)); err != nil {
 		t.Fatal(err)
 	}
-	second, err := table.WithPolicy("web", Policy{Weight: 5})
+	second, err := table.With("web", Policy{Weight: 5}, Access{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

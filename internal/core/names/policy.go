@@ -10,7 +10,7 @@ import (
 type Policy struct {
 	Failover  string `json:"failover,omitempty"`  // "reset", "continue"
 	Drain     string `json:"drain,omitempty"`     // "wait", "shed"
-	Ready     string `json:"ready,omitempty"`     // "", "tcp", "http:/path", "exec:command"
+	Ready     string `json:"ready,omitempty"`     // "", "tcp", "http:/path", "exec:NAME"
 	Weight    uint32 `json:"weight,omitempty"`    // of hosts that nobody gave one; 0 means 100
 	Datagrams string `json:"datagrams,omitempty"` // "bound", "unbound", "unset"
 	DSCP      uint32 `json:"dscp,omitempty"`      // 0..63
@@ -79,7 +79,7 @@ func (p Policy) checkReady() error {
 	case kind == "http" && strings.HasPrefix(what, "/"):
 	case kind == "exec" && strings.TrimSpace(what) != "":
 	default:
-		return fmt.Errorf("policy ready %q: want nothing (listening is enough), tcp, http:/path or exec:command", p.Ready)
+		return fmt.Errorf("policy ready %q: want nothing (listening is enough), tcp, http:/path or exec:NAME", p.Ready)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func NewTable(domain string) *Table {
 // Check says whether the record may be added, and cleans its name. Suffixes are unique in the
 // network whatever their ssID: the suffix is all of a serviceID that reaches a host.
 func (t *Table) Check(r Record) (Record, error) {
-	name, err := Clean(r.Name, t.domain)
+	name, err := CleanService(WithoutDomain(r.Name, t.domain), t.domain)
 	if err == nil {
 		err = r.check()
 	}
@@ -92,20 +92,6 @@ func (t *Table) put(r Record) {
 	t.suffix[r.ID.Suffix] = r.Name
 }
 
-// WithPolicy returns the record as it is after a change of policy; Replace makes it so.
-func (t *Table) WithPolicy(name string, p Policy) (Record, error) {
-	r, err := t.Named(name)
-	if err != nil {
-		return r, err
-	}
-	if err := p.Check(); err != nil {
-		return r, fmt.Errorf("%w: service %s: %w", ErrInvalid, r.Name, err)
-	}
-	r.Policy = p
-	r.Version++
-	return r, nil
-}
-
 // With returns the record as it is after a change of anything but its name and serviceID; Replace makes it so.
 func (t *Table) With(name string, p Policy, a Access, mark *Applied) (Record, error) {
 	r, err := t.Named(name)
@@ -144,17 +130,28 @@ func (t *Table) Remove(name string) {
 	}
 }
 
-// Named finds a record by name, written in any way that Clean accepts.
+// Named finds a record by name, written in any way that Clean accepts, with its domain or without. Services whose name
+// ends like the domain are of before that was taken off.
 func (t *Table) Named(name string) (Record, error) {
-	clean, err := Clean(name, t.domain)
+	clean, err := CleanService(name, t.domain)
 	if err != nil {
 		return Record{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	r, ok := t.byName[clean]
 	if !ok {
+		clean = WithoutDomain(clean, t.domain)
+		r, ok = t.byName[clean]
+	}
+	if !ok {
 		return r, fmt.Errorf("service %s: %w: scaffold service ls shows those that exist", clean, ErrUnknown)
 	}
 	return r, nil
+}
+
+// Has reports whether there is a service of exactly that name.
+func (t *Table) Has(name string) bool {
+	_, ok := t.byName[name]
+	return ok
 }
 
 // ByID finds a record by serviceID.

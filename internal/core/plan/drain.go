@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -21,7 +22,18 @@ type delta struct {
 // Drain returns what changed since the last Drain, in the order to send it in; empty when nothing did.
 func (p *Plan) Drain() []Step {
 	d := delta{before: make(map[string]*Rules), moved: make(map[string]*Rules), after: make(map[string]*Rules)}
-	p.drainServices(&d)
+	for _, id := range slices.SortedFunc(maps.Keys(p.dirty.removed), compareIDs) {
+		d.removed(p.dirty.removed[id])
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(p.dirty.services), compareIDs) {
+		s := p.services[id]
+		for _, q := range slices.SortedFunc(maps.Keys(s.dirty), comparePorts) {
+			targets := p.compute(s, q)
+			d.resolution(s.triple(q), s.say(q, targets), targets)
+		}
+		clear(s.dirty)
+		d.service(s)
+	}
 	p.drainTopology(&d)
 	p.drainRouters(&d)
 	p.clean()
@@ -60,16 +72,22 @@ func (d *delta) steps(resolvers []string) []Step {
 	return steps
 }
 
-func (p *Plan) drainServices(d *delta) {
-	for _, id := range slices.SortedFunc(maps.Keys(p.dirty.removed), compareIDs) {
-		p.drainRemoved(d, p.dirty.removed[id])
+// say notes the targets of a port as those that the routers have, and returns those that they had.
+func (s *service) say(q port, targets []resolve.Target) (before []resolve.Target) {
+	t := s.ports[q]
+	switch {
+	case t != nil:
+		before, t.targets = t.targets, targets
+		if len(t.instances) == 0 && len(targets) == 0 {
+			delete(s.ports, q)
+		}
+	case len(targets) > 0:
+		s.ports[q] = &table{targets: targets}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(p.dirty.services), compareIDs) {
-		p.drainService(d, p.services[id])
-	}
+	return before
 }
 
-func (p *Plan) drainRemoved(d *delta, s *service) {
+func (d *delta) removed(s *service) {
 	for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
 		if len(s.ports[q].targets) > 0 {
 			d.leave.Resolutions = append(d.leave.Resolutions, Resolution{Triple: s.triple(q)})
@@ -80,12 +98,9 @@ func (p *Plan) drainRemoved(d *delta, s *service) {
 	}
 }
 
-func (p *Plan) drainService(d *delta, s *service) {
-	for _, q := range slices.SortedFunc(maps.Keys(s.dirty), comparePorts) {
-		p.drainPort(d, s, q)
-	}
-	clear(s.dirty)
-	rule := ServiceRule{Service: s.id, Forbidden: s.policy.Forbidden, Instances: s.count()}
+// service says that a service is there, and how many instances it has.
+func (d *delta) service(s *service) {
+	rule := ServiceRule{Service: s.id, Forbidden: s.forbidden, Instances: s.count()}
 	if !s.isSaid || s.said != rule {
 		s.said, s.isSaid = rule, true
 		d.grow.Services = append(d.grow.Services, rule)
@@ -102,25 +117,12 @@ func (s *service) count() (n uint32) {
 	return n
 }
 
-func (p *Plan) drainPort(d *delta, s *service, q port) {
-	t, ok := s.ports[q]
-	if !ok {
-		t = &table{}
-		s.ports[q] = t
-	}
-	targets := p.compute(s, q)
-	if !slices.Equal(t.targets, targets) {
-		d.resolution(s.triple(q), t.targets, targets)
-	}
-	t.targets = targets
-	if len(t.instances) == 0 && len(targets) == 0 {
-		delete(s.ports, q)
-	}
-}
-
 // resolution takes those who leave out at once and lets new ones in once the way to them stands. Where all
 // change, as when the only host moves, the old ones stay until then: nobody would be refused for it.
-func (d *delta) resolution(t sid.Triple, old, new []Target) {
+func (d *delta) resolution(t sid.Triple, old, new []resolve.Target) {
+	if slices.Equal(old, new) {
+		return
+	}
 	stay := staying(old, new)
 	if shrinks(old, new) && (len(stay) > 0 || len(new) == 0) {
 		d.leave.Resolutions = append(d.leave.Resolutions, Resolution{Triple: t, Targets: stay})
@@ -146,12 +148,14 @@ func (p *Plan) drainRouters(d *delta) {
 		r := p.routers[name]
 		set, gone := diff(r.said.hosts, keyed(p.own(r)), byPrefix)
 		d.routes(name, set, gone)
-		probes, ended := diff(r.said.probes, p.probes(r), byHost)
-		d.probes(name, probes, ended)
+		probes, unprobed := diff(r.said.probes, p.probes(r), byHost)
+		d.probes(name, probes, unprobed)
 		redirects, over := diff(r.said.redirects, p.redirectsAt(r), byFrom)
 		d.redirects(name, redirects, over, p.isPlace)
 		left, back := diff(r.said.gone, p.goneAt(r), byLocator)
 		d.gone(name, left, back)
+		let, ended := diff(r.said.sources, p.sources(r), bySource)
+		d.sources(name, let, ended)
 	}
 }
 
@@ -174,6 +178,15 @@ func (d *delta) probes(name string, set, gone []Probe) {
 	for _, r := range gone {
 		r.Gone = true
 		rulesOf(d.after, name).Probes = append(rulesOf(d.after, name).Probes, r)
+	}
+}
+
+// sources lets in before anybody sends, and shuts out when nobody does any more.
+func (d *delta) sources(name string, set, gone []Source) {
+	rulesOf(d.before, name).Sources = append(rulesOf(d.before, name).Sources, set...)
+	for _, s := range gone {
+		s.Gone = true
+		rulesOf(d.after, name).Sources = append(rulesOf(d.after, name).Sources, s)
 	}
 }
 

@@ -62,6 +62,7 @@ func (p *Plan) SetHost(h Host) {
 		p.dirty.routers[h.Router] = struct{}{}
 	}
 	p.touchHost(have.host)
+	p.touchSources(h.Name)
 }
 
 func (p *Plan) newPlace(h Host) *place {
@@ -85,6 +86,7 @@ func (p *Plan) RemoveHost(l sid.Locator) {
 	}
 	h := at.host
 	p.detach(at)
+	p.touchSources(h.name)
 	if len(h.at) == 1 {
 		for t := range h.triples {
 			p.Withdraw(h.name, t)

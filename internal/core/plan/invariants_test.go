@@ -19,11 +19,11 @@ func (m *machine) checkTargets(t *rapid.T, router string) {
 		for _, target := range targets {
 			h := m.world.hosts[target.Locator]
 			switch w, ready := m.world.weight(triple.Service, h.Name), m.world.ready(h.Name, triple); {
-			case target.Weight != w || w == 0:
-				t.Fatalf("%v: %s has weight %d, its state says %d", triple, h.Name, target.Weight, w)
+			case w == 0 || target.Weight != m.world.share(triple, h.Name):
+				t.Fatalf("%v: %s has weight %d, its state says %d of %d", triple, h.Name, target.Weight, m.world.share(triple, h.Name), w)
 			case !ready && !m.world.queue(h.Name, triple):
 				t.Fatalf("%v: %s is not ready and is a target", triple, h.Name)
-			case !ready && m.world.anyUp(triple):
+			case !ready && m.world.anyUp(triple) && !(m.world.slow(h.Name, triple) && m.world.mostAreSlow(triple)):
 				t.Fatalf("%v: %s does not accept and is a target beside one that is up", triple, h.Name)
 			case h.State == HostGone:
 				t.Fatalf("%v: %s is gone at %v and is a target there", triple, h.Name, target.Locator)
@@ -77,10 +77,10 @@ func (w *world) weight(id sid.ServiceID, host string) uint32 {
 		return 0
 	case ok && o.Set:
 		return o.Weight
-	case w.services[id].Weight == 0:
+	case w.services[id].Policy.Weight == 0:
 		return 100
 	}
-	return w.services[id].Weight
+	return w.services[id].Policy.Weight
 }
 
 // matches says whether the table of t has the instance of u: port 0 stands for all, of UDP or, with
@@ -110,6 +110,61 @@ func (w *world) queue(host string, t sid.Triple) bool {
 		}
 	}
 	return false
+}
+
+// slow reports whether of what a host serves something is slow.
+func (w *world) slow(host string, t sid.Triple) bool {
+	for r, ready := range w.regs {
+		if r.host == host && matches(t, r.triple, ready) && ready.Queue && ready.Slow {
+			return true
+		}
+	}
+	return false
+}
+
+// quarter is what of a host works by the best of what it serves: a quarter, of which only slowness takes the rest, or all.
+func (w *world) quarter(host string, t sid.Triple) (quarter, slow bool) {
+	for r, ready := range w.regs {
+		if r.host != host || !matches(t, r.triple, ready) || !ready.Ready {
+			continue
+		}
+		if ready.Listeners == 0 {
+			return false, false
+		}
+		quarter, slow = true, slow || ready.Slow
+	}
+	return quarter, slow
+}
+
+// share is the weight of a target.
+func (w *world) share(t sid.Triple, host string) uint32 {
+	weight := w.weight(t.Service, host)
+	quarter, slow := w.quarter(host, t)
+	if !quarter || weight == 0 || slow && w.life(host) == HostUp && w.mostAreSlow(t) {
+		return weight
+	}
+	return max(1, (weight+2)/4)
+}
+
+// mostAreSlow reports whether slowness would take more weight away, of hosts and of parts of them, than remains.
+func (w *world) mostAreSlow(t sid.Triple) bool {
+	var taken, left uint64
+	for name := range w.prefers {
+		weight := uint64(w.weight(t.Service, name))
+		switch quarter, slow := w.quarter(name, t); {
+		case w.life(name) != HostUp || weight == 0:
+		case w.ready(name, t) && quarter:
+			part := max(1, (weight+2)/4)
+			if left += part; slow {
+				taken += weight - part
+			}
+		case w.ready(name, t):
+			left += weight
+		case w.slow(name, t):
+			taken += weight
+		}
+	}
+	return taken > left
 }
 
 // anyCould reports whether somebody serves or might: who is not gone and not known to be unready.
@@ -258,14 +313,7 @@ func (w *world) reach(from string) map[string]bool {
 }
 
 func (w *world) usable(at string, l Link) bool {
-	said := false
-	for _, back := range w.links[l.Peer] {
-		if back.Peer == at {
-			said = true
-			if back.State != LinkDown && l.State != LinkDown {
-				return true
-			}
-		}
-	}
-	return !said && l.State != LinkDown
+	return l.State != LinkDown && slices.ContainsFunc(w.links[l.Peer], func(back Link) bool {
+		return back.Peer == at && back.State != LinkDown
+	})
 }

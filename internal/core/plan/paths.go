@@ -56,17 +56,15 @@ func (p *Plan) edges(r *router) map[string]edge {
 }
 
 // sees is what r says of the same link from the other end: the best it knows towards the peer, of
-// the same pair of ports where it names them. Who says nothing yet does not object.
+// the same pair of ports where both name them. A link of which it says nothing is none: one end's
+// word is not enough, since what greets a router at a port may be anybody (docs/protocol.md §4.1).
 func (r *router) sees(peer string, l Link) LinkState {
-	state, said := LinkDown, false
+	state := LinkDown
 	for _, m := range r.links {
 		paired := m.PeerPort == "" || l.PeerPort == "" || m.Port == l.PeerPort && m.PeerPort == l.Port
 		if m.Peer == peer && paired {
-			state, said = min(state, m.State), true
+			state = min(state, m.State)
 		}
-	}
-	if !said {
-		return LinkUp
 	}
 	return state
 }

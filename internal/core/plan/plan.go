@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -14,8 +15,11 @@ type Plan struct {
 	hosts     map[string]*host
 	places    map[sid.Locator]*place
 	services  map[sid.ServiceID]*service
-	redirects map[sid.Locator]sid.Locator // as told: chains are followed in the rules
-	left      map[sid.Locator]struct{}    // locators at which nobody is
+	redirects map[sid.Locator]sid.Locator         // as told: chains are followed in the rules
+	left      map[sid.Locator]struct{}            // locators at which nobody is
+	held      map[sid.Locator]holding             // that hosts have left and nobody else has
+	holds     map[string]map[sid.Locator]struct{} // the same by host
+	heldAt    map[string]map[sid.Locator]struct{} // and by the router where it was
 	dirty     dirt
 }
 
@@ -44,6 +48,9 @@ func New(space sid.Space) *Plan {
 		services:  make(map[sid.ServiceID]*service),
 		redirects: make(map[sid.Locator]sid.Locator),
 		left:      make(map[sid.Locator]struct{}),
+		held:      make(map[sid.Locator]holding),
+		holds:     make(map[string]map[sid.Locator]struct{}),
+		heldAt:    make(map[string]map[sid.Locator]struct{}),
 	}
 	p.clean()
 	return p
@@ -101,23 +108,25 @@ func (p *Plan) SetLinks(name string, links []Link) {
 	p.dirty.topology = true
 }
 
-// SetService adds a service or changes its policy.
-func (p *Plan) SetService(id sid.ServiceID, policy Policy) {
-	s, ok := p.services[id]
+// SetService adds a service or takes a newer record of it. Of the record only the weight and that nobody may connect make
+// rules: where neither is new nothing is looked at again.
+func (p *Plan) SetService(r names.Record) {
+	weight, forbidden := r.Policy.Weight, r.Access.Forbidden()
+	s, ok := p.services[r.ID]
 	if !ok {
-		s = newService(id)
-		if old, was := p.dirty.removed[id]; was { // removed and back within one Drain
+		s = newService(r.ID)
+		if old, was := p.dirty.removed[r.ID]; was { // removed and back within one Drain
 			s.said, s.isSaid = old.said, old.isSaid
 			s.inherit(old)
-			delete(p.dirty.removed, id)
+			delete(p.dirty.removed, r.ID)
 		}
-		p.services[id] = s
-	} else if s.policy == policy {
+		p.services[r.ID] = s
+	} else if s.all == weight && s.forbidden == forbidden {
 		return
 	}
-	s.policy = policy
+	s.all, s.forbidden = weight, forbidden
 	s.touchAll()
-	p.dirty.services[id] = struct{}{}
+	p.dirty.services[r.ID] = struct{}{}
 }
 
 // RemoveService removes a service and withdraws its instances.
@@ -165,12 +174,15 @@ func (p *Plan) Register(hostName string, t sid.Triple, r Readiness) error {
 		return fmt.Errorf("%v: the port is the network's own, for its messages", t)
 	default:
 		h.triples[t] = struct{}{}
-		p.set(s, q, h, r)
+		if s.serves(q, h, r) {
+			p.dirty.services[s.id] = struct{}{}
+		}
 	}
 	return nil
 }
 
-func (p *Plan) set(s *service, q port, h *host, r Readiness) {
+// serves notes that a host serves at a port, and reports whether that changes anything but words.
+func (s *service) serves(q port, h *host, r Readiness) (changed bool) {
 	t, ok := s.ports[q]
 	if !ok {
 		t = &table{instances: make(map[*host]Readiness)}
@@ -179,10 +191,11 @@ func (p *Plan) set(s *service, q port, h *host, r Readiness) {
 	have, was := t.instances[h]
 	t.instances[h] = r
 	have.Reason, r.Reason = "", ""
-	if !was || have != r {
-		s.touch(q)
-		p.dirty.services[s.id] = struct{}{}
+	if was && have == r {
+		return false
 	}
+	s.touch(q)
+	return true
 }
 
 // Withdraw takes a registration back.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -32,7 +33,7 @@ func web(port uint16) sid.Triple {
 
 func serve(t testing.TB, p *Plan, hosts int) {
 	t.Helper()
-	p.SetService(serviceN(0), Policy{})
+	p.SetService(names.Record{ID: serviceN(0)})
 	for i := range hosts {
 		if err := p.Register(hostName(i), web(80), Readiness{Ready: true}); err != nil {
 			t.Fatal(err)
@@ -105,6 +106,8 @@ func TestServicePrefixGoesToTheNearestServiceRouter(t *testing.T) {
 		p.SetRouter(Router{Name: routerName(i), Service: i > 0, Locator: sid.DefaultSpace().Locator(uint16(i+1) << 8)})
 	}
 	p.SetLinks("r0", []Link{{Port: "far", Peer: "r1", Via: linkLocal(2), Cost: 10}, {Port: "near", Peer: "r2", Via: linkLocal(3), Cost: 1}})
+	p.SetLinks("r1", []Link{{Port: "back", Peer: "r0", Via: linkLocal(1)}})
+	p.SetLinks("r2", []Link{{Port: "back", Peer: "r0", Via: linkLocal(1)}})
 	p.Drain()
 	for _, r := range p.Snapshot("r0").Routes {
 		if r.Prefix == sid.DefaultSpace().Services && r.Port != "near" {
@@ -150,7 +153,7 @@ func big(t testing.TB, n int) *Plan {
 		p.SetHost(Host{Name: hostName(i), Locator: spread(i), Router: routerName(i % 10), Port: fmt.Sprint("e", i)})
 	}
 	for s := range n {
-		p.SetService(serviceN(s), Policy{})
+		p.SetService(names.Record{ID: serviceN(s)})
 		for i := range 10 {
 			triple := sid.Triple{Service: serviceN(s), Proto: sid.TCP, Port: 80}
 			if err := p.Register(hostName((s+i)%100), triple, Readiness{Ready: true}); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -166,8 +167,8 @@ func (m *machine) state(t *rapid.T) {
 
 func (m *machine) service(t *rapid.T) {
 	id := serviceN(rapid.IntRange(0, nServices-1).Draw(t, "service"))
-	m.world.services[id] = Policy{Weight: rapid.SampledFrom([]uint32{0, 1, 7}).Draw(t, "weight")}
-	m.plan.SetService(id, m.world.services[id])
+	m.world.services[id] = names.Record{ID: id, Policy: names.Policy{Weight: rapid.SampledFrom([]uint32{0, 1, 7}).Draw(t, "weight")}}
+	m.plan.SetService(m.world.services[id])
 }
 
 func (m *machine) dropService(t *rapid.T) {
@@ -200,7 +201,8 @@ func drawReg(t *rapid.T) reg {
 }
 
 func (m *machine) register(t *rapid.T) {
-	r, ready := drawReg(t), rapid.SampledFrom([]Readiness{{Ready: true}, {Ready: true, Resume: true}, {}, {Queue: true}}).Draw(t, "ready")
+	r, ready := drawReg(t), rapid.SampledFrom([]Readiness{{Ready: true}, {Ready: true, Resume: true}, {}, {Queue: true}, {Queue: true, Slow: true},
+		{Ready: true, Working: 1, Listeners: 4}, {Ready: true, Slow: true, Working: 1, Listeners: 4}}).Draw(t, "ready")
 	host := len(m.world.places(r.host)) > 0
 	_, service := m.world.services[r.triple.Service]
 	if err := m.plan.Register(r.host, r.triple, ready); (err == nil) != (host && service) {

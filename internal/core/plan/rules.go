@@ -3,6 +3,7 @@ package plan
 import (
 	"net/netip"
 
+	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -14,11 +15,12 @@ type Rules struct {
 	Probes      []Probe
 	Redirects   []Redirect
 	Gone        []Gone
+	Sources     []Source
 }
 
 // Empty reports whether there is nothing to say.
 func (r *Rules) Empty() bool {
-	return len(r.Routes)+len(r.Services)+len(r.Resolutions)+len(r.Probes)+len(r.Redirects)+len(r.Gone) == 0
+	return len(r.Routes)+len(r.Services)+len(r.Resolutions)+len(r.Probes)+len(r.Redirects)+len(r.Gone)+len(r.Sources) == 0
 }
 
 // A Route is one entry of the forwarding table.
@@ -44,13 +46,7 @@ type ServiceRule struct {
 // removed. Targets are shared between all who get them: read only.
 type Resolution struct {
 	Triple  sid.Triple
-	Targets []Target // by locator
-}
-
-// A Target is one instance with its effective weight, which is never 0.
-type Target struct {
-	Locator sid.Locator
-	Weight  uint32
+	Targets []resolve.Target // by locator; no weight is 0
 }
 
 // A Probe is an order to the first-hop router to watch a host.
@@ -70,6 +66,13 @@ type Redirect struct {
 type Gone struct {
 	Locator sid.Locator
 	Back    bool // no longer so
+}
+
+// A Source lets packets in at a port, by the locator that they come from.
+type Source struct {
+	Port    string
+	Locator sid.Locator
+	Gone    bool
 }
 
 // A Step is a delta for some routers. Steps are sent in order.

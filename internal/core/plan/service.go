@@ -4,34 +4,31 @@ import (
 	"cmp"
 	"slices"
 
+	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
 )
 
 // DefaultWeight is the weight of an instance that nobody gave one.
 const DefaultWeight = 100
 
-// MaxWeight is the greatest weight that the routers' tables hold.
-const MaxWeight = 65535
-
-// Policy is what of a service's policy decides about rules.
-type Policy struct {
-	Weight    uint32 // of hosts that nobody gave one; 0 means DefaultWeight
-	Forbidden bool
-}
-
-// An Override is what an operator said of one host of one service.
+// An Override is what an operator said of one host of one service. The controller stores it as it is: names of fields stay.
 type Override struct {
-	Weight uint32
-	Set    bool // Weight counts, 0 too
-	Drain  bool
+	Weight uint32 `json:"weight"`
+	Set    bool   `json:"set"` // Weight counts, 0 too
+	Drain  bool   `json:"drain"`
 }
 
-// Readiness is what the host says of an instance.
+// Readiness is what the host says of an instance. The controller stores it, but for the reason: names of fields stay.
 type Readiness struct {
-	Ready  bool
-	Queue  bool   // not ready, but only because its accept queue does not move
-	Resume bool   // can go on with flows of other instances
-	Reason string // why not
+	Ready  bool   `json:"ready,omitempty"`
+	Queue  bool   `json:"queue,omitempty"`  // not ready, but only because its accept queue does not move
+	Slow   bool   `json:"slow,omitempty"`   // of Queue, or of the listeners that do not work: its program runs, and may be overloaded
+	Resume bool   `json:"resume,omitempty"` // can go on with flows of other instances
+	Reason string `json:"-"`                // why not
+
+	// Working of the Listeners of one that is ready accept; 0 Listeners: all do.
+	Working   uint32 `json:"working,omitempty"`
+	Listeners uint32 `json:"listeners,omitempty"`
 }
 
 // port is a triple inside its service.
@@ -65,7 +62,8 @@ func (p port) covers(q port, r Readiness) bool {
 
 type service struct {
 	id        sid.ServiceID
-	policy    Policy
+	all       uint32 // weight of hosts that nobody gave one; 0 means DefaultWeight
+	forbidden bool   // nobody may connect
 	overrides map[string]Override
 	ports     map[port]*table
 	dirty     map[port]struct{}
@@ -76,18 +74,18 @@ type service struct {
 // A table is a triple: who registered it, and the targets as the routers have them.
 type table struct {
 	instances map[*host]Readiness
-	targets   []Target
+	targets   []resolve.Target
 }
 
-func (s *service) weight(host string) uint32 {
-	o := s.overrides[host]
+// weight is that of a host of which the operator said o.
+func (s *service) weight(o Override) uint32 {
 	switch {
 	case o.Drain:
 		return 0
 	case o.Set:
 		return o.Weight
-	case s.policy.Weight != 0:
-		return s.policy.Weight
+	case s.all != 0:
+		return s.all
 	}
 	return DefaultWeight
 }
@@ -111,48 +109,124 @@ func (s *service) triple(p port) sid.Triple {
 	return sid.Triple{Service: s.id, Proto: p.proto, Port: p.port}
 }
 
-// servesAt is who serves p, true where it is ready, false where only its accept queue speaks against
-// it; of a table that is made of others whoever serves one.
-func (s *service) servesAt(p port) map[*host]bool {
-	hosts := make(map[*host]bool)
+// A fitness is how well a host serves.
+type fitness uint8
+
+const (
+	_       fitness = iota
+	stopped         // its program does not accept
+	slow            // nor does this one, but it runs
+	fit
+)
+
+func (r Readiness) fitness() fitness {
+	switch {
+	case r.Ready:
+		return fit
+	case r.Queue && r.Slow:
+		return slow
+	case r.Queue:
+		return stopped
+	}
+	return 0
+}
+
+// partly reports whether some listeners of an instance do not work.
+func (r Readiness) partly() bool {
+	return r.Ready && 0 < r.Working && r.Working < r.Listeners
+}
+
+// share is what remains of a weight, by the listeners that work: never nothing, for some do.
+func (r Readiness) share(weight uint32) uint32 {
+	working, all := r.fraction()
+	return uint32(max(min(1, uint64(weight)), (uint64(weight)*working+all/2)/all))
+}
+
+// better compares how well instances of a host serve: by whether they do, then by their listeners that work, then by why
+// the others do not.
+func better(a, b Readiness) bool {
+	if c := cmp.Or(cmp.Compare(a.fitness(), b.fitness()), compareShares(a, b)); c != 0 {
+		return c > 0
+	}
+	return a.Slow && !b.Slow
+}
+
+func compareShares(a, b Readiness) int {
+	aw, al := a.fraction()
+	bw, bl := b.fraction()
+	return cmp.Compare(aw*bl, bw*al)
+}
+
+// fraction of an instance that works.
+func (r Readiness) fraction() (working, listeners uint64) {
+	if !r.partly() {
+		return 1, 1
+	}
+	return uint64(r.Working), uint64(r.Listeners)
+}
+
+// servesAt is who serves p, and how well; of a table that is made of others whoever serves one, by its best.
+func (s *service) servesAt(p port) map[*host]Readiness {
+	hosts := make(map[*host]Readiness)
 	for q, t := range s.ports {
 		for h, r := range t.instances {
-			if p.covers(q, r) && (r.Ready || r.Queue) {
-				hosts[h] = hosts[h] || r.Ready
+			if best, ok := hosts[h]; p.covers(q, r) && r.fitness() > 0 && (!ok || better(r, best)) {
+				hosts[h] = r
 			}
 		}
 	}
 	return hosts
 }
 
-// compute weighs the instances of p. The doubtful serve only where no other could: hosts that answer
-// no probe, and programs that do not accept. If every probe of a service's hosts fails at once, the
+// compute weighs the instances of p, each by its listeners that work. The doubtful serve only where no other could: hosts
+// that answer no probe, and programs that do not accept. If every probe of a service's hosts fails at once, the
 // probes are the more likely culprit; a program that takes its time for each request is slow, not dead;
 // and sending flows to nobody would not help either (fail static). Who is gone never serves.
-func (p *Plan) compute(s *service, q port) []Target {
-	var up, doubtful []Target
-	for h, ready := range s.servesAt(q) {
+//
+// Nor is taken away what is slow where that is most of the service, by weight: what the rest gets then would drive it over,
+// too (Envoy's panic threshold, with the same half).
+func (p *Plan) compute(s *service, q port) []resolve.Target {
+	var up, late, doubtful []resolve.Target
+	var whole []resolve.Target // of those that are up, with what only slow listeners take from them
+	for h, how := range s.servesAt(q) {
 		at := h.place()
-		t := Target{Locator: at.Locator, Weight: s.weight(h.name)}
+		weight := s.weight(s.overrides[h.name])
+		t := resolve.Target{Locator: at.Locator, Weight: how.share(weight)}
 		switch {
 		case t.Weight == 0 || at.State == HostGone:
-		case at.State == HostSuspect || !ready:
+		case at.State == HostSuspect || how.fitness() == stopped:
 			t.Locator = h.best().Locator
 			doubtful = append(doubtful, t)
+		case how.fitness() == slow:
+			late = append(late, t)
 		default:
 			up = append(up, t)
+			if how.Slow {
+				t.Weight = weight
+			}
+			whole = append(whole, t)
 		}
+	}
+	if weightOf(whole)+weightOf(late) > 2*weightOf(up) {
+		up = append(whole, late...)
 	}
 	if len(up) == 0 {
 		up = doubtful
 	}
-	slices.SortFunc(up, func(a, b Target) int { return cmp.Compare(a.Locator, b.Locator) })
+	slices.SortFunc(up, func(a, b resolve.Target) int { return cmp.Compare(a.Locator, b.Locator) })
 	return up
 }
 
+func weightOf(targets []resolve.Target) (sum uint64) {
+	for _, t := range targets {
+		sum += uint64(t.Weight)
+	}
+	return sum
+}
+
 // staying is what of the new targets the old table has already. Others must wait for the way to them.
-func staying(old, new []Target) []Target {
-	var both []Target
+func staying(old, new []resolve.Target) []resolve.Target {
+	var both []resolve.Target
 	for _, t := range new {
 		if holds(old, t.Locator) {
 			both = append(both, t)
@@ -162,11 +236,11 @@ func staying(old, new []Target) []Target {
 }
 
 // shrinks reports whether an old target is not among the new ones: such a change goes out first.
-func shrinks(old, new []Target) bool {
-	return slices.ContainsFunc(old, func(t Target) bool { return !holds(new, t.Locator) })
+func shrinks(old, new []resolve.Target) bool {
+	return slices.ContainsFunc(old, func(t resolve.Target) bool { return !holds(new, t.Locator) })
 }
 
-func holds(list []Target, l sid.Locator) bool {
-	_, ok := slices.BinarySearchFunc(list, l, func(t Target, l sid.Locator) int { return cmp.Compare(t.Locator, l) })
+func holds(list []resolve.Target, l sid.Locator) bool {
+	_, ok := slices.BinarySearchFunc(list, l, func(t resolve.Target, l sid.Locator) int { return cmp.Compare(t.Locator, l) })
 	return ok
 }

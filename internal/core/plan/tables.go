@@ -16,6 +16,7 @@ type tables struct {
 	probes    map[sid.Locator]Probe
 	redirects map[sid.Locator]Redirect
 	gone      map[sid.Locator]Gone
+	sources   map[Source]Source
 }
 
 func newTables() tables {
@@ -25,6 +26,7 @@ func newTables() tables {
 		probes:    make(map[sid.Locator]Probe),
 		redirects: make(map[sid.Locator]Redirect),
 		gone:      make(map[sid.Locator]Gone),
+		sources:   make(map[Source]Source),
 	}
 }
 
@@ -57,6 +59,10 @@ func byPrefix(a, b Route) int {
 func byHost(a, b Probe) int    { return cmp.Compare(a.Locator, b.Locator) }
 func byFrom(a, b Redirect) int { return cmp.Compare(a.From, b.From) }
 func byLocator(a, b Gone) int  { return cmp.Compare(a.Locator, b.Locator) }
+func bySource(a, b Source) int {
+	return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Locator, b.Locator))
+}
+
 func keyed(routes []Route) map[netip.Prefix]Route {
 	m := make(map[netip.Prefix]Route, len(routes))
 	for _, r := range routes {

@@ -2,9 +2,11 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
+	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -20,6 +22,7 @@ func (p *Plan) Snapshot(name string) Rules {
 	all.Probes = slices.SortedFunc(maps.Values(r.said.probes), byHost)
 	all.Redirects = slices.SortedFunc(maps.Values(r.said.redirects), byFrom)
 	all.Gone = slices.SortedFunc(maps.Values(r.said.gone), byLocator)
+	all.Sources = slices.SortedFunc(maps.Values(r.said.sources), bySource)
 	if r.Service {
 		p.resolutions(&all)
 	}
@@ -106,7 +109,7 @@ func (p *Plan) instance(s *service, q port, t *table, h *host) Instance {
 	ready, o, at := t.instances[h], s.overrides[h.name], h.place()
 	set := o
 	set.Drain = false
-	i := Instance{Triple: s.triple(q), Host: h.name, Locator: at.Locator, Weight: (&service{policy: s.policy, overrides: map[string]Override{h.name: set}}).weight(h.name)}
+	i := Instance{Triple: s.triple(q), Host: h.name, Locator: at.Locator, Weight: s.weight(set)}
 	for _, target := range t.targets {
 		if h.at[target.Locator] != nil {
 			i.Effective = target.Weight
@@ -132,8 +135,19 @@ func state(h Host, o Override, r Readiness, i Instance) (string, string) {
 		return "not ready", r.Reason
 	case i.Weight == 0:
 		return "serving", "weight is 0: no new flows"
+	case r.partly():
+		return "serving", r.listeners(i)
 	}
 	return "serving", ""
+}
+
+// listeners says how many of an instance's work, and whether its weight is by them.
+func (r Readiness) listeners(i Instance) string {
+	text := fmt.Sprintf("%d of %d listeners work", r.Working, r.Listeners)
+	if i.Effective == i.Weight && r.share(i.Weight) < i.Weight {
+		return text + "; keeps its whole weight because most of the service is slow"
+	}
+	return text
 }
 
 // SoleServer names a triple of the service that would be left without a target if the host served
@@ -151,7 +165,7 @@ func (p *Plan) SoleServer(id sid.ServiceID, hostName string) (sid.Triple, bool) 
 	return sid.Triple{}, false
 }
 
-func (p *Plan) only(targets []Target, hostName string) bool {
+func (p *Plan) only(targets []resolve.Target, hostName string) bool {
 	for _, t := range targets {
 		if at, ok := p.places[t.Locator]; ok && at.Name != hostName {
 			return false
@@ -230,22 +244,17 @@ func (p *Plan) Count() (services, instances int) {
 	return len(p.services), instances
 }
 
-// Unserved is how many services have instances and no target that routers send new flows to.
-func (p *Plan) Unserved() (count int) {
-	for _, s := range p.services {
-		if all := s.ports[ping]; (all == nil || len(all.targets) == 0) && s.registered() {
-			count++
-		}
+// Served is how many instances a service has, and whether routers send new flows to any.
+func (p *Plan) Served(id sid.ServiceID) (instances int, taken bool) {
+	s, ok := p.services[id]
+	if !ok {
+		return 0, false
 	}
-	return count
-}
-
-// registered reports whether the service has an instance.
-func (s *service) registered() bool {
 	for q, t := range s.ports {
-		if !q.virtual() && len(t.instances) > 0 {
-			return true
+		if !q.virtual() {
+			instances += len(t.instances)
 		}
 	}
-	return false
+	all := s.ports[ping]
+	return instances, all != nil && len(all.targets) > 0
 }

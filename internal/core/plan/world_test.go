@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -19,7 +21,7 @@ type world struct {
 	prefers   map[string]sid.Locator
 	redirects map[sid.Locator]sid.Locator
 	left      map[sid.Locator]bool
-	services  map[sid.ServiceID]Policy
+	services  map[sid.ServiceID]names.Record
 	overrides map[override]Override
 	regs      map[reg]Readiness
 }
@@ -38,7 +40,7 @@ func newWorld() *world {
 	return &world{
 		routers: map[string]Router{}, links: map[string][]Link{}, hosts: map[sid.Locator]Host{},
 		prefers: map[string]sid.Locator{}, redirects: map[sid.Locator]sid.Locator{}, left: map[sid.Locator]bool{},
-		services: map[sid.ServiceID]Policy{}, overrides: map[override]Override{}, regs: map[reg]Readiness{},
+		services: map[sid.ServiceID]names.Record{}, overrides: map[override]Override{}, regs: map[reg]Readiness{},
 	}
 }
 
@@ -53,8 +55,8 @@ func (w *world) scratch(r *rand.Rand) *Plan {
 	for _, h := range w.hosts {
 		first = append(first, func() { p.SetHost(h) })
 	}
-	for id, policy := range w.services {
-		first = append(first, func() { p.SetService(id, policy) })
+	for _, r := range w.services {
+		first = append(first, func() { p.SetService(r) })
 	}
 	for name, links := range w.links {
 		then = append(then, func() { p.SetLinks(name, links) })
@@ -94,14 +96,14 @@ func must(err error) {
 type mirror struct {
 	routes      map[netip.Prefix]Route
 	services    map[sid.ServiceID]ServiceRule
-	resolutions map[sid.Triple][]Target
+	resolutions map[sid.Triple][]resolve.Target
 	probes      map[sid.Locator]Probe
 	redirects   map[sid.Locator]Redirect
 	gone        map[sid.Locator]Gone
 }
 
 func newMirror() *mirror {
-	return &mirror{map[netip.Prefix]Route{}, map[sid.ServiceID]ServiceRule{}, map[sid.Triple][]Target{}, map[sid.Locator]Probe{}, map[sid.Locator]Redirect{}, map[sid.Locator]Gone{}}
+	return &mirror{map[netip.Prefix]Route{}, map[sid.ServiceID]ServiceRule{}, map[sid.Triple][]resolve.Target{}, map[sid.Locator]Probe{}, map[sid.Locator]Redirect{}, map[sid.Locator]Gone{}}
 }
 
 func (m *mirror) apply(r Rules) {

@@ -10,9 +10,6 @@ import (
 // golden is 2^64 divided by the golden ratio, the increment of splitmix64.
 const golden = 0x9E3779B97F4A7C15
 
-// MaxRetry is the largest retry count that a packet can carry, in the low two bits of its flow label.
-const MaxRetry = 3
-
 // mix is the finalizer of splitmix64 (Steele, Lea, Flood 2014): a bijection of 64 bits.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
@@ -22,7 +19,6 @@ func mix(x uint64) uint64 {
 
 // Hash is the k of docs/protocol.md §3.2: all that the choice takes from the packet.
 func Hash(src netip.Addr, retry uint8) uint64 {
-	retry &= MaxRetry
 	return mix(uint64(sid.LocatorOf(src)) ^ mix(sid.Low(src)+golden*(uint64(retry)+1)))
 }
 

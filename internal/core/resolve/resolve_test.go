@@ -91,12 +91,21 @@ func TestSplitFollowsTheWeights(t *testing.T) {
 		"sixteen": many[:16], "a tree of 40": many, "a tree of 300, one of 1000": skewed}
 	for name, weights := range cases {
 		t.Run(name, func(t *testing.T) {
-			seed := uint64(time.Now().UnixNano())
-			counts, tab := flows(t, rand.New(rand.NewPCG(seed, 1)), 10000, weights)
-			if p := chiSquare(counts, weights); p < 0.001 {
-				t.Errorf("seed %d: %v for weights %v has p = %g, want at least 0.001 (once in a thousand runs is chance: run it with another seed; table %v)", seed, counts, weights, p, tab.Nodes()[0])
+			// Clients differ in each run. Chance alone fails one draw of a thousand, three in a row once in 10^9 runs;
+			// a table that is wrong fails every draw.
+			const draws = 3
+			for draw := 1; ; draw++ {
+				seed := uint64(time.Now().UnixNano())
+				counts, tab := flows(t, rand.New(rand.NewPCG(seed, 1)), 10000, weights)
+				p := chiSquare(counts, weights)
+				t.Logf("seed %d: %v for weights %v has p = %g", seed, counts, weights, p)
+				if p >= 0.001 {
+					return
+				}
+				if draw == draws {
+					t.Fatalf("p < 0.001 in %d draws of new clients; table %v", draws, tab.Nodes()[0])
+				}
 			}
-			t.Logf("seed %d", seed)
 		})
 	}
 }
@@ -260,7 +269,7 @@ func TestShareIsExact(t *testing.T) {
 		}
 	}
 	if got := tab.Share(loc(100)); got != 0 {
-		t.Errorf("Share of a stranger = %v", got)
+		t.Errorf("Share of no instance = %v", got)
 	}
 }
 

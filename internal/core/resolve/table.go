@@ -31,6 +31,7 @@ type Table struct {
 // A Node is what the kernel holds under one key: entries sorted by ID.
 type Node struct {
 	ID      uint64 // 0: the root; else the bits that its targets share, and its depth in the low four
+	Shift   uint8  // how far the weights of its entries were shifted right
 	Entries []Entry
 }
 
@@ -67,7 +68,7 @@ func (t *Table) grow(id uint64, depth int, targets []Target) error {
 		return nil
 	}
 	groups := divide(targets, depth)
-	t.nodes[at].Entries = inner(groups, depth+1)
+	t.nodes[at].Entries, t.nodes[at].Shift = inner(groups, depth+1)
 	for _, g := range groups {
 		if len(g) > 1 {
 			if err := t.grow(childID(g[0].Locator, depth+1), depth+1, g); err != nil {
@@ -102,8 +103,7 @@ func leaf(targets []Target) []Entry {
 	return entries
 }
 
-func inner(groups [Fanout][]Target, depth int) []Entry {
-	var entries []Entry
+func inner(groups [Fanout][]Target, depth int) (entries []Entry, shift uint8) {
 	var sums []uint64
 	for _, g := range groups {
 		if len(g) == 0 {
@@ -115,16 +115,16 @@ func inner(groups [Fanout][]Target, depth int) []Entry {
 		}
 		entries, sums = append(entries, e), append(sums, weightOf(g))
 	}
-	shift := shiftFor(slices.Max(sums))
+	shift = shiftFor(slices.Max(sums))
 	for i := range entries {
 		entries[i].Weight = uint32(max(1, sums[i]>>shift))
 	}
 	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.ID, b.ID) })
-	return entries
+	return entries, shift
 }
 
 // shiftFor is how far weights are shifted right to fit weightBits: 0 up to 512 targets of MaxWeight.
-func shiftFor(largest uint64) (shift int) {
+func shiftFor(largest uint64) (shift uint8) {
 	for largest>>shift >= 1<<weightBits {
 		shift++
 	}

@@ -15,13 +15,10 @@ const cookieSlot = 16 // seconds
 
 // resume is an instance's side of a failover. Until a RACK echoes the socketID that we offered, nothing
 // is kept: a flood of unresolved RSYNs costs time alone.
-func (e *Engine) resume(now time.Time, to netip.Addr, m wire.Resume) {
-	c := &m.Claim
-	key, ok := e.verify(now, m, m.Locator, AddrOf(c.Stable).Locator)
-	here := sid.LocatorOf(to)
-	if !ok {
-		return
-	}
+func (e *Engine) resume(now time.Time, key wire.Key, to netip.Addr, m wire.Resume) {
+	c, here := &m.Claim, sid.LocatorOf(to)
+	k := Key{c.Stable, Server}
+	defer e.finishResume(k, e.beginResume(k, c))
 	switch {
 	case c.Server:
 		e.count("not_authentic")
@@ -45,7 +42,11 @@ func (e *Engine) cookie(slot int64, here sid.Locator, m *wire.Resume) sid.Socket
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	sum := sha256.Sum256(b)
-	return sid.NewSocketID(binary.BigEndian.Uint64(sum[:]))
+	id := sid.NewSocketID(binary.BigEndian.Uint64(sum[:]))
+	if e.cfg.Offered != nil {
+		id = e.cfg.Offered(Addr{m.Locator, m.Claim.Socket}, id)
+	}
+	return id
 }
 
 func (e *Engine) offer(now time.Time, here sid.Locator, m wire.Resume) {
@@ -57,11 +58,15 @@ func (e *Engine) offer(now time.Time, here sid.Locator, m wire.Resume) {
 func (e *Engine) accepted(local Addr, kind wire.Type, m wire.Resume) {
 	b := e.batch(kind, 0, local.Locator, local.Locator, m.Locator)
 	peer := Addr{m.Locator, m.Claim.Socket}
-	b.claims = append(b.claims, addressed[wire.Claim]{local.IP(), peer.IP(), wire.Claim{Stable: m.Claim.Stable, Server: true,
-		Seen: m.Claim.Epoch, Socket: local.Socket, Quote: peer.Socket}})
+	c := wire.Claim{Stable: m.Claim.Stable, Server: true, Seen: m.Claim.Epoch, Socket: local.Socket, Quote: peer.Socket}
+	if e.entry != nil {
+		e.said(saidClaim(kind, c))
+	}
+	b.claims = append(b.claims, addressed[wire.Claim]{local.IP(), peer.IP(), c})
 }
 
-// adopt makes the flow. A repeated RACK is answered again; one that we do not hold to is declined.
+// adopt makes the flow. A repeated RACK is answered again; one that we do not hold to is declined, and so is one by
+// another member than the peer of a flow that is here: it would end that flow.
 func (e *Engine) adopt(now time.Time, here sid.Locator, key wire.Key, m wire.Resume) {
 	c, k := &m.Claim, Key{m.Claim.Stable, Server}
 	slot := now.Unix() / cookieSlot
@@ -74,6 +79,9 @@ func (e *Engine) adopt(now time.Time, here sid.Locator, key wire.Key, m wire.Res
 		e.claim(wire.TypeRACK, f)
 	case !fits || ended && c.Epoch <= dead.seen || f != nil && c.Epoch <= f.seen:
 		e.decline(wire.NoSocket, here, m)
+	case f != nil && !e.trusts(f, key, m.Locator, AddrOf(c.Stable).Locator):
+		e.count("other_key") // a member that has the locator now at which the flow's client began
+		e.decline(wire.Refused, here, m)
 	default:
 		if f != nil {
 			e.reset(now, f, wire.Elsewhere) // the client gave our earlier offer up and came again

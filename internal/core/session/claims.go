@@ -10,11 +10,7 @@ import (
 )
 
 // renegotiate takes the claims of an RSYN, RSYN-ACK or RACK.
-func (e *Engine) renegotiate(now time.Time, m wire.Renegotiate) {
-	key, ok := e.verify(now, m, m.Locator, m.Old)
-	if !ok {
-		return
-	}
+func (e *Engine) renegotiate(now time.Time, key wire.Key, m wire.Renegotiate) {
 	for i := range m.Claims {
 		e.consider(now, key, m, &m.Claims[i])
 	}

@@ -17,8 +17,11 @@ type Config struct {
 	// this host has the same random generator in the same state.
 	NewID  func(sid.Locator) sid.SocketID
 	Secret [32]byte // random; what socketIDs of flows that we do not hold yet are made with
-	Trust  Trust    // nil: the network is open, and no flow continues at another instance
-	Times  Times    // the zero value means DefaultTimes
+	// Offered gives the socketID that we offer to a client the form by which the data path knows its confirmation;
+	// it keeps the lower half. nil: any socketID will do.
+	Offered func(client Addr, id sid.SocketID) sid.SocketID
+	Trust   Trust // nil: the network is open, and no flow continues at another instance; Untold until that is known
+	Times   Times // the zero value means DefaultTimes
 	// Forbids says who may not connect to a service of this host, at the locator; nil: nobody.
 	Forbids func(sid.ServiceID, sid.Locator) bool
 	// Journal hears of each decision about a flow that has a peer; nil: nobody asks.
@@ -39,26 +42,28 @@ var DefaultTimes = Times{Claim: 5 * time.Millisecond, First: 20 * time.Milliseco
 
 // An Engine is one host's ends of flows. It belongs to one goroutine.
 type Engine struct {
-	cfg       Config
-	flows     map[Key]*flow // a connecting flow stands under each of its attempts
-	bySocket  map[sid.SocketID]*flow
-	ended     map[Key]tombstone
-	graves    map[sid.SocketID]Key // of ended, by the last socketID
-	touched   map[Key]struct{}     // since the last Touched
-	capable   map[sid.ServiceID]bool
-	timers    timers
-	serial    uint64
-	open      int       // flows that wait for an answer to a claim
-	lastHeard time.Time // a claim of some peer that was ours to take
-	leaving   int       // flows that go in the same messages as the one that moves now
-	out       outbox
-	here      netip.Addr // where the message at hand arrived
-	entry     *Entry     // of the journal, while it is made
-	counters  map[string]uint64
+	cfg           Config
+	flows         map[Key]*flow // a connecting flow stands under each of its attempts
+	bySocket      map[sid.SocketID]*flow
+	ended         map[Key]endedFlow
+	endedBySocket map[sid.SocketID]Key // of ended, by the last socketID
+	touched       map[Key]struct{}     // since the last Touched
+	capable       map[sid.ServiceID]bool
+	timers        timers
+	serial        uint64
+	open          int       // flows that wait for an answer to a claim
+	seeking       int       // flows that look for an instance
+	pace          time.Time // when the next of very many may ask
+	lastHeard     time.Time // a claim of some peer that was ours to take
+	leaving       int       // flows that go in the same messages as the one that moves now
+	out           outbox
+	here          netip.Addr // where the message at hand arrived
+	entry         *Entry     // of the journal, while it is made
+	counters      map[string]uint64
 }
 
-// tombstone is what is left of a flow for the grace time: whoever asks for it is told.
-type tombstone struct {
+// endedFlow is what is left of a flow for the grace time: whoever asks for it is told.
+type endedFlow struct {
 	reason wire.Reason
 	local  Addr
 	seen   uint32 // the last epoch of the peer: a RESUME that is not newer was used up
@@ -71,14 +76,14 @@ func New(cfg Config) *Engine {
 		cfg.Times = DefaultTimes
 	}
 	return &Engine{
-		cfg:      cfg,
-		flows:    map[Key]*flow{},
-		bySocket: map[sid.SocketID]*flow{},
-		ended:    map[Key]tombstone{},
-		graves:   map[sid.SocketID]Key{},
-		touched:  map[Key]struct{}{},
-		capable:  map[sid.ServiceID]bool{},
-		counters: map[string]uint64{},
+		cfg:           cfg,
+		flows:         map[Key]*flow{},
+		bySocket:      map[sid.SocketID]*flow{},
+		ended:         map[Key]endedFlow{},
+		endedBySocket: map[sid.SocketID]Key{},
+		touched:       map[Key]struct{}{},
+		capable:       map[sid.ServiceID]bool{},
+		counters:      map[string]uint64{},
 	}
 }
 
@@ -97,11 +102,11 @@ func (e *Engine) Add(x Flow) error {
 		return fmt.Errorf("add flow %v: %w", x.Stable, ErrContinue)
 	}
 	e.serial++
-	f := &flow{Flow: x, serial: e.serial, open: &e.open, confirmed: x.Local.Locator, send: x.Local, state: Bound}
+	f := &flow{Flow: x, serial: e.serial, open: &e.open, seek: &e.seeking, confirmed: x.Local.Locator, send: x.Local, state: Bound}
 	if x.Peer == (Addr{}) {
 		f.state = Connecting
 	}
-	e.exhume(x.Key)
+	e.forgetEnded(x.Key)
 	e.flows[x.Key], e.bySocket[x.Local.Socket] = f, f
 	e.touch(f)
 	return nil
@@ -128,8 +133,8 @@ func (e *Engine) end(now time.Time, f *flow, why wire.Reason) {
 		delete(e.flows, Key{a.IP(), f.Role}) // attempts of a connecting flow
 	}
 	delete(e.flows, f.Key)
-	t := tombstone{why, f.Local, f.seen, now.Add(e.remember(f))}
-	e.ended[f.Key], e.graves[t.local.Socket] = t, f.Key
+	t := endedFlow{why, f.Local, f.seen, now.Add(e.remember(f))}
+	e.ended[f.Key], e.endedBySocket[t.local.Socket] = t, f.Key
 	e.touch(f)
 	e.timers.add(t.until, f)
 }
@@ -142,11 +147,11 @@ func (e *Engine) remember(f *flow) time.Duration {
 	return e.cfg.Times.Grace
 }
 
-// exhume forgets that the flow ended.
-func (e *Engine) exhume(k Key) {
+// forgetEnded forgets that the flow ended.
+func (e *Engine) forgetEnded(k Key) {
 	if t, ok := e.ended[k]; ok {
 		delete(e.ended, k)
-		delete(e.graves, t.local.Socket)
+		delete(e.endedBySocket, t.local.Socket)
 	}
 }
 
@@ -155,20 +160,27 @@ func (e *Engine) SetTrust(t Trust) { e.cfg.Trust = t }
 
 // Handle takes one message that arrived from one address for another.
 func (e *Engine) Handle(now time.Time, from, to netip.Addr, m wire.Message) {
+	if p, ok := e.Prove(now, m); ok {
+		e.HandleProved(now, from, to, m, p)
+	}
+}
+
+// HandleProved is Handle for a message that Prove has looked at: who reads something for it looks at signatures first.
+func (e *Engine) HandleProved(now time.Time, from, to netip.Addr, m wire.Message, p Proof) {
 	e.here = to
 	switch m := m.(type) {
 	case wire.Renegotiate:
-		e.renegotiate(now, m)
+		e.renegotiate(now, p.key, m)
 	case wire.Resume:
-		e.resume(now, to, m)
+		e.resume(now, p.key, to, m)
 	case wire.FlowFail:
-		e.flowFail(now, m)
+		e.flowFail(now, p.key, m)
 	case wire.Fail:
 		e.hint(now, m)
 	case wire.Probe:
-		e.probe(from, to, m)
+		e.probe(now, from, to, m)
 	case wire.ProbeAck:
-		e.probeAck(to, m)
+		e.probeAck(now, from, to, m)
 	default:
 		e.count("unknown_message")
 	}

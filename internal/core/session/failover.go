@@ -16,6 +16,53 @@ const (
 	retries      = 4                    // values of the retry count, by which routers choose
 )
 
+// How the many flows of an instance that dies look for the next one. It checks two signatures for each, and makes a
+// connection: asked by ten thousand at once, and again every 20 ms, it would drop most of what they say and have none
+// made when the last of them has asked mostAsked times.
+const (
+	perAsk  = 300 * time.Microsecond // between two that ask, where more than patientOver do
+	seekFor = 100 * time.Millisecond // how long nothing is asked again while instances answer some of them,
+	seeks   = 20                     // so often for one flow
+)
+
+// stillServed: among so many, instances may not have come yet to a flow that has asked as often as it may.
+func (e *Engine) stillServed(now time.Time) bool {
+	return e.seeking > patientOver && now.Sub(e.lastHeard) < workFor
+}
+
+// inTurn reports whether a flow may ask now, and if not when.
+func (e *Engine) inTurn(now time.Time) (at time.Time, ok bool) {
+	if least := now.Add(-patientOver * perAsk); e.pace.Before(least) {
+		e.pace = least
+	}
+	at = e.pace.Add(perAsk)
+	if at.After(now) {
+		e.pace = at
+		return at, false
+	}
+	e.pace = at
+	return at, true
+}
+
+// ready reports whether the flow asks now; else it waits, for its turn or because instances are at work.
+func (e *Engine) ready(now time.Time, f *flow) bool {
+	if f.turn {
+		f.turn = false
+		return true
+	}
+	if e.seeking > patientOver && f.asked > 0 && now.Sub(e.lastHeard) < patientFor && f.waits < seeks {
+		f.waits++
+		e.askAgain(f, now.Add(seekFor))
+		return false
+	}
+	at, ok := e.inTurn(now)
+	if !ok {
+		f.turn = true
+		e.askAgain(f, at)
+	}
+	return ok
+}
+
 // block stops the flow: nothing that the old peer sends may arrive behind the snapshot.
 func (e *Engine) block(now time.Time, f *flow, why wire.Reason) {
 	e.change(Change{Kind: Block, Key: f.Key, Reason: why})
@@ -43,16 +90,39 @@ func (e *Engine) renew(f *flow) {
 // A data path whose state cannot be carried on (segments out of order) calls Abandon instead.
 func (e *Engine) Continue(now time.Time, k Key, t wire.Transport) {
 	if f := e.flows[k]; f != nil && f.state == Blocked {
+		defer e.finish(f, e.begin(f, "continue", nil))
 		f.transport = t
 		e.touch(f)
 		f.become(Asking)
-		e.ask(now, f)
+		f.waits, f.turn = 0, false
+		if e.ready(now, f) {
+			e.ask(now, f)
+		}
+	}
+}
+
+// calm puts off that a confirmation is repeated while instances answer others.
+func (e *Engine) calm(now time.Time, f *flow) bool {
+	if e.seeking <= patientOver || now.Sub(e.lastHeard) >= patientFor || f.waits >= seeks {
+		return false
+	}
+	f.waits++
+	e.askAgain(f, now.Add(seekFor))
+	return true
+}
+
+// Reread gives the state of the transport anew while no instance has been told to go on from it.
+func (e *Engine) Reread(k Key, t wire.Transport) {
+	if f := e.flows[k]; f != nil && f.state == Asking {
+		f.transport = t
+		e.touch(f)
 	}
 }
 
 // Abandon resets a flow.
 func (e *Engine) Abandon(now time.Time, k Key, why wire.Reason) {
 	if f := e.flows[k]; f != nil {
+		defer e.finish(f, e.begin(f, "abandon", nil))
 		e.reset(now, f, why)
 	}
 }
@@ -72,6 +142,7 @@ func (e *Engine) ask(now time.Time, f *flow) {
 		Retry: uint8(f.asked % retries), Message: m})
 	e.askAgain(f, now.Add(min(e.cfg.Times.First<<(f.asked/retries), askMost)))
 	f.asked++
+	f.waits = 0
 	e.touch(f)
 }
 
@@ -97,6 +168,9 @@ func (e *Engine) refused(now time.Time, f *flow, why wire.Reason) {
 
 func (e *Engine) resumption(f *flow) wire.Message {
 	m := wire.Resume{Locator: f.Local.Locator, Claim: f.claimed(f.Peer.Socket), Service: f.Service, Proto: f.Proto, Transport: f.transport}
+	if e.entry != nil {
+		e.said(saidClaim(wire.TypeResume, m.Claim))
+	}
 	return e.sign(m, f.Local.Locator, AddrOf(f.Stable).Locator)
 }
 
@@ -106,10 +180,11 @@ func (e *Engine) answered(now time.Time, f *flow, key wire.Key, m wire.Renegotia
 		e.refuse(wire.Elsewhere, m, c)
 		return
 	}
+	e.lastHeard = now
 	f.Peer, f.peerKey = Addr{m.Locator, c.Socket}, key
 	f.seen, f.peerSeen = 0, f.epoch
 	f.become(Confirming)
-	f.tries, f.wait = 0, e.cfg.Times.First/2
+	f.tries, f.waits, f.turn, f.wait = 0, 0, false, e.cfg.Times.First/2+time.Duration(min(e.seeking, 1000))*perFlow
 	e.confirm(now, f)
 }
 

@@ -14,11 +14,16 @@ func (e *Engine) fire(now time.Time, f *flow) {
 	if f.tries == t.Tries && e.atWork(now, f) {
 		f.tries-- // once more
 	}
+	if f.state == Asking && f.asked == mostAsked && e.stillServed(now) {
+		f.asked -= retries
+	}
 	switch {
 	case f.state == Blocked:
 		e.reset(now, f, wire.Unreachable) // the data path was not read in time
+	case f.state == Asking && f.asked < mostAsked && !e.ready(now, f):
 	case f.state == Asking:
 		e.ask(now, f)
+	case f.state == Confirming && e.calm(now, f):
 	case f.state == Confirming && f.tries == confirmTries:
 		e.askAnew(now, f)
 	case f.state == Confirming:
@@ -63,11 +68,13 @@ func (e *Engine) lost(now time.Time, f *flow, why wire.Reason) {
 // turn to, and a client may come back.
 func (e *Engine) Lost(now time.Time, why wire.Reason, gone func(Flow) bool) {
 	for _, f := range e.sorted(func(f *flow) bool { return f.Role == Client && gone(f.Flow) }) {
+		begun := e.begin(f, "lost", nil)
 		if f.state == Confirming {
 			e.askAnew(now, f)
 		} else {
 			e.lost(now, f, why)
 		}
+		e.finish(f, begun)
 	}
 }
 
@@ -85,11 +92,7 @@ func (e *Engine) reset(now time.Time, f *flow, why wire.Reason) {
 }
 
 // flowFail takes a host's word that it does not serve flows of ours.
-func (e *Engine) flowFail(now time.Time, m wire.FlowFail) {
-	key, ok := e.verify(now, m, m.Locator)
-	if !ok {
-		return
-	}
+func (e *Engine) flowFail(now time.Time, key wire.Key, m wire.FlowFail) {
 	for _, x := range m.Flows {
 		e.failed(now, key, m, x)
 	}
@@ -133,37 +136,39 @@ func (e *Engine) Fail(now time.Time, why wire.Reason, keys ...Key) {
 		if f == nil {
 			continue
 		}
+		begun := e.begin(f, "fail", nil)
 		if f.state != Connecting && f.state != Blocked && f.state != Asking {
-			f.farewell = &farewell{why, wire.Failed{Stable: f.Stable, Epoch: f.seen, Server: f.Role == Server,
+			f.endNotice = &endNotice{why, wire.Failed{Stable: f.Stable, Epoch: f.seen, Server: f.Role == Server,
 				Socket: f.Peer.Socket, Quote: f.Local.Socket}}
 		}
 		e.reset(now, f, why)
-		if f.farewell != nil {
-			e.sendFarewell(f)
+		if f.endNotice != nil {
+			e.sendNotice(f)
 			e.arm(now, f)
 		}
+		e.finish(f, begun)
 	}
 }
 
-// A farewell is the FLOW-FAIL of a flow that this end gave up. Nothing answers it, and a peer that only
-// receives would wait for ever if it was lost: it is sent again farewells times.
-type farewell struct {
+// A endNotice is the FLOW-FAIL of a flow that this end gave up. Nothing answers it, and a peer that only
+// receives would wait for ever if it was lost: it is sent again noticeTimes times.
+type endNotice struct {
 	why  wire.Reason
 	what wire.Failed
 }
 
-const farewells = 4
+const noticeTimes = 4
 
-func (e *Engine) sendFarewell(f *flow) { e.fail(f.farewell.why, f.Local, f.Peer, f.farewell.what) }
+func (e *Engine) sendNotice(f *flow) { e.fail(f.endNotice.why, f.Local, f.Peer, f.endNotice.what) }
 
-// repeatFarewell fires in a closed flow.
-func (e *Engine) repeatFarewell(now time.Time, f *flow) {
+// repeatNotice fires in a closed flow.
+func (e *Engine) repeatNotice(now time.Time, f *flow) {
 	if f.timer.IsZero() || now.Before(f.timer) {
 		return
 	}
 	f.timer = time.Time{}
-	e.sendFarewell(f)
-	if f.tries+1 < farewells {
+	e.sendNotice(f)
+	if f.tries+1 < noticeTimes {
 		e.again(now, f)
 	}
 }

@@ -83,6 +83,7 @@ type flow struct {
 	serial uint64
 	state  State
 	open   *int   // of the engine: flows that wait for an answer to a claim
+	seek   *int   // of the engine: flows that look for an instance
 	epoch  uint32 // moves of this end
 	seen   uint32 // the last epoch of the peer that we took
 
@@ -101,10 +102,11 @@ type flow struct {
 	nonce uint64 // of the probe that is out, 0 without
 
 	transport wire.Transport
+	turn      bool // it has waited for its turn to ask
 	asked     int  // unresolved RSYNs and RACKs of this failover
 	forbidden bool // an instance said that this client may not connect
 
-	farewell *farewell // of an end that this host gave up
+	endNotice *endNotice // of an end that this host gave up
 }
 
 // retired is an address of ours that is still accepted; until is zero while the peer may know no newer one.
@@ -126,10 +128,17 @@ func (f *flow) become(s State) {
 	f.count(1)
 }
 
-// count keeps the engine's number of flows that wait for an answer.
+// count keeps the engine's numbers of flows that wait for an answer.
 func (f *flow) count(by int) {
-	if f.open != nil && (f.state == Moving || f.state == Answering) {
-		*f.open += by
+	switch f.state {
+	case Moving, Answering:
+		if f.open != nil {
+			*f.open += by
+		}
+	case Asking, Confirming:
+		if f.seek != nil {
+			*f.seek += by
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 type Entry struct {
 	Flow   netip.Addr `json:"flow"` // its stable identifier
 	Server bool       `json:"server,omitempty"`
-	What   string     `json:"what"` // move, timer, or the kind of In
+	What   string     `json:"what"` // move, timer, lost, continue, abandon, fail, or the kind of In
 	In     *Said      `json:"in,omitempty"`
 	Out    []Said     `json:"out,omitempty"`
 	Before Stand      `json:"before"`
@@ -23,7 +23,7 @@ type Entry struct {
 // A Said is a claim in a message, or what FLOW-FAIL says of a flow. The sender of a claim stands where its Epoch
 // brought it; FLOW-FAIL goes to where Epoch brought its receiver.
 type Said struct {
-	Kind   string         `json:"kind"` // RSYN, RSYNACK, RACK or FAIL
+	Kind   string         `json:"kind"` // RSYN, RSYNACK, RACK, RESUME or FAIL
 	Epoch  uint32         `json:"epoch"`
 	Seen   uint32         `json:"seen"`
 	Socket sid.SocketID   `json:"socket"`
@@ -59,6 +59,32 @@ func (e *Engine) begin(f *flow, what string, in *Said) (begun bool) {
 	}
 	e.entry = &Entry{Flow: f.Stable, Server: f.Role == Server, What: what, In: in, Before: f.stand()}
 	return true
+}
+
+// beginResume opens the entry of an instance that is asked to go on with a flow, which it may not have.
+func (e *Engine) beginResume(k Key, c *wire.Claim) (begun bool) {
+	if e.cfg.Journal == nil || e.entry != nil {
+		return false
+	}
+	in := saidClaim(wire.TypeResume, *c)
+	e.entry = &Entry{Flow: k.Stable, Server: true, What: in.Kind, In: &in, Before: e.standOf(k)}
+	return true
+}
+
+func (e *Engine) finishResume(k Key, begun bool) {
+	if begun {
+		e.entry.After = e.standOf(k)
+		e.cfg.Journal(*e.entry)
+		e.entry = nil
+	}
+}
+
+// standOf is also that of a flow that is not here.
+func (e *Engine) standOf(k Key) Stand {
+	if f := e.flows[k]; f != nil {
+		return f.stand()
+	}
+	return Stand{State: Closed.String()}
 }
 
 // finish hands it over.

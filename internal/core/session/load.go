@@ -25,7 +25,7 @@ func (e *Engine) Load(now time.Time, b []byte) (Key, error) {
 		return f.Key, fmt.Errorf("load flow %v: %w", f.Stable, ErrKnown)
 	}
 	e.serial++
-	f.serial, f.open = e.serial, &e.open
+	f.serial, f.open, f.seek = e.serial, &e.open, &e.seeking
 	f.count(1)
 	e.enter(f)
 	e.goOn(now, f)
@@ -129,7 +129,7 @@ func (f *flow) plausible() error {
 	follows := f.state == f.standing() || peerless || f.state == Confirming
 	switch {
 	case f.Role != Client && f.Role != Server, f.state >= Closed, f.Stable.Is4In6(), !f.Local.Socket.Valid():
-	case peerless != (f.Peer == Addr{}), !follows, f.asked > mostAsked, f.state == Asking && f.asked == 0:
+	case peerless != (f.Peer == Addr{}), !follows, f.asked > mostAsked:
 	default:
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"scaffold.dev/scaffold/internal/nstest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/model"
 	"scaffold.dev/scaffold/sid"
 )

@@ -104,9 +104,9 @@ func (e *Engine) Expire(now time.Time) {
 
 func (e *Engine) expire(now time.Time, f *flow) {
 	if f.state == Closed {
-		e.repeatFarewell(now, f)
+		e.repeatNotice(now, f)
 		if t, ok := e.ended[f.Key]; ok && !now.Before(t.until) {
-			e.exhume(f.Key)
+			e.forgetEnded(f.Key)
 		}
 		return
 	}

@@ -17,14 +17,13 @@ import (
 // world is hosts and a network that loses, repeats and reorders. Who sends to a locator that a host has
 // left reaches that host: the redirects of docs/protocol.md §6.3.
 type world struct {
-	t       fatal
-	now     time.Time
-	hosts   []*host
-	owner   map[sid.Locator]*host
-	pool    []datagram
-	sent    int
-	changed []string
-	tap     func(datagram) // on the path: sees all that is sent
+	t     fatal
+	now   time.Time
+	hosts []*host
+	owner map[sid.Locator]*host
+	pool  []datagram
+	sent  int
+	tap   func(datagram) // on the path: sees all that is sent
 }
 
 type fatal interface {

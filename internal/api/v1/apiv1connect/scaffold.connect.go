@@ -48,6 +48,8 @@ const (
 const (
 	// AdminGetStatusProcedure is the fully-qualified name of the Admin's GetStatus RPC.
 	AdminGetStatusProcedure = "/scaffold.v1.Admin/GetStatus"
+	// AdminGetHealthProcedure is the fully-qualified name of the Admin's GetHealth RPC.
+	AdminGetHealthProcedure = "/scaffold.v1.Admin/GetHealth"
 	// AdminCreateServiceProcedure is the fully-qualified name of the Admin's CreateService RPC.
 	AdminCreateServiceProcedure = "/scaffold.v1.Admin/CreateService"
 	// AdminListServicesProcedure is the fully-qualified name of the Admin's ListServices RPC.
@@ -60,6 +62,8 @@ const (
 	AdminRemoveServiceProcedure = "/scaffold.v1.Admin/RemoveService"
 	// AdminSetWeightProcedure is the fully-qualified name of the Admin's SetWeight RPC.
 	AdminSetWeightProcedure = "/scaffold.v1.Admin/SetWeight"
+	// AdminSetWeightsProcedure is the fully-qualified name of the Admin's SetWeights RPC.
+	AdminSetWeightsProcedure = "/scaffold.v1.Admin/SetWeights"
 	// AdminDrainProcedure is the fully-qualified name of the Admin's Drain RPC.
 	AdminDrainProcedure = "/scaffold.v1.Admin/Drain"
 	// AdminDrainHostProcedure is the fully-qualified name of the Admin's DrainHost RPC.
@@ -108,6 +112,8 @@ const (
 	AgentTunnelProcedure = "/scaffold.v1.Agent/Tunnel"
 	// LocalGetHostStatusProcedure is the fully-qualified name of the Local's GetHostStatus RPC.
 	LocalGetHostStatusProcedure = "/scaffold.v1.Local/GetHostStatus"
+	// LocalGetOwnHealthProcedure is the fully-qualified name of the Local's GetOwnHealth RPC.
+	LocalGetOwnHealthProcedure = "/scaffold.v1.Local/GetOwnHealth"
 	// LocalListFlowsProcedure is the fully-qualified name of the Local's ListFlows RPC.
 	LocalListFlowsProcedure = "/scaffold.v1.Local/ListFlows"
 	// LocalWhoProcedure is the fully-qualified name of the Local's Who RPC.
@@ -116,8 +122,8 @@ const (
 	LocalListRegistrationsProcedure = "/scaffold.v1.Local/ListRegistrations"
 	// LocalMoveFlowsProcedure is the fully-qualified name of the Local's MoveFlows RPC.
 	LocalMoveFlowsProcedure = "/scaffold.v1.Local/MoveFlows"
-	// LocalBiographyProcedure is the fully-qualified name of the Local's Biography RPC.
-	LocalBiographyProcedure = "/scaffold.v1.Local/Biography"
+	// LocalGetFlowHistoryProcedure is the fully-qualified name of the Local's GetFlowHistory RPC.
+	LocalGetFlowHistoryProcedure = "/scaffold.v1.Local/GetFlowHistory"
 	// LocalServeProcedure is the fully-qualified name of the Local's Serve RPC.
 	LocalServeProcedure = "/scaffold.v1.Local/Serve"
 	// LocalIdentifyProcedure is the fully-qualified name of the Local's Identify RPC.
@@ -189,6 +195,8 @@ const (
 // AdminClient is a client for the scaffold.v1.Admin service.
 type AdminClient interface {
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.Status], error)
+	// GetHealth is what is wrong, and what to do about it. Each controller answers it, also where none leads.
+	GetHealth(context.Context, *connect.Request[v1.GetHealthRequest]) (*connect.Response[v1.Health], error)
 	CreateService(context.Context, *connect.Request[v1.CreateServiceRequest]) (*connect.Response[v1.Service], error)
 	ListServices(context.Context, *connect.Request[v1.ListServicesRequest]) (*connect.Response[v1.ListServicesResponse], error)
 	GetService(context.Context, *connect.Request[v1.GetServiceRequest]) (*connect.Response[v1.Service], error)
@@ -196,11 +204,12 @@ type AdminClient interface {
 	RemoveService(context.Context, *connect.Request[v1.RemoveServiceRequest]) (*connect.Response[v1.RemoveServiceResponse], error)
 	// Weight and drain are per (service, host).
 	SetWeight(context.Context, *connect.Request[v1.SetWeightRequest]) (*connect.Response[v1.Service], error)
+	SetWeights(context.Context, *connect.Request[v1.SetWeightsRequest]) (*connect.Response[v1.Service], error)
 	Drain(context.Context, *connect.Request[v1.DrainRequest]) (*connect.Response[v1.Service], error)
 	// DrainHost drains, or takes back the drain of, all that a host serves. With dry_run nothing changes.
 	DrainHost(context.Context, *connect.Request[v1.DrainHostRequest]) (*connect.Response[v1.DrainHostResponse], error)
 	// Explain tells why a service's flows go where they go, and what happened to it lately.
-	Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceStory], error)
+	Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceExplanation], error)
 	ListHosts(context.Context, *connect.Request[v1.ListHostsRequest]) (*connect.Response[v1.ListHostsResponse], error)
 	GetHost(context.Context, *connect.Request[v1.GetHostRequest]) (*connect.Response[v1.Host], error)
 	ListRouters(context.Context, *connect.Request[v1.ListRoutersRequest]) (*connect.Response[v1.ListRoutersResponse], error)
@@ -239,6 +248,12 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(adminMethods.ByName("GetStatus")),
 			connect.WithClientOptions(opts...),
 		),
+		getHealth: connect.NewClient[v1.GetHealthRequest, v1.Health](
+			httpClient,
+			baseURL+AdminGetHealthProcedure,
+			connect.WithSchema(adminMethods.ByName("GetHealth")),
+			connect.WithClientOptions(opts...),
+		),
 		createService: connect.NewClient[v1.CreateServiceRequest, v1.Service](
 			httpClient,
 			baseURL+AdminCreateServiceProcedure,
@@ -275,6 +290,12 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(adminMethods.ByName("SetWeight")),
 			connect.WithClientOptions(opts...),
 		),
+		setWeights: connect.NewClient[v1.SetWeightsRequest, v1.Service](
+			httpClient,
+			baseURL+AdminSetWeightsProcedure,
+			connect.WithSchema(adminMethods.ByName("SetWeights")),
+			connect.WithClientOptions(opts...),
+		),
 		drain: connect.NewClient[v1.DrainRequest, v1.Service](
 			httpClient,
 			baseURL+AdminDrainProcedure,
@@ -287,7 +308,7 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(adminMethods.ByName("DrainHost")),
 			connect.WithClientOptions(opts...),
 		),
-		explain: connect.NewClient[v1.ExplainRequest, v1.ServiceStory](
+		explain: connect.NewClient[v1.ExplainRequest, v1.ServiceExplanation](
 			httpClient,
 			baseURL+AdminExplainProcedure,
 			connect.WithSchema(adminMethods.ByName("Explain")),
@@ -371,15 +392,17 @@ func NewAdminClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 // adminClient implements AdminClient.
 type adminClient struct {
 	getStatus        *connect.Client[v1.GetStatusRequest, v1.Status]
+	getHealth        *connect.Client[v1.GetHealthRequest, v1.Health]
 	createService    *connect.Client[v1.CreateServiceRequest, v1.Service]
 	listServices     *connect.Client[v1.ListServicesRequest, v1.ListServicesResponse]
 	getService       *connect.Client[v1.GetServiceRequest, v1.Service]
 	updatePolicy     *connect.Client[v1.UpdatePolicyRequest, v1.Service]
 	removeService    *connect.Client[v1.RemoveServiceRequest, v1.RemoveServiceResponse]
 	setWeight        *connect.Client[v1.SetWeightRequest, v1.Service]
+	setWeights       *connect.Client[v1.SetWeightsRequest, v1.Service]
 	drain            *connect.Client[v1.DrainRequest, v1.Service]
 	drainHost        *connect.Client[v1.DrainHostRequest, v1.DrainHostResponse]
-	explain          *connect.Client[v1.ExplainRequest, v1.ServiceStory]
+	explain          *connect.Client[v1.ExplainRequest, v1.ServiceExplanation]
 	listHosts        *connect.Client[v1.ListHostsRequest, v1.ListHostsResponse]
 	getHost          *connect.Client[v1.GetHostRequest, v1.Host]
 	listRouters      *connect.Client[v1.ListRoutersRequest, v1.ListRoutersResponse]
@@ -397,6 +420,11 @@ type adminClient struct {
 // GetStatus calls scaffold.v1.Admin.GetStatus.
 func (c *adminClient) GetStatus(ctx context.Context, req *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.Status], error) {
 	return c.getStatus.CallUnary(ctx, req)
+}
+
+// GetHealth calls scaffold.v1.Admin.GetHealth.
+func (c *adminClient) GetHealth(ctx context.Context, req *connect.Request[v1.GetHealthRequest]) (*connect.Response[v1.Health], error) {
+	return c.getHealth.CallUnary(ctx, req)
 }
 
 // CreateService calls scaffold.v1.Admin.CreateService.
@@ -429,6 +457,11 @@ func (c *adminClient) SetWeight(ctx context.Context, req *connect.Request[v1.Set
 	return c.setWeight.CallUnary(ctx, req)
 }
 
+// SetWeights calls scaffold.v1.Admin.SetWeights.
+func (c *adminClient) SetWeights(ctx context.Context, req *connect.Request[v1.SetWeightsRequest]) (*connect.Response[v1.Service], error) {
+	return c.setWeights.CallUnary(ctx, req)
+}
+
 // Drain calls scaffold.v1.Admin.Drain.
 func (c *adminClient) Drain(ctx context.Context, req *connect.Request[v1.DrainRequest]) (*connect.Response[v1.Service], error) {
 	return c.drain.CallUnary(ctx, req)
@@ -440,7 +473,7 @@ func (c *adminClient) DrainHost(ctx context.Context, req *connect.Request[v1.Dra
 }
 
 // Explain calls scaffold.v1.Admin.Explain.
-func (c *adminClient) Explain(ctx context.Context, req *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceStory], error) {
+func (c *adminClient) Explain(ctx context.Context, req *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceExplanation], error) {
 	return c.explain.CallUnary(ctx, req)
 }
 
@@ -507,6 +540,8 @@ func (c *adminClient) BackupState(ctx context.Context, req *connect.Request[v1.B
 // AdminHandler is an implementation of the scaffold.v1.Admin service.
 type AdminHandler interface {
 	GetStatus(context.Context, *connect.Request[v1.GetStatusRequest]) (*connect.Response[v1.Status], error)
+	// GetHealth is what is wrong, and what to do about it. Each controller answers it, also where none leads.
+	GetHealth(context.Context, *connect.Request[v1.GetHealthRequest]) (*connect.Response[v1.Health], error)
 	CreateService(context.Context, *connect.Request[v1.CreateServiceRequest]) (*connect.Response[v1.Service], error)
 	ListServices(context.Context, *connect.Request[v1.ListServicesRequest]) (*connect.Response[v1.ListServicesResponse], error)
 	GetService(context.Context, *connect.Request[v1.GetServiceRequest]) (*connect.Response[v1.Service], error)
@@ -514,11 +549,12 @@ type AdminHandler interface {
 	RemoveService(context.Context, *connect.Request[v1.RemoveServiceRequest]) (*connect.Response[v1.RemoveServiceResponse], error)
 	// Weight and drain are per (service, host).
 	SetWeight(context.Context, *connect.Request[v1.SetWeightRequest]) (*connect.Response[v1.Service], error)
+	SetWeights(context.Context, *connect.Request[v1.SetWeightsRequest]) (*connect.Response[v1.Service], error)
 	Drain(context.Context, *connect.Request[v1.DrainRequest]) (*connect.Response[v1.Service], error)
 	// DrainHost drains, or takes back the drain of, all that a host serves. With dry_run nothing changes.
 	DrainHost(context.Context, *connect.Request[v1.DrainHostRequest]) (*connect.Response[v1.DrainHostResponse], error)
 	// Explain tells why a service's flows go where they go, and what happened to it lately.
-	Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceStory], error)
+	Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceExplanation], error)
 	ListHosts(context.Context, *connect.Request[v1.ListHostsRequest]) (*connect.Response[v1.ListHostsResponse], error)
 	GetHost(context.Context, *connect.Request[v1.GetHostRequest]) (*connect.Response[v1.Host], error)
 	ListRouters(context.Context, *connect.Request[v1.ListRoutersRequest]) (*connect.Response[v1.ListRoutersResponse], error)
@@ -551,6 +587,12 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 		AdminGetStatusProcedure,
 		svc.GetStatus,
 		connect.WithSchema(adminMethods.ByName("GetStatus")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminGetHealthHandler := connect.NewUnaryHandler(
+		AdminGetHealthProcedure,
+		svc.GetHealth,
+		connect.WithSchema(adminMethods.ByName("GetHealth")),
 		connect.WithHandlerOptions(opts...),
 	)
 	adminCreateServiceHandler := connect.NewUnaryHandler(
@@ -587,6 +629,12 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 		AdminSetWeightProcedure,
 		svc.SetWeight,
 		connect.WithSchema(adminMethods.ByName("SetWeight")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminSetWeightsHandler := connect.NewUnaryHandler(
+		AdminSetWeightsProcedure,
+		svc.SetWeights,
+		connect.WithSchema(adminMethods.ByName("SetWeights")),
 		connect.WithHandlerOptions(opts...),
 	)
 	adminDrainHandler := connect.NewUnaryHandler(
@@ -683,6 +731,8 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 		switch r.URL.Path {
 		case AdminGetStatusProcedure:
 			adminGetStatusHandler.ServeHTTP(w, r)
+		case AdminGetHealthProcedure:
+			adminGetHealthHandler.ServeHTTP(w, r)
 		case AdminCreateServiceProcedure:
 			adminCreateServiceHandler.ServeHTTP(w, r)
 		case AdminListServicesProcedure:
@@ -695,6 +745,8 @@ func NewAdminHandler(svc AdminHandler, opts ...connect.HandlerOption) (string, h
 			adminRemoveServiceHandler.ServeHTTP(w, r)
 		case AdminSetWeightProcedure:
 			adminSetWeightHandler.ServeHTTP(w, r)
+		case AdminSetWeightsProcedure:
+			adminSetWeightsHandler.ServeHTTP(w, r)
 		case AdminDrainProcedure:
 			adminDrainHandler.ServeHTTP(w, r)
 		case AdminDrainHostProcedure:
@@ -738,6 +790,10 @@ func (UnimplementedAdminHandler) GetStatus(context.Context, *connect.Request[v1.
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.GetStatus is not implemented"))
 }
 
+func (UnimplementedAdminHandler) GetHealth(context.Context, *connect.Request[v1.GetHealthRequest]) (*connect.Response[v1.Health], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.GetHealth is not implemented"))
+}
+
 func (UnimplementedAdminHandler) CreateService(context.Context, *connect.Request[v1.CreateServiceRequest]) (*connect.Response[v1.Service], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.CreateService is not implemented"))
 }
@@ -762,6 +818,10 @@ func (UnimplementedAdminHandler) SetWeight(context.Context, *connect.Request[v1.
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.SetWeight is not implemented"))
 }
 
+func (UnimplementedAdminHandler) SetWeights(context.Context, *connect.Request[v1.SetWeightsRequest]) (*connect.Response[v1.Service], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.SetWeights is not implemented"))
+}
+
 func (UnimplementedAdminHandler) Drain(context.Context, *connect.Request[v1.DrainRequest]) (*connect.Response[v1.Service], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.Drain is not implemented"))
 }
@@ -770,7 +830,7 @@ func (UnimplementedAdminHandler) DrainHost(context.Context, *connect.Request[v1.
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.DrainHost is not implemented"))
 }
 
-func (UnimplementedAdminHandler) Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceStory], error) {
+func (UnimplementedAdminHandler) Explain(context.Context, *connect.Request[v1.ExplainRequest]) (*connect.Response[v1.ServiceExplanation], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Admin.Explain is not implemented"))
 }
 
@@ -1087,13 +1147,15 @@ func (UnimplementedAgentHandler) Tunnel(context.Context, *connect.Request[v1.Tun
 // LocalClient is a client for the scaffold.v1.Local service.
 type LocalClient interface {
 	GetHostStatus(context.Context, *connect.Request[v1.GetHostStatusRequest]) (*connect.Response[v1.HostStatus], error)
+	// GetOwnHealth is what this daemon itself finds wrong, also while the controller is away.
+	GetOwnHealth(context.Context, *connect.Request[v1.GetHealthRequest]) (*connect.Response[v1.Health], error)
 	ListFlows(context.Context, *connect.Request[v1.ListFlowsRequest]) (*connect.Response[v1.ListFlowsResponse], error)
 	Who(context.Context, *connect.Request[v1.WhoRequest]) (*connect.Response[v1.Flow], error)
 	ListRegistrations(context.Context, *connect.Request[v1.ListRegistrationsRequest]) (*connect.Response[v1.ListRegistrationsResponse], error)
 	// MoveFlows renegotiates flows over to another uplink of this host.
 	MoveFlows(context.Context, *connect.Request[v1.MoveFlowsRequest]) (*connect.Response[v1.MoveFlowsResponse], error)
-	// Biography tells what happened to one flow.
-	Biography(context.Context, *connect.Request[v1.BiographyRequest]) (*connect.Response[v1.FlowStory], error)
+	// GetFlowHistory tells what happened to one flow.
+	GetFlowHistory(context.Context, *connect.Request[v1.GetFlowHistoryRequest]) (*connect.Response[v1.FlowHistory], error)
 	// Serve is for the program that serves: it holds as long as the call is open.
 	Serve(context.Context, *connect.Request[v1.ServeRequest]) (*connect.ServerStreamForClient[v1.ServeNotice], error)
 	// Identify tells a program what its connection is called, and how far it has come.
@@ -1135,6 +1197,12 @@ func NewLocalClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(localMethods.ByName("GetHostStatus")),
 			connect.WithClientOptions(opts...),
 		),
+		getOwnHealth: connect.NewClient[v1.GetHealthRequest, v1.Health](
+			httpClient,
+			baseURL+LocalGetOwnHealthProcedure,
+			connect.WithSchema(localMethods.ByName("GetOwnHealth")),
+			connect.WithClientOptions(opts...),
+		),
 		listFlows: connect.NewClient[v1.ListFlowsRequest, v1.ListFlowsResponse](
 			httpClient,
 			baseURL+LocalListFlowsProcedure,
@@ -1159,10 +1227,10 @@ func NewLocalClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(localMethods.ByName("MoveFlows")),
 			connect.WithClientOptions(opts...),
 		),
-		biography: connect.NewClient[v1.BiographyRequest, v1.FlowStory](
+		getFlowHistory: connect.NewClient[v1.GetFlowHistoryRequest, v1.FlowHistory](
 			httpClient,
-			baseURL+LocalBiographyProcedure,
-			connect.WithSchema(localMethods.ByName("Biography")),
+			baseURL+LocalGetFlowHistoryProcedure,
+			connect.WithSchema(localMethods.ByName("GetFlowHistory")),
 			connect.WithClientOptions(opts...),
 		),
 		serve: connect.NewClient[v1.ServeRequest, v1.ServeNotice](
@@ -1237,11 +1305,12 @@ func NewLocalClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 // localClient implements LocalClient.
 type localClient struct {
 	getHostStatus     *connect.Client[v1.GetHostStatusRequest, v1.HostStatus]
+	getOwnHealth      *connect.Client[v1.GetHealthRequest, v1.Health]
 	listFlows         *connect.Client[v1.ListFlowsRequest, v1.ListFlowsResponse]
 	who               *connect.Client[v1.WhoRequest, v1.Flow]
 	listRegistrations *connect.Client[v1.ListRegistrationsRequest, v1.ListRegistrationsResponse]
 	moveFlows         *connect.Client[v1.MoveFlowsRequest, v1.MoveFlowsResponse]
-	biography         *connect.Client[v1.BiographyRequest, v1.FlowStory]
+	getFlowHistory    *connect.Client[v1.GetFlowHistoryRequest, v1.FlowHistory]
 	serve             *connect.Client[v1.ServeRequest, v1.ServeNotice]
 	identify          *connect.Client[v1.IdentifyRequest, v1.FlowIdentity]
 	failFlows         *connect.Client[v1.FailFlowsRequest, v1.FailFlowsResponse]
@@ -1258,6 +1327,11 @@ type localClient struct {
 // GetHostStatus calls scaffold.v1.Local.GetHostStatus.
 func (c *localClient) GetHostStatus(ctx context.Context, req *connect.Request[v1.GetHostStatusRequest]) (*connect.Response[v1.HostStatus], error) {
 	return c.getHostStatus.CallUnary(ctx, req)
+}
+
+// GetOwnHealth calls scaffold.v1.Local.GetOwnHealth.
+func (c *localClient) GetOwnHealth(ctx context.Context, req *connect.Request[v1.GetHealthRequest]) (*connect.Response[v1.Health], error) {
+	return c.getOwnHealth.CallUnary(ctx, req)
 }
 
 // ListFlows calls scaffold.v1.Local.ListFlows.
@@ -1280,9 +1354,9 @@ func (c *localClient) MoveFlows(ctx context.Context, req *connect.Request[v1.Mov
 	return c.moveFlows.CallUnary(ctx, req)
 }
 
-// Biography calls scaffold.v1.Local.Biography.
-func (c *localClient) Biography(ctx context.Context, req *connect.Request[v1.BiographyRequest]) (*connect.Response[v1.FlowStory], error) {
-	return c.biography.CallUnary(ctx, req)
+// GetFlowHistory calls scaffold.v1.Local.GetFlowHistory.
+func (c *localClient) GetFlowHistory(ctx context.Context, req *connect.Request[v1.GetFlowHistoryRequest]) (*connect.Response[v1.FlowHistory], error) {
+	return c.getFlowHistory.CallUnary(ctx, req)
 }
 
 // Serve calls scaffold.v1.Local.Serve.
@@ -1343,13 +1417,15 @@ func (c *localClient) RotateKey(ctx context.Context, req *connect.Request[v1.Rot
 // LocalHandler is an implementation of the scaffold.v1.Local service.
 type LocalHandler interface {
 	GetHostStatus(context.Context, *connect.Request[v1.GetHostStatusRequest]) (*connect.Response[v1.HostStatus], error)
+	// GetOwnHealth is what this daemon itself finds wrong, also while the controller is away.
+	GetOwnHealth(context.Context, *connect.Request[v1.GetHealthRequest]) (*connect.Response[v1.Health], error)
 	ListFlows(context.Context, *connect.Request[v1.ListFlowsRequest]) (*connect.Response[v1.ListFlowsResponse], error)
 	Who(context.Context, *connect.Request[v1.WhoRequest]) (*connect.Response[v1.Flow], error)
 	ListRegistrations(context.Context, *connect.Request[v1.ListRegistrationsRequest]) (*connect.Response[v1.ListRegistrationsResponse], error)
 	// MoveFlows renegotiates flows over to another uplink of this host.
 	MoveFlows(context.Context, *connect.Request[v1.MoveFlowsRequest]) (*connect.Response[v1.MoveFlowsResponse], error)
-	// Biography tells what happened to one flow.
-	Biography(context.Context, *connect.Request[v1.BiographyRequest]) (*connect.Response[v1.FlowStory], error)
+	// GetFlowHistory tells what happened to one flow.
+	GetFlowHistory(context.Context, *connect.Request[v1.GetFlowHistoryRequest]) (*connect.Response[v1.FlowHistory], error)
 	// Serve is for the program that serves: it holds as long as the call is open.
 	Serve(context.Context, *connect.Request[v1.ServeRequest], *connect.ServerStream[v1.ServeNotice]) error
 	// Identify tells a program what its connection is called, and how far it has come.
@@ -1387,6 +1463,12 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(localMethods.ByName("GetHostStatus")),
 		connect.WithHandlerOptions(opts...),
 	)
+	localGetOwnHealthHandler := connect.NewUnaryHandler(
+		LocalGetOwnHealthProcedure,
+		svc.GetOwnHealth,
+		connect.WithSchema(localMethods.ByName("GetOwnHealth")),
+		connect.WithHandlerOptions(opts...),
+	)
 	localListFlowsHandler := connect.NewUnaryHandler(
 		LocalListFlowsProcedure,
 		svc.ListFlows,
@@ -1411,10 +1493,10 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(localMethods.ByName("MoveFlows")),
 		connect.WithHandlerOptions(opts...),
 	)
-	localBiographyHandler := connect.NewUnaryHandler(
-		LocalBiographyProcedure,
-		svc.Biography,
-		connect.WithSchema(localMethods.ByName("Biography")),
+	localGetFlowHistoryHandler := connect.NewUnaryHandler(
+		LocalGetFlowHistoryProcedure,
+		svc.GetFlowHistory,
+		connect.WithSchema(localMethods.ByName("GetFlowHistory")),
 		connect.WithHandlerOptions(opts...),
 	)
 	localServeHandler := connect.NewServerStreamHandler(
@@ -1487,6 +1569,8 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 		switch r.URL.Path {
 		case LocalGetHostStatusProcedure:
 			localGetHostStatusHandler.ServeHTTP(w, r)
+		case LocalGetOwnHealthProcedure:
+			localGetOwnHealthHandler.ServeHTTP(w, r)
 		case LocalListFlowsProcedure:
 			localListFlowsHandler.ServeHTTP(w, r)
 		case LocalWhoProcedure:
@@ -1495,8 +1579,8 @@ func NewLocalHandler(svc LocalHandler, opts ...connect.HandlerOption) (string, h
 			localListRegistrationsHandler.ServeHTTP(w, r)
 		case LocalMoveFlowsProcedure:
 			localMoveFlowsHandler.ServeHTTP(w, r)
-		case LocalBiographyProcedure:
-			localBiographyHandler.ServeHTTP(w, r)
+		case LocalGetFlowHistoryProcedure:
+			localGetFlowHistoryHandler.ServeHTTP(w, r)
 		case LocalServeProcedure:
 			localServeHandler.ServeHTTP(w, r)
 		case LocalIdentifyProcedure:
@@ -1532,6 +1616,10 @@ func (UnimplementedLocalHandler) GetHostStatus(context.Context, *connect.Request
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.GetHostStatus is not implemented"))
 }
 
+func (UnimplementedLocalHandler) GetOwnHealth(context.Context, *connect.Request[v1.GetHealthRequest]) (*connect.Response[v1.Health], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.GetOwnHealth is not implemented"))
+}
+
 func (UnimplementedLocalHandler) ListFlows(context.Context, *connect.Request[v1.ListFlowsRequest]) (*connect.Response[v1.ListFlowsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.ListFlows is not implemented"))
 }
@@ -1548,8 +1636,8 @@ func (UnimplementedLocalHandler) MoveFlows(context.Context, *connect.Request[v1.
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.MoveFlows is not implemented"))
 }
 
-func (UnimplementedLocalHandler) Biography(context.Context, *connect.Request[v1.BiographyRequest]) (*connect.Response[v1.FlowStory], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.Biography is not implemented"))
+func (UnimplementedLocalHandler) GetFlowHistory(context.Context, *connect.Request[v1.GetFlowHistoryRequest]) (*connect.Response[v1.FlowHistory], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Local.GetFlowHistory is not implemented"))
 }
 
 func (UnimplementedLocalHandler) Serve(context.Context, *connect.Request[v1.ServeRequest], *connect.ServerStream[v1.ServeNotice]) error {

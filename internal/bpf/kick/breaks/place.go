@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/bpf/kick"
-	"scaffold.dev/scaffold/internal/nsenter"
+	"scaffold.dev/scaffold/internal/linux/nsenter"
 )
 
 // A Place is a network namespace with a Kicker.

@@ -140,10 +140,10 @@ func (s *stream) since(ctx context.Context, healed time.Time) (time.Duration, er
 }
 
 func (s *stream) stop() error {
-	s.to.SetLinger(0)   //nolint:errcheck // it may have failed
-	s.from.SetLinger(0) //nolint:errcheck
-	s.to.Close()        //nolint:errcheck
-	s.from.Close()      //nolint:errcheck
+	s.to.SetLinger(0) // it may have failed
+	s.from.SetLinger(0)
+	s.to.Close()
+	s.from.Close()
 	s.ends.Wait()
 	return s.err
 }

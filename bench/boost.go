@@ -1,0 +1,240 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"scaffold.dev/scaffold/internal/boost/boostd"
+	"scaffold.dev/scaffold/internal/lab"
+	"scaffold.dev/scaffold/internal/lab/file"
+)
+
+// BoostLab is the lab of the boost benchmark: two sites, and a long path between their routers. The queue is one product
+// of rate and round trip.
+const BoostLab = `
+name: benchboost
+nodes:
+  c1: host
+  x: {kind: plain}
+  y: {kind: plain}
+  s1: host
+links:
+  - [c1, x]
+  - {ends: [x, y], delay: 25ms, rate: 500Mbit, queue: 3125KB, seed: 1}
+  - [y, s1]
+`
+
+// Ports of iperf3's servers: connections to the first are boosted, those to the second pass.
+const (
+	boostedPort = 5201
+	plainPort   = 5202
+)
+
+// boostSettle is how long a stream runs before it is measured: until a window has grown.
+const boostSettle = 2 * time.Second
+
+// boostEnd is how long an agent may take to end.
+const boostEnd = 5 * time.Second
+
+// Boost measures what one connection of iperf3 carries over the path, d long each time: by itself with CUBIC and with
+// BBR, and with CUBIC over two agents, in turns, at several rates of loss from the client's site to the server's.
+func Boost(ctx context.Context, l *lab.Lab, d time.Duration, runs int) (rep Report, err error) {
+	b := &boostBench{lab: l, d: d}
+	if err := b.begin(ctx); err != nil {
+		return rep, err
+	}
+	defer b.end()
+	for _, loss := range []string{"0%", "0.01%", "0.1%", "1%"} {
+		if err := b.at(ctx, loss, runs, &rep); err != nil {
+			return rep, err
+		}
+	}
+	return rep, nil
+}
+
+type boostBench struct {
+	lab    *lab.Lab
+	d      time.Duration
+	dir    string
+	agents []*exec.Cmd
+	others []*exec.Cmd
+}
+
+// carries is what a link of 500 Mbit/s carries of TCP's payload over IPv4 in Ethernet frames of 1514 bytes, in bits a
+// second: 1448 bytes of them with timestamps.
+const carries = 500e6 * 1448 / 1514
+
+func (b *boostBench) at(ctx context.Context, loss string, runs int, rep *Report) error {
+	a, err := file.ParseAction("link x->y loss " + loss)
+	if err == nil {
+		err = b.lab.Do(ctx, a)
+	}
+	if err != nil {
+		return err
+	}
+	kinds := []struct {
+		name, control string
+		port          int
+		rates         []float64
+	}{{"CUBIC", "cubic", plainPort, nil}, {"BBR", "bbr", plainPort, nil}, {"boosted", "cubic", boostedPort, nil}}
+	for range runs {
+		for i := range kinds {
+			rate, err := b.stream(ctx, kinds[i].control, kinds[i].port)
+			if err != nil {
+				return fmt.Errorf("%s at %s loss: %w", kinds[i].name, loss, err)
+			}
+			kinds[i].rates = append(kinds[i].rates, rate)
+		}
+	}
+	var of, ratio, bbr []float64
+	for i, rate := range kinds[2].rates {
+		of = append(of, rate/carries)
+		ratio = append(ratio, rate/kinds[0].rates[i])
+		bbr = append(bbr, rate/kinds[1].rates[i])
+	}
+	aim := ""
+	if loss == "0.1%" {
+		aim = ">= 38"
+	}
+	rep.Rows = append(rep.Rows,
+		NewRow("boosted, "+loss+" loss: goodput, of what the link carries", "ratio", ">= 0.98", fmt.Sprintf("%.0f Mbit/s", carries/1e6), of),
+		NewRow("boosted, "+loss+" loss: goodput, of one CUBIC connection's", "ratio", aim, fmt.Sprintf("%.3g Mbit/s", Quantile(kinds[0].rates, 0.5)/1e6), ratio),
+		NewRow("boosted, "+loss+" loss: goodput, of one BBR connection's", "ratio", "", fmt.Sprintf("%.3g Mbit/s", Quantile(kinds[1].rates, 0.5)/1e6), bbr))
+	return nil
+}
+
+// stream is one connection of iperf3, in bits a second.
+func (b *boostBench) stream(ctx context.Context, control string, port int) (float64, error) {
+	to := b.address("s1").Addr().String()
+	out, err := b.lab.Output(ctx, "c1", "iperf3", "-c", to, "-p", fmt.Sprint(port), "-C", control, "-J",
+		"-t", fmt.Sprint(b.d.Seconds()), "-O", fmt.Sprint(boostSettle.Seconds()))
+	if err != nil {
+		return 0, fmt.Errorf("iperf3: %w: %s", err, out)
+	}
+	var said struct {
+		End struct {
+			Received struct {
+				Rate float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+		} `json:"end"`
+	}
+	if err := json.Unmarshal(out, &said); err != nil {
+		return 0, fmt.Errorf("iperf3's report: %w", err)
+	}
+	return said.End.Received.Rate, nil
+}
+
+// address is a host's IPv4 address, with its network.
+func (b *boostBench) address(node string) netip.Prefix {
+	for _, a := range b.lab.Plan().Node(node).Ports[0].Addrs {
+		if a.Addr().Is4() {
+			return a
+		}
+	}
+	return netip.Prefix{}
+}
+
+// begin starts servers and agents, and waits until connections are carried.
+func (b *boostBench) begin(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			b.end()
+		}
+	}()
+	if b.dir, err = os.MkdirTemp("", "bench-boost"); err != nil {
+		return err
+	}
+	for _, port := range []int{boostedPort, plainPort} {
+		cmd, err := b.lab.Command(ctx, "iperf3", "-s", "-p", fmt.Sprint(port))
+		if err == nil {
+			err = b.lab.Start("s1", cmd)
+		}
+		if err != nil {
+			return err
+		}
+		b.others = append(b.others, cmd)
+	}
+	for _, names := range [][2]string{{"x", "y"}, {"y", "x"}} {
+		if err := b.agent(ctx, names[0], names[1]); err != nil {
+			return err
+		}
+	}
+	return b.carried(ctx)
+}
+
+// agent starts an agent. Its only port leads to the host: what it carries comes and goes there.
+func (b *boostBench) agent(ctx context.Context, name, other string) error {
+	key, _, err := boostd.Key(filepath.Join(b.dir, other+".key"))
+	if err != nil {
+		return err
+	}
+	host := map[string]string{"x": "c1", "y": "s1"}[name]
+	text := fmt.Sprintf("name: %s\ndoor: %q\nports: [%s]\nkey: %s\nagents:\n  %s: {door: %q, key: %s}\nlanes:\n- {client: %v, server: %v, port: %d, near: [x], far: [y]}\n",
+		name, b.lab.Plan().Node(name).Own4, b.lab.Plan().Node(host).Ports[0].Peer.Dev, filepath.Join(b.dir, name+".key"),
+		other, b.lab.Plan().Node(other).Own4, boostd.Public(key), b.address("c1").Masked(), b.address("s1").Masked(), boostedPort)
+	path := filepath.Join(b.dir, name+".yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return err
+	}
+	cmd, err := b.lab.Command(ctx, b.lab.Binary(), "boostd", "--config", path)
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(b.dir, name+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	b.agents = append(b.agents, cmd)
+	return b.lab.Start(name, cmd)
+}
+
+// carried waits until the far agent has a socket in the client's name.
+func (b *boostBench) carried(ctx context.Context) error {
+	to := netip.AddrPortFrom(b.address("s1").Addr(), boostedPort).String()
+	for ctx.Err() == nil {
+		var c net.Conn
+		err := b.lab.In("c1", func() (err error) {
+			c, err = net.DialTimeout("tcp", to, time.Second)
+			return err
+		})
+		if err == nil {
+			out, _ := b.lab.Output(ctx, "y", "ss", "-Htn", "dport", "=", fmt.Sprint(boostedPort))
+			c.Close()
+			if strings.Contains(string(out), b.address("c1").Addr().String()) {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+// end ends agents, which leave nothing, and servers.
+func (b *boostBench) end() {
+	for _, cmd := range b.agents {
+		cmd.Process.Signal(syscall.SIGTERM)
+		late := time.AfterFunc(boostEnd, func() { cmd.Process.Kill() })
+		cmd.Wait() //nolint:errcheck // as it was asked to
+		late.Stop()
+	}
+	for _, cmd := range b.others {
+		cmd.Process.Kill()
+		cmd.Wait() //nolint:errcheck // killed
+	}
+	os.RemoveAll(b.dir)
+}

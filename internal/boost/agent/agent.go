@@ -1,0 +1,230 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"scaffold.dev/scaffold/internal/boost/door"
+	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/memory"
+	"scaffold.dev/scaffold/internal/boost/trunk"
+	"scaffold.dev/scaffold/internal/core/stripe"
+)
+
+// A Config is what an agent needs to know. Its functions are called by several goroutines.
+type Config struct {
+	Name        string // of the agent, as lanes and certificates have it
+	Incarnation uint64 // of this process: higher than that of the one before
+	Protection  frame.Protection
+	Strategy    string // one of stripe.Strategies
+	Connections int    // data connections of a trunk
+	Memory      int    // bytes of each trunk, each way; a multiple of stripe.MaxChunk
+	Silence     time.Duration
+	Patience    time.Duration // see trunk.Config
+
+	Ends Ends
+	Door net.Listener
+	// Server is the TLS of the door, Client that of a connection to a named agent; both show this agent's certificate
+	// and refuse who has none of the network's agents. Identity is the name in the other end's certificate.
+	Server   *tls.Config
+	Client   func(name string) *tls.Config
+	Identity func(tls.ConnectionState) (name string, err error)
+	// Dial connects to another agent's door.
+	Dial func(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error)
+
+	// Report is told what an operator should know.
+	Report func(Event)
+}
+
+// An Event is something that an operator should know.
+type Event struct {
+	Agent string       // the other one; "": it is about this one
+	Err   error        // what went wrong
+	Ended *trunk.Ended // a session that has ended
+}
+
+// A Peer is another agent.
+type Peer struct {
+	Name string
+	Door netip.AddrPort
+}
+
+// An Agent takes connections into trunks, and connects to servers.
+type Agent struct {
+	Config
+	ctx context.Context
+	end context.CancelFunc
+	all sync.WaitGroup
+
+	mu       sync.Mutex
+	lanes    map[uint64]*Lane
+	peers    map[string]*peer
+	byTrunk  map[uint64]*peer // under the numbers that dialers drew
+	draining bool
+	refused  map[door.Reason]uint64
+}
+
+// Start begins to serve. It takes nothing before Tell says what.
+func Start(c Config) (*Agent, error) {
+	if _, err := stripe.StrategyNamed(c.Strategy); err != nil {
+		return nil, err
+	}
+	if c.Memory <= 0 || c.Memory%stripe.MaxChunk != 0 {
+		return nil, fmt.Errorf("memory of %d bytes for a trunk: it must be a multiple of %d", c.Memory, stripe.MaxChunk)
+	}
+	a := &Agent{Config: c, lanes: map[uint64]*Lane{}, peers: map[string]*peer{}, byTrunk: map[uint64]*peer{}, refused: map[door.Reason]uint64{}}
+	a.ctx, a.end = context.WithCancel(context.Background())
+	a.all.Go(a.serve)
+	a.all.Go(a.take)
+	return a, nil
+}
+
+// Close ends the agent: sessions that have not ended are reset.
+func (a *Agent) Close() {
+	a.end()
+	a.mu.Lock()
+	peers := a.peers
+	a.peers = map[string]*peer{}
+	a.mu.Unlock()
+	for _, p := range peers {
+		p.close()
+	}
+	a.all.Wait()
+}
+
+// Tell says which other agents there are, and which lanes; it replaces what was told before. Sessions go on whatever
+// becomes of their lane. A lane that is wrong changes nothing.
+func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
+	next := make(map[uint64]*Lane, len(lanes))
+	var near []*Lane
+	for i := range lanes {
+		l := &lanes[i]
+		if err := l.Check(); err != nil {
+			return err
+		}
+		if next[l.Number] != nil {
+			return fmt.Errorf("two lanes have the number %d", l.Number)
+		}
+		next[l.Number] = l
+		if l.isNear(a.Name) {
+			near = append(near, l)
+		}
+	}
+	if err := a.meet(peers); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.lanes = next
+	a.mu.Unlock()
+	return a.Ends.SetLanes(near)
+}
+
+// Drain says whether new sessions are refused.
+func (a *Agent) Drain(on bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.draining = on
+}
+
+// take decides about first packets until the agent ends.
+func (a *Agent) take() {
+	for {
+		syn, err := a.Ends.Next(a.ctx)
+		if err != nil {
+			if a.ctx.Err() == nil {
+				a.Report(Event{Err: fmt.Errorf("no more connections are taken: %w", err)})
+			}
+			return
+		}
+		a.all.Go(func() { a.decide(syn) })
+	}
+}
+
+// decide finds a far agent for a connection, and joins it to a session there. While it does the client waits for its
+// handshake as it would wait for the server's answer; where nobody can help it gets that itself.
+func (a *Agent) decide(syn SYN) {
+	ctx, cancel := context.WithTimeout(a.ctx, a.Patience)
+	defer cancel()
+	s, err := a.open(ctx, syn)
+	var refused *trunk.Refused
+	switch {
+	case err == nil:
+		a.join(ctx, s, syn)
+	case errors.As(err, &refused) && refused.Reason == frame.RefusedByHost:
+		a.done("refuse", syn.Refuse())
+	case errors.As(err, &refused) && refused.Reason == frame.Silence:
+		a.done("drop", syn.Drop())
+	default:
+		a.done("let pass", syn.Pass())
+	}
+}
+
+// open asks the lane's far agents one after the other. An answer of the server's own ends that: another agent would get
+// the same.
+func (a *Agent) open(ctx context.Context, syn SYN) (*trunk.Session, error) {
+	m := frame.Open{Lane: syn.Lane(), Client: syn.Client(), Server: syn.Server(), SYN: syn.Options()}
+	var errs []error
+	for _, t := range a.candidates(m.Lane) {
+		s, err := t.Open(ctx, m)
+		var refused *trunk.Refused
+		if err == nil || errors.As(err, &refused) && (refused.Reason == frame.RefusedByHost || refused.Reason == frame.Silence) {
+			return s, err
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(append(errs, errNobody)...)
+}
+
+// errNobody says that no far agent can take a connection.
+var errNobody = errors.New("no agent at the other end of the lane can take it")
+
+// candidates are the trunks to a lane's far agents, in its order.
+func (a *Agent) candidates(lane uint64) (all []*trunk.Trunk) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.lanes[lane]
+	if l == nil || a.draining {
+		return nil
+	}
+	for _, name := range l.Far {
+		if p := a.peers[name]; p != nil {
+			all = append(all, p.trunk)
+		}
+	}
+	return all
+}
+
+// join finishes the client's handshake, once the server has answered.
+func (a *Agent) join(ctx context.Context, s *trunk.Session, syn SYN) {
+	c, own, err := syn.Accept(ctx)
+	if err != nil {
+		s.Abandon()
+		a.Report(Event{Err: fmt.Errorf("the client of %v to %v: %w", syn.Client(), syn.Server(), err)})
+		return
+	}
+	s.Attach(trunk.Attached{Conn: c, Host: syn.Options(), Own: own})
+}
+
+func (a *Agent) done(what string, err error) {
+	if err != nil {
+		a.Report(Event{Err: fmt.Errorf("%s a connection: %w", what, err)})
+	}
+}
+
+// memoryOf is what a trunk keeps its bytes in.
+func (a *Agent) memoryOf() (send, receive *memory.Mapping, err error) {
+	if send, err = memory.Map(a.Memory); err != nil {
+		return nil, nil, err
+	}
+	if receive, err = memory.Map(a.Memory); err != nil {
+		send.Close()
+		return nil, nil, err
+	}
+	return send, receive, nil
+}

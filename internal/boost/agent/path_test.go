@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"scaffold.dev/scaffold/internal/boost/peering"
+)
+
+// A path is what lies between two agents: it can be cut, and stopped.
+type path struct {
+	mu      sync.Mutex
+	conns   []net.Conn
+	stopped chan struct{} // nil: it carries what comes; closed when it does again
+}
+
+// dial connects to an agent over the path.
+func (p *path) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+	var d net.Dialer
+	far, err := d.DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	near, err := d.DialContext(ctx, "tcp", l.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	middle, err := l.Accept()
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.conns = append(p.conns, far, middle)
+	p.mu.Unlock()
+	go p.carry(far, middle)
+	go p.carry(middle, far)
+	return near.(*net.TCPConn), nil
+}
+
+func (p *path) carry(to, from net.Conn) {
+	defer to.Close()
+	b := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(b)
+		p.mu.Lock()
+		wait := p.stopped
+		p.mu.Unlock()
+		if wait != nil {
+			<-wait
+		}
+		if _, bad := to.Write(b[:n]); err != nil || bad != nil {
+			return
+		}
+	}
+}
+
+func (p *path) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.conns = nil
+}
+
+// stop has the path carry nothing until the function that it returns is called.
+func (p *path) stop() (again func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wait := make(chan struct{})
+	p.stopped = wait
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.stopped = nil
+		close(wait)
+	}
+}
+
+// stream is a boosted connection under which things happen: more bytes than fit anywhere go from the client to the
+// server, and at each of some places among them the function is called.
+func stream(t *testing.T, x, y *site, times int, happens func()) {
+	t.Helper()
+	syn, what := x.offer(t, 5)
+	if what != "accepted" {
+		t.Fatalf("the connection was %s", what)
+	}
+	there, err := y.ends.server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	c := <-syn.client
+	defer c.Close()
+	part := make([]byte, 8<<20) // twice the memory of a trunk
+	for i := range part {
+		part[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	want, got := sha256.New(), sha256.New()
+	sent := make(chan error, 1)
+	go func() {
+		var err error
+		for range times {
+			want.Write(part)
+			if _, err = c.Write(part); err != nil {
+				break
+			}
+		}
+		c.CloseWrite()
+		sent <- err
+	}()
+	there.SetReadDeadline(time.Now().Add(within))
+	for range times {
+		if _, err := io.CopyN(got, there, int64(len(part)/2)); err != nil {
+			t.Fatalf("half of a part: %v", err)
+		}
+		happens()
+		there.SetReadDeadline(time.Now().Add(within))
+		if _, err := io.CopyN(got, there, int64(len(part)/2)); err != nil {
+			t.Fatalf("the other half of a part: %v", err)
+		}
+	}
+	if n, err := io.Copy(io.Discard, there); n != 0 || err != nil {
+		t.Errorf("%d bytes too many, %v", n, err)
+	}
+	if err := <-sent; err != nil {
+		t.Errorf("the client: %v", err)
+	}
+	if string(want.Sum(nil)) != string(got.Sum(nil)) {
+		t.Error("what came is not what was sent")
+	}
+}
+
+// All connections between two agents end at once, the control connection too: the trunk is there again under the stream.
+func TestATrunkThatIsCutComesBackUnderItsStreams(t *testing.T) {
+	var p path
+	x, y := pairOf(t, func(c *Config) { c.Dial = p.dial })
+	stream(t, x, y, 3, p.cut)
+}
+
+// The path carries nothing for longer than an agent may be silent. Both notice; nobody is reset.
+func TestAnAgentThatIsSilentIsNoticedAndHeardAgain(t *testing.T) {
+	var p path
+	x, y := pairOf(t, func(c *Config) { c.Dial, c.Silence = p.dial, time.Second })
+	stream(t, x, y, 1, func() {
+		again := p.stop()
+		await(t, x, peering.ErrSilent)
+		await(t, y, peering.ErrSilent)
+		again()
+	})
+}

@@ -1,0 +1,250 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"scaffold.dev/scaffold/internal/boost/door"
+	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/memory"
+	"scaffold.dev/scaffold/internal/boost/peering"
+	"scaffold.dev/scaffold/internal/boost/seal"
+	"scaffold.dev/scaffold/internal/boost/trunk"
+	"scaffold.dev/scaffold/internal/core/stripe"
+)
+
+// A peer is another agent, and the trunk to it. Of two agents the one whose name comes first begins the trunk.
+type peer struct {
+	a             *Agent
+	name          string
+	send, receive *memory.Mapping
+	trunk         *trunk.Trunk
+	end           context.CancelFunc
+	all           sync.WaitGroup
+
+	door   netip.AddrPort // under the agent's lock
+	number uint64         // so are these, which the agent that begins the trunk draws
+	secret seal.Secret
+	ready  bool
+}
+
+func (l *Lane) isNear(name string) bool { return slices.Contains(l.Near, name) }
+
+// meet makes trunks to agents that are new, ends those to agents that are gone, and notes where the others are.
+func (a *Agent) meet(peers []Peer) error {
+	gone := map[string]*peer{}
+	a.mu.Lock()
+	for name, p := range a.peers {
+		gone[name] = p
+	}
+	a.mu.Unlock()
+	for _, p := range peers {
+		delete(gone, p.Name)
+		if err := a.know(p); err != nil {
+			return err
+		}
+	}
+	for name, p := range gone {
+		a.mu.Lock()
+		delete(a.peers, name)
+		delete(a.byTrunk, p.number)
+		a.mu.Unlock()
+		p.close()
+	}
+	return nil
+}
+
+func (a *Agent) know(in Peer) error {
+	if in.Name == a.Name {
+		return fmt.Errorf("agent %s is told that it is its own peer", a.Name)
+	}
+	a.mu.Lock()
+	p := a.peers[in.Name]
+	if p != nil {
+		p.door = in.Door
+	}
+	a.mu.Unlock()
+	if p != nil {
+		return nil
+	}
+	p, err := a.newPeer(in)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.peers[in.Name] = p
+	if p.dials() {
+		a.byTrunk[p.number] = p
+	}
+	a.mu.Unlock()
+	return nil
+}
+
+func (p *peer) dials() bool { return p.a.Name < p.name }
+
+func (a *Agent) newPeer(in Peer) (*peer, error) {
+	p := &peer{a: a, name: in.Name, door: in.Door, number: rand.Uint64() | 1}
+	var err error
+	if p.send, p.receive, err = a.memoryOf(); err != nil {
+		return nil, err
+	}
+	strategy, _ := stripe.StrategyNamed(a.Strategy) // Start has looked
+	p.trunk = trunk.New(trunk.Config{
+		Dials: p.dials(), Protection: a.Protection, Strategy: strategy,
+		Send: p.send, Receive: p.receive, Patience: a.Patience, Connect: p.connect, Finish: a.Ends.Finished,
+		Ended:  func(e trunk.Ended) { a.Report(Event{Agent: p.name, Ended: &e}) },
+		Broken: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
+	})
+	var ctx context.Context
+	ctx, p.end = context.WithCancel(a.ctx)
+	if p.dials() {
+		d := peering.Dialer{
+			Config: p.config(), Connections: a.Connections, TLS: a.Client(p.name), TCP: p.tcp,
+			Failed: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
+		}
+		p.all.Go(func() { d.Run(ctx) })
+	}
+	return p, nil
+}
+
+func (p *peer) config() peering.Config {
+	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
+	return peering.Config{Trunk: p.trunk, Number: p.number, Incarnation: p.a.Incarnation, Protection: p.a.Protection, Silence: p.a.Silence}
+}
+
+// tcp connects to the other agent, wherever it was told to be last.
+func (p *peer) tcp(ctx context.Context) (*net.TCPConn, error) {
+	p.a.mu.Lock()
+	to := p.door
+	p.a.mu.Unlock()
+	return p.a.Dial(ctx, to)
+}
+
+// close ends the trunk, and then gives its memory back.
+func (p *peer) close() {
+	p.end()
+	p.trunk.Close()
+	p.all.Wait()
+	for _, m := range []*memory.Mapping{p.send, p.receive} {
+		if err := m.Close(); err != nil {
+			p.a.Report(Event{Err: err})
+		}
+	}
+}
+
+// connect connects to the server of a session that the other agent asks for, if that is in a lane of both.
+func (p *peer) connect(ctx context.Context, m frame.Open) (trunk.Attached, error) {
+	if why := p.a.forbidden(p.name, m); why != 0 {
+		return trunk.Attached{}, &trunk.Refused{Reason: why}
+	}
+	c, host, own, err := p.a.Ends.Dial(ctx, m.Client, m.Server)
+	return trunk.Attached{Conn: c, Host: host, Own: own}, err
+}
+
+// serve opens the door to other agents.
+func (a *Agent) serve() {
+	err := door.Serve(a.ctx, a.Door, door.Config{
+		TLS: a.Server, Known: a.known, Secret: a.secretOf, Control: a.control, Data: a.data, Count: a.count,
+	})
+	if err != nil {
+		a.Report(Event{Err: fmt.Errorf("the port for other agents: %w", err)})
+	}
+}
+
+func (a *Agent) known(from netip.Addr) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range a.peers {
+		if p.door.Addr() == from {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Agent) count(why door.Reason) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refused[why]++
+}
+
+func (a *Agent) secretOf(number uint64) (seal.Secret, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := a.byTrunk[number]
+	if p == nil || !p.ready {
+		return seal.Secret{}, false
+	}
+	return p.secret, true
+}
+
+// errNoPeer says that who has a certificate of an agent is none that this one was told of.
+var errNoPeer = errors.New("it is no agent that this one was told of, or not one that begins the trunk between the two")
+
+// control takes a control connection of an agent that begins the trunk between the two.
+func (a *Agent) control(c *tls.Conn) {
+	defer c.Close()
+	name, err := a.Identity(c.ConnectionState())
+	var p *peer
+	if err == nil {
+		a.mu.Lock()
+		p = a.peers[name]
+		a.mu.Unlock()
+		if p == nil || p.dials() {
+			err = errNoPeer
+		}
+	}
+	var hello frame.Hello
+	if err == nil {
+		hello, err = peering.Greet(c)
+	}
+	if err == nil {
+		err = p.answer(c, hello)
+	}
+	if err != nil && a.ctx.Err() == nil {
+		a.Report(Event{Agent: name, Err: err})
+	}
+}
+
+// answer keeps a control connection. A trunk's number is that of the agent that has begun it, and of no other.
+func (p *peer) answer(c *tls.Conn, hello frame.Hello) error {
+	p.a.mu.Lock()
+	if other := p.a.byTrunk[hello.Trunk]; other != nil && other != p {
+		p.a.mu.Unlock()
+		return fmt.Errorf("agent %s says that trunk %#x is its own, which is that to agent %s", p.name, hello.Trunk, other.name)
+	}
+	delete(p.a.byTrunk, p.number)
+	p.number = hello.Trunk
+	p.a.byTrunk[p.number] = p
+	p.a.mu.Unlock()
+	return peering.Answer(p.a.ctx, c, hello, p.config(), func(s seal.Secret) {
+		p.a.mu.Lock()
+		p.secret, p.ready = s, true
+		p.a.mu.Unlock()
+	})
+}
+
+// data serves a data connection, whose HELLO the door has verified.
+func (a *Agent) data(c net.Conn, hello frame.Hello) {
+	a.mu.Lock()
+	p := a.byTrunk[hello.Trunk]
+	var secret seal.Secret
+	if p != nil {
+		secret = p.secret
+	}
+	a.mu.Unlock()
+	tcp, ok := c.(*net.TCPConn)
+	if p == nil || !ok {
+		c.Close()
+		return
+	}
+	peering.Data(tcp, hello, secret, p.config()) //nolint:errcheck // the trunk has told what the other agent did wrong
+}

@@ -1,0 +1,83 @@
+package boostd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+
+	"scaffold.dev/scaffold/internal/boost/agent"
+	"scaffold.dev/scaffold/internal/boost/ends"
+	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/trunk"
+)
+
+// kernelEnds are the kernel's sockets as an agent wants them.
+type kernelEnds struct {
+	*ends.Ends
+	log *slog.Logger
+}
+
+func (k kernelEnds) Next(ctx context.Context) (agent.SYN, error) {
+	s, err := k.Ends.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return kernelSYN{s, k}, nil
+}
+
+func (k kernelEnds) Dial(ctx context.Context, client, server netip.AddrPort) (*net.TCPConn, frame.Options, frame.Options, error) {
+	c, host, err := k.Ends.Dial(ctx, client, server)
+	switch {
+	case errors.Is(err, ends.ErrRefused):
+		err = &trunk.Refused{Reason: frame.RefusedByHost}
+	case errors.Is(err, ends.ErrSilent):
+		err = &trunk.Refused{Reason: frame.Silence}
+	case err != nil:
+		k.log.Warn("no connection to a server", "client", client, "server", server, "why", err)
+		err = &trunk.Refused{Reason: frame.NoRoom} // not the server's doing: the connection passes
+	}
+	return c, host, k.own(c, err), err
+}
+
+// own are the options that this end has said of itself, where there is a connection.
+func (k kernelEnds) own(c *net.TCPConn, err error) frame.Options {
+	if err != nil {
+		return frame.Options{}
+	}
+	return k.Own(c)
+}
+
+func (k kernelEnds) Finished(c *net.TCPConn) {
+	if err := k.Ends.Finished(c); err != nil { // the end host gets a reset in place of the end
+		k.log.Warn("the end of a stream cannot be noted in the kernel: it leaves as a reset", "why", err)
+	}
+}
+
+func (k kernelEnds) SetLanes(lanes []*agent.Lane) error {
+	all := make([]ends.Lane, 0, len(lanes))
+	for _, l := range lanes {
+		all = append(all, ends.Lane{Number: l.Number, Client: l.Client, Server: l.Server, Port: l.Port, Slot: l.Slot, SlotBits: l.Bits})
+	}
+	return k.Ends.SetLanes(all)
+}
+
+// kernelSYN is a held SYN as an agent wants it.
+type kernelSYN struct {
+	s *ends.SYN
+	k kernelEnds
+}
+
+func (k kernelSYN) Lane() uint64           { return k.s.Lane }
+func (k kernelSYN) Client() netip.AddrPort { return k.s.Client }
+func (k kernelSYN) Server() netip.AddrPort { return k.s.Server }
+func (k kernelSYN) Options() frame.Options { return k.s.Options }
+func (k kernelSYN) Refuse() error          { return k.s.Refuse() }
+func (k kernelSYN) Drop() error            { return k.s.Drop() }
+func (k kernelSYN) Pass() error            { return k.s.Pass() }
+
+func (k kernelSYN) Accept(ctx context.Context) (*net.TCPConn, frame.Options, error) {
+	c, err := k.s.Accept(ctx)
+	return c, k.k.own(c, err), err
+}

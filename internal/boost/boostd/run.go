@@ -1,0 +1,132 @@
+package boostd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"scaffold.dev/scaffold/internal/boost/agent"
+	"scaffold.dev/scaffold/internal/boost/ends"
+	"scaffold.dev/scaffold/internal/boost/trunk"
+)
+
+const (
+	// beat is how often the kernel hears that the agent lives: it takes no new connections 200 ms after the last time.
+	beat = 40 * time.Millisecond
+	// silence is how long another agent may say nothing until it is taken for gone.
+	silence = 2 * time.Second
+	// patience is how long sessions wait for another agent that is gone, before both their ends are reset.
+	patience = 10 * time.Second
+)
+
+// Run is an agent until ctx ends. ready is called once it takes connections.
+func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) (err error) {
+	l, err := net.Listen("tcp", s.Door.String())
+	if err != nil {
+		return fmt.Errorf("the port for other agents: %w", err)
+	}
+	defer l.Close()
+	key, made, err := Key(s.Key) // made only once the rest of the file has shown to fit this machine
+	if err != nil {
+		return err
+	}
+	if made {
+		log.Info("made a key", "path", s.Key, "public", Public(key))
+	}
+	own, err := certificate(key)
+	if err != nil {
+		return fmt.Errorf("the agent's certificate: %w", err)
+	}
+	kernel, err := ends.Open(ends.Config{Ports: s.Ports})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kernel.Close()) }() // last: after it the kernel knows no session any more
+	a, err := agent.Start(s.config(own, l, kernelEnds{kernel, log}, log))
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	if err := a.Tell(s.peers(), s.Lanes); err != nil {
+		return err
+	}
+	if err := kernel.Beat(); err != nil {
+		return err
+	}
+	log.Info("agent", "name", s.Name, "door", s.Door, "lanes", len(s.Lanes), "agents", len(s.Agents))
+	ready()
+	return live(ctx, kernel)
+}
+
+// live has the kernel hear that the agent lives until ctx ends.
+func live(ctx context.Context, kernel *ends.Ends) error {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := kernel.Beat(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (s *Settings) peers() (list []agent.Peer) {
+	for _, o := range s.Agents {
+		list = append(list, o.Peer)
+	}
+	return list
+}
+
+func (s *Settings) config(own tls.Certificate, l net.Listener, e agent.Ends, log *slog.Logger) agent.Config {
+	byName := map[string]Other{}
+	for _, o := range s.Agents {
+		byName[o.Name] = o
+	}
+	return agent.Config{
+		Name: s.Name, Incarnation: uint64(time.Now().UnixNano()), Protection: s.Protection, Strategy: s.Strategy,
+		Connections: s.Connections, Memory: s.Memory << 20, Silence: silence, Patience: patience,
+		Ends: e, Door: l, Server: config(own, s.Agents...),
+		Client:   func(name string) *tls.Config { return config(own, byName[name]) },
+		Identity: func(c tls.ConnectionState) (string, error) { return nameOf(c, s.Agents) },
+		Dial:     s.dial,
+		Report:   func(e agent.Event) { report(log, e) },
+	}
+}
+
+// dial connects to another agent's door from the address of this one's: by that the other one knows it.
+func (s *Settings) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.Door.Addr(), 0))}
+	d.SetMultipathTCP(false)
+	c, err := d.DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
+}
+
+func report(log *slog.Logger, e agent.Event) {
+	if e.Agent != "" {
+		log = log.With("agent", e.Agent)
+	}
+	switch {
+	case e.Ended != nil && e.Ended.Cause == 0:
+		log.Debug("a session has ended", ended(e.Ended)...)
+	case e.Ended != nil:
+		log.Info("a session was cut", append(ended(e.Ended), "why", e.Ended.Cause.String())...)
+	default:
+		log.Warn("boost", "why", e.Err)
+	}
+}
+
+func ended(e *trunk.Ended) []any {
+	return []any{"client", e.Client, "server", e.Server, "sent", e.Sent, "received", e.Received}
+}

@@ -1,0 +1,217 @@
+package boostd
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"scaffold.dev/scaffold/internal/boost/agent"
+	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/core/stripe"
+	"scaffold.dev/scaffold/internal/yamlfile"
+)
+
+// Settings are what the file says.
+type Settings struct {
+	Name        string         // of this agent
+	Door        netip.AddrPort // where other agents reach it
+	Ports       []string       // interfaces by which the connections pass
+	Key         string         // path of its private key
+	Memory      int            // MiB of each trunk, each way
+	Connections int            // of each trunk
+	Protection  frame.Protection
+	Strategy    string
+	Agents      []Other
+	Lanes       []agent.Lane
+}
+
+// An Other is another agent.
+type Other struct {
+	agent.Peer
+	Key ed25519.PublicKey
+}
+
+// DefaultPort is an agent's, where the file does not say another one.
+const DefaultPort = 23731
+
+const (
+	defaultMemory      = 64
+	defaultConnections = 4
+	mostMemory         = 64 << 10 // MiB
+	mostConnections    = 64
+)
+
+// Read reads the file; all that is wrong with it is told at once, with lines.
+func Read(path string) (Settings, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Settings{}, fmt.Errorf("read what the agent is to do: %w", err)
+	}
+	return parse(path, text)
+}
+
+func parse(path string, text []byte) (s Settings, err error) {
+	s = Settings{Memory: defaultMemory, Connections: defaultConnections, Protection: frame.Sealed, Strategy: stripe.Strategies[0]}
+	r := reader{Reader: yamlfile.Reader{Path: path, Columns: true}, s: &s}
+	if root := r.Tree(text, "name, door, ports, key, agents and lanes"); root != nil {
+		r.file(root)
+	}
+	return s, r.Err()
+}
+
+type reader struct {
+	yamlfile.Reader
+	s *Settings
+}
+
+func (r *reader) file(root *yamlfile.Node) {
+	s, has := r.s, map[string]bool{}
+	note := func(key string, read func(*yamlfile.Node)) func(*yamlfile.Node) {
+		return func(n *yamlfile.Node) { has[key] = true; read(n) }
+	}
+	r.Object(root, "an agent's settings", yamlfile.Fields{
+		"name":        note("name", func(n *yamlfile.Node) { s.Name = r.name(n) }),
+		"door":        note("door", func(n *yamlfile.Node) { s.Door = r.door(n) }),
+		"ports":       note("ports", func(n *yamlfile.Node) { s.Ports = r.names(n, "ports") }),
+		"key":         note("key", func(n *yamlfile.Node) { s.Key = r.Text(n, "key") }),
+		"memory":      func(n *yamlfile.Node) { s.Memory = r.Integer(n, "memory, in MiB", 1, mostMemory) },
+		"connections": func(n *yamlfile.Node) { s.Connections = r.Integer(n, "connections", 1, mostConnections) },
+		"protect":     r.protect,
+		"strategy":    func(n *yamlfile.Node) { s.Strategy = r.OneOf(n, "strategy", stripe.Strategies...) },
+		"agents":      note("agents", func(n *yamlfile.Node) { r.Each(n, "agents", r.other) }),
+		"lanes":       note("lanes", func(n *yamlfile.Node) { r.List(n, "lanes", r.lane) }),
+	})
+	for _, key := range []string{"name", "door", "ports", "key", "agents", "lanes"} {
+		if !has[key] {
+			r.At(root, "%s is missing", key)
+		}
+	}
+	r.fits(root)
+}
+
+// fits looks at what lines alone do not show.
+func (r *reader) fits(root *yamlfile.Node) {
+	s := r.s
+	known := map[string]bool{s.Name: true}
+	for _, o := range s.Agents {
+		if o.Name == s.Name {
+			r.At(root, "agents: %q is this agent itself", o.Name)
+		}
+		known[o.Name] = true
+	}
+	for i, l := range s.Lanes {
+		for _, name := range slices.Concat(l.Near, l.Far) {
+			if !known[name] {
+				r.At(root, "lanes: agent %q of the lane of %v to %v is not among agents", name, l.Client, l.Server)
+			}
+		}
+		for _, o := range s.Lanes[:i] {
+			if o.Client.Overlaps(l.Client) && o.Server.Overlaps(l.Server) && (o.Port == 0 || l.Port == 0 || o.Port == l.Port) {
+				r.At(root, "lanes: %v to %v and %v to %v have connections in common: make prefixes or ports disjoint", o.Client, o.Server, l.Client, l.Server)
+			}
+		}
+	}
+}
+
+func (r *reader) name(n *yamlfile.Node) string {
+	s := r.Text(n, "name")
+	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", c) }) {
+		r.At(n, "name: expected lower-case letters, digits and hyphens, found %s", yamlfile.KindOf(n))
+	}
+	return s
+}
+
+func (r *reader) names(n *yamlfile.Node, what string) (list []string) {
+	r.List(n, what, func(n *yamlfile.Node) { list = append(list, r.Text(n, what)) })
+	if len(list) == 0 {
+		r.At(n, "%s: expected one at least", what)
+	}
+	return list
+}
+
+// door reads an address with a port, or without for the default one.
+func (r *reader) door(n *yamlfile.Node) netip.AddrPort {
+	text := r.Text(n, "door")
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.AddrPortFrom(a, DefaultPort)
+	}
+	a, err := netip.ParseAddrPort(text)
+	if err != nil || !a.Addr().IsGlobalUnicast() && !a.Addr().IsLoopback() || a.Port() == 0 {
+		r.At(n, "door: expected an address of one machine, with or without a port, as in 192.0.2.1 or [2001:db8::1]:%d; found %s", DefaultPort, yamlfile.KindOf(n))
+	}
+	return a
+}
+
+func (r *reader) protect(n *yamlfile.Node) {
+	p, err := frame.ParseProtection(r.Text(n, "protect"))
+	if err == nil && p == frame.None {
+		err = fmt.Errorf("frames without protection are for open networks, which a file of keys is not")
+	}
+	if err != nil {
+		r.At(n, "protect: %v", err)
+	}
+	r.s.Protection = p
+}
+
+func (r *reader) other(key, value *yamlfile.Node) {
+	o := Other{Peer: agent.Peer{Name: r.name(key)}}
+	r.Object(value, "agent "+key.Value, yamlfile.Fields{
+		"door": func(n *yamlfile.Node) { o.Door = r.door(n) },
+		"key": func(n *yamlfile.Node) {
+			b, err := base64.StdEncoding.DecodeString(r.Text(n, "key"))
+			if err != nil || len(b) != ed25519.PublicKeySize {
+				r.At(n, "key: expected the other agent's public key, as `scaffold boostd key` prints it there; found %s", yamlfile.KindOf(n))
+			}
+			o.Key = b
+		},
+	})
+	if !o.Door.IsValid() || o.Key == nil {
+		r.At(value, "agent %s: door and key are both needed", key.Value)
+	}
+	r.s.Agents = append(r.s.Agents, o)
+}
+
+func (r *reader) lane(n *yamlfile.Node) {
+	l := agent.Lane{}
+	r.Object(n, "a lane", yamlfile.Fields{
+		"client": func(n *yamlfile.Node) { l.Client = r.prefix(n, "client") },
+		"server": func(n *yamlfile.Node) { l.Server = r.prefix(n, "server") },
+		"port":   func(n *yamlfile.Node) { l.Port = uint16(r.Integer(n, "port", 1, 65535)) },
+		"near":   func(n *yamlfile.Node) { l.Near = r.names(n, "near") },
+		"far":    func(n *yamlfile.Node) { l.Far = r.names(n, "far") },
+	})
+	l.Number = numberOf(&l)
+	if err := l.Check(); err != nil {
+		_, what, _ := strings.Cut(err.Error(), ": ")
+		r.At(n, "lane: %s", what)
+		return
+	}
+	r.s.Lanes = append(r.s.Lanes, l)
+}
+
+func (r *reader) prefix(n *yamlfile.Node, what string) netip.Prefix {
+	text := r.Text(n, what)
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen())
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil || p != p.Masked() {
+		r.At(n, "%s: expected an address or a prefix whose bits behind the length are 0, found %s", what, yamlfile.KindOf(n))
+	}
+	return p
+}
+
+// numberOf is a lane's number: the same at all agents whose files have it, whatever else these have.
+func numberOf(l *agent.Lane) uint64 {
+	h := fnv.New64a()
+	for _, part := range []string{l.Client.String(), l.Server.String(), strconv.Itoa(int(l.Port)), strings.Join(l.Near, ","), strings.Join(l.Far, ",")} {
+		h.Write([]byte(part + "\x00"))
+	}
+	return max(h.Sum64(), 1)
+}

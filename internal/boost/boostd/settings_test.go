@@ -1,0 +1,110 @@
+package boostd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
+)
+
+func TestTheExampleIsRead(t *testing.T) {
+	s, err := Read("../../../examples/boost/boostd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Name != "east" || len(s.Ports) != 2 || len(s.Agents) != 1 || s.Agents[0].Name != "west" || len(s.Lanes) != 1 || s.Lanes[0].Port != 443 || s.Protection != frame.Sealed {
+		t.Errorf("%+v", s)
+	}
+}
+
+// good is a file without a mistake; lines of it are replaced.
+const good = `name: x
+door: 192.0.2.1
+ports: [p0]
+key: k
+agents:
+  y: {door: "[2001:db8::1]:99", key: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=}
+lanes:
+- {client: 192.0.2.0/24, server: 198.51.100.0/24, near: [x], far: [y]}
+`
+
+func TestWhatIsWrongInTheFileIsSaidWithItsLine(t *testing.T) {
+	if _, err := parse("f", []byte(good)); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct{ old, new, says string }{
+		"empty":        {good, "", "f:1: the file is empty"},
+		"unknown key":  {"key: k", "kye: k", `unknown key "kye"`},
+		"missing":      {"key: k\n", "", "key is missing"},
+		"door":         {"door: 192.0.2.1", "door: here", "f:2:7: door: expected an address"},
+		"any address":  {"door: 192.0.2.1", `door: "0.0.0.0:1"`, "door: expected an address of one machine"},
+		"no ports":     {"ports: [p0]", "ports: []", "ports: expected one at least"},
+		"key":          {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "abc", "expected the other agent's public key"},
+		"itself":       {"  y:", "  x:", `"x" is this agent itself`},
+		"unknown":      {"far: [y]", "far: [z]", `agent "z"`},
+		"prefix":       {"192.0.2.0/24", "192.0.2.9/24", "bits behind the length are 0"},
+		"families":     {"198.51.100.0/24", "2001:db8::/64", "two families"},
+		"no far agent": {", far: [y]", "", "lacks an agent"},
+		"overlap":      {"lanes:\n", "lanes:\n- {client: 192.0.2.0/25, server: 198.51.100.7, port: 80, near: [x], far: [y]}\n", "have connections in common"},
+		"clear":        {"key: k", "key: k\nprotect: none", "open networks"},
+		"much":         {"key: k", "key: k\nmemory: 9999999", "memory, in MiB: expected a number"},
+	} {
+		_, err := parse("f", []byte(strings.Replace(good, c.old, c.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v; want that it says %q", what, err, c.says)
+		}
+	}
+}
+
+func TestALaneHasTheSameNumberInTwoFiles(t *testing.T) {
+	a, err := parse("a", []byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.NewReplacer("name: x", "name: y", "  y:", "  x:", "door: 192.0.2.1", `door: "[2001:db8::1]:99"`).Replace(good)
+	b, err := parse("b", []byte(strings.Replace(other, "lanes:\n", "lanes:\n- {client: 10.0.0.0/8, server: 172.16.0.0/12, near: [y], far: [x]}\n", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Lanes[0].Number != b.Lanes[1].Number || b.Lanes[0].Number == b.Lanes[1].Number {
+		t.Errorf("numbers %d; %d and %d", a.Lanes[0].Number, b.Lanes[0].Number, b.Lanes[1].Number)
+	}
+}
+
+func TestAKeyIsMadeOnceAndKeptFromOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dir", "key")
+	first, made, err := Key(path)
+	if err != nil || !made {
+		t.Fatal(made, err)
+	}
+	again, made, err := Key(path)
+	if err != nil || made || !first.Equal(again) {
+		t.Errorf("another key, or none: %v %v", made, err)
+	}
+	os.Chmod(path, 0o644)
+	if _, _, err := Key(path); err == nil || !strings.Contains(err.Error(), "can be read by others") {
+		t.Errorf("a key that all can read: %v", err)
+	}
+	os.Chmod(path, 0o600)
+	os.WriteFile(path, []byte("no key"), 0o600)
+	if _, _, err := Key(path); err == nil || !strings.Contains(err.Error(), "no private key") {
+		t.Errorf("a file that holds none: %v", err)
+	}
+}
+
+func FuzzSettings(f *testing.F) {
+	f.Add([]byte(good))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := parse("f", text)
+		if err != nil {
+			return
+		}
+		for _, l := range s.Lanes {
+			if l.Check() != nil {
+				t.Errorf("a lane that is none was read: %+v", l)
+			}
+		}
+	})
+}

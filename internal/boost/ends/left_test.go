@@ -1,0 +1,154 @@
+package ends
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/bpf/stats"
+	"scaffold.dev/scaffold/internal/tests/nstest"
+)
+
+// TestCloseLeavesNothing, nor does that of an agent which follows one that was killed.
+func TestCloseLeavesNothing(t *testing.T) {
+	for _, noTCX := range []bool{false, true} {
+		for _, killed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("clsact %v killed %v", noTCX, killed), func(t *testing.T) { closeLeavesNothing(t, noTCX, killed) })
+		}
+	}
+}
+
+func closeLeavesNothing(t *testing.T, noTCX, killed bool) {
+	n := newNetwork(t)
+	n.echo(t, families[0].at(80))
+	before, others := n.state(t), bpf(t)
+	n.start(t, agentConfig{Lanes: everything(), Config: Config{NoTCX: noTCX}})
+	c, err := n.client.Dial("tcp", families[0].at(80))
+	must(t, err, talk(c, "hello"))
+	if n.state(t) == before || more(bpf(t), others) == "" {
+		t.Error("an agent that runs leaves no trace: does this test still see it?")
+	}
+	if killed {
+		n.agent.Kill()
+		n.start(t, agentConfig{Lanes: everything(), Config: Config{NoTCX: noTCX}})
+	} else {
+		must(t, finish(c))
+	}
+	n.close(t)
+	nstest.Wait(t, "bpftool prog, ip rule, tc filter in the router's namespace", func() error {
+		if after := n.state(t); after != before {
+			return fmt.Errorf("before:\n%s\nafter:\n%s", before, after)
+		}
+		if what := more(bpf(t), others); what != "" {
+			return fmt.Errorf("%s is left", what)
+		}
+		return nil
+	})
+	c, err = n.client.Dial("tcp", families[0].at(80))
+	must(t, err, talk(c, "without an agent"), finish(c))
+}
+
+func (n *network) close(t *testing.T) {
+	t.Helper()
+	fmt.Fprintln(n.in, "close")
+	n.agent.WaitFor(t, "closed <nil>")
+	must(t, n.agent.Wait())
+}
+
+// state is what an agent changes of its namespace.
+func (n *network) state(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, argv := range [][]string{{"ip", "rule"}, {"ip", "-6", "rule"}, {"ip", "route", "show", "table", "all"}, {"ip", "-6", "route", "show", "table", "all"},
+		{"cat", "/proc/sys/net/ipv4/tcp_mtu_probing", "/proc/sys/net/ipv4/tcp_tw_reuse"},
+		{"tc", "filter", "show", "dev", "p0", "ingress"}, {"tc", "filter", "show", "dev", "p0", "egress"}, {"tc", "filter", "show", "dev", "lo", "ingress"}} {
+		fmt.Fprintln(&b, argv)
+		for line := range strings.Lines(n.router.Run(t, argv...)) {
+			if !strings.Contains(line, "proto kernel") { // routes of addresses: those of IPv6 come a moment late
+				b.WriteString(line)
+			}
+		}
+	}
+	return b.String()
+}
+
+// more is something that is in a and not in b.
+func more(a, b map[string]bool) string {
+	for what := range a {
+		if !b[what] {
+			return what
+		}
+	}
+	return ""
+}
+
+// bpf is what is pinned on this machine, and the programs of agents that are loaded. Others' may go meanwhile.
+func bpf(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	pins, err := os.ReadDir(nstest.BPFFS)
+	must(t, err)
+	for _, p := range pins {
+		all["pin "+p.Name()] = true
+	}
+	loaded, err := stats.Loaded()
+	must(t, err)
+	for id, name := range loaded {
+		if slices.Contains([]string{"divert", "reinject", "finish"}, name) {
+			all[fmt.Sprintf("program %s %d", name, id)] = true
+		}
+	}
+	return all
+}
+
+// TestTwoAgentsAreOneTooMany in one namespace.
+func TestTwoAgentsAreOneTooMany(t *testing.T) {
+	n := newNetwork(t)
+	n.start(t, agentConfig{})
+	n.router.Do(func() {
+		if e, err := Open(Config{Ports: []string{"p0"}}); err == nil {
+			e.Close()
+			t.Error("a second agent runs beside the first")
+		} else if !strings.Contains(err.Error(), "another agent runs in this network namespace") {
+			t.Error(err)
+		}
+	})
+	n.echo(t, families[1].at(80))
+	n.lanes(t, everything()...)
+	c, err := n.client.Dial("tcp", families[1].at(80))
+	must(t, err, talk(c, "the first is unharmed"), finish(c))
+}
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	n := newNetwork(t)
+	for _, c := range []struct {
+		cfg     Config
+		prepare func()
+		want    string
+	}{
+		{Config{Ports: []string{"p7"}}, nil, "agent's port p7"},
+		{Config{}, nil, "no port is given"},
+		{Config{Ports: []string{"lo"}}, nil, "expected an interface of Ethernet"},
+		{Config{Ports: []string{"p0"}}, func() { t.Setenv("SCAFFOLD_PRETEND_WITHOUT", "bpf_sk_assign") }, "this kernel lacks what an agent of boost needs: giving packets to sockets"},
+		{Config{Ports: []string{"p0"}}, func() {
+			os.Unsetenv("SCAFFOLD_PRETEND_WITHOUT")
+			n.router.Sysctl(t, "net/ipv4/ip_forward", "0")
+		}, "connections that are not boosted would end here: sysctl -w net.ipv4.ip_forward=1"},
+	} {
+		if c.prepare != nil {
+			c.prepare()
+		}
+		n.router.Do(func() {
+			e, err := Open(c.cfg)
+			if err == nil {
+				err = errors.Join(errors.New("it runs"), e.Close())
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v: %v, expected %q", c.cfg, err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package seal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
+)
+
+var modes = []frame.Protection{frame.Sealed, frame.Authenticated, frame.None}
+
+func secretOf(b byte) (s Secret) {
+	for i := range s {
+		s[i] = b
+	}
+	return s
+}
+
+func pair(m frame.Protection) (*Sealer, *Opener) {
+	return NewSealer(m, secretOf(7), 1, FromDialer), NewOpener(m, secretOf(7), 1, FromDialer)
+}
+
+// What is sealed opens, in its order, whatever its length, and the payload is left as it was: it may be sent again elsewhere.
+func TestFramesOpenInTheirOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := rapid.SampledFrom(modes).Draw(t, "mode")
+		s, o := pair(m)
+		for _, payload := range rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 300), 1, 20).Draw(t, "payloads") {
+			header := rapid.SliceOfN(rapid.Byte(), 24, 24).Draw(t, "header")
+			kept := bytes.Clone(payload)
+			wire := s.Seal(nil, header, payload)
+			if len(wire) != len(payload)+m.Overhead() {
+				t.Fatalf("%v: %d bytes on the wire for %d", m, len(wire), len(payload))
+			}
+			if !bytes.Equal(payload, kept) {
+				t.Fatalf("%v: the payload was changed", m)
+			}
+			dst := []byte(nil)
+			if rapid.Bool().Draw(t, "in its place") {
+				dst = wire[:0]
+			}
+			got, err := o.Open(dst, header, wire)
+			if err != nil || !bytes.Equal(got, payload) {
+				t.Fatalf("%v: %x (%v), want %x", m, got, err, payload)
+			}
+		}
+	})
+}
+
+// A bit that changes on the way, in header, payload or trailer, is found in every mode.
+func TestAChangedBitIsFound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := rapid.SampledFrom(modes).Draw(t, "mode")
+		header := rapid.SliceOfN(rapid.Byte(), 24, 24).Draw(t, "header")
+		payload := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "payload")
+		s, o := pair(m)
+		frame := append(bytes.Clone(header), s.Seal(nil, header, payload)...)
+		frame[rapid.IntRange(0, len(frame)-1).Draw(t, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		if _, err := o.Open(nil, frame[:24], frame[24:]); !errors.Is(err, ErrForged) {
+			t.Fatalf("%v: opened with %v", m, err)
+		}
+	})
+}
+
+// Whoever is on the way and has no key cannot leave a frame out, repeat it, exchange two, put it on another connection, or send
+// it back.
+func TestFramesStayInTheirPlace(t *testing.T) {
+	header, payload := make([]byte, 24), []byte("bytes of a stream")
+	for _, m := range []frame.Protection{frame.Sealed, frame.Authenticated} {
+		for name, o := range map[string]*Opener{
+			"another connection":   NewOpener(m, secretOf(7), 2, FromDialer),
+			"the other direction":  NewOpener(m, secretOf(7), 1, ToDialer),
+			"another trunk":        NewOpener(m, secretOf(8), 1, FromDialer),
+			"another protection":   NewOpener(frame.Sealed+frame.Authenticated-m, secretOf(7), 1, FromDialer),
+			"a frame was left out": NewOpener(m, secretOf(7), 1, FromDialer),
+		} {
+			s, _ := pair(m)
+			wire := s.Seal(nil, header, payload)
+			if name == "a frame was left out" {
+				wire = s.Seal(nil, header, payload)
+			}
+			if _, err := o.Open(nil, header, wire); !errors.Is(err, ErrForged) {
+				t.Errorf("%v, %s: opened with %v", m, name, err)
+			}
+		}
+		s, o := pair(m)
+		wire := s.Seal(nil, header, payload)
+		if _, err := o.Open(nil, header, bytes.Clone(wire)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Open(nil, header, wire); !errors.Is(err, ErrForged) {
+			t.Errorf("%v: a frame opened twice", m)
+		}
+	}
+}
+
+// Both ends change to the next key at the same frame, and what follows opens.
+func TestKeysChangeAtBothEndsAtOnce(t *testing.T) {
+	header := make([]byte, 24)
+	for _, m := range []frame.Protection{frame.Sealed, frame.Authenticated} {
+		s, o := pair(m)
+		first := s.key.secret
+		for i := range 6 {
+			if i == 3 { // so much was sent
+				s.key.blocks, o.key.blocks = rekeyAfter+1, rekeyAfter+1
+			}
+			if _, err := o.Open(nil, header, s.Seal(nil, header, []byte{byte(i)})); err != nil {
+				t.Fatalf("%v, frame %d: %v", m, i, err)
+			}
+		}
+		if s.key.secret == first || s.key.frames != 3 {
+			t.Errorf("%v: the key did not change: %d frames under it", m, s.key.frames)
+		}
+	}
+}
+
+// A HELLO that somebody made up, or of another connection, is not taken.
+func TestAHelloNeedsTheSecret(t *testing.T) {
+	hello := []byte("what a HELLO says")
+	mac := secretOf(7).MAC(1, FromDialer, hello)
+	if !secretOf(7).Verify(1, FromDialer, hello, mac[:]) {
+		t.Error("a HELLO of the other end is refused")
+	}
+	for name, ok := range map[string]bool{
+		"another secret":     secretOf(8).Verify(1, FromDialer, hello, mac[:]),
+		"another connection": secretOf(7).Verify(2, FromDialer, hello, mac[:]),
+		"another HELLO":      secretOf(7).Verify(1, FromDialer, hello[1:], mac[:]),
+		"a short MAC":        secretOf(7).Verify(1, FromDialer, hello, mac[:8]),
+		"the other way":      secretOf(7).Verify(1, ToDialer, hello, mac[:]),
+		"none":               secretOf(7).Verify(1, FromDialer, hello, nil),
+	} {
+		if ok {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// Protecting and opening allocate nothing once their buffers are there.
+func TestNothingIsAllocatedForAFrame(t *testing.T) {
+	header, payload := make([]byte, 24), make([]byte, 64<<10)
+	wire, place := make([]byte, 0, len(payload)+frame.MaxOverhead), make([]byte, 0, len(payload))
+	for _, m := range modes {
+		s, o := pair(m)
+		if n := testing.AllocsPerRun(20, func() {
+			if _, err := o.Open(place, header, s.Seal(wire, header, payload)); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%v: %v allocations for a frame", m, n)
+		}
+	}
+}
+
+// Whatever comes, nothing that was not sealed opens, and nothing panics.
+func FuzzOpen(f *testing.F) {
+	f.Add(uint8(1), make([]byte, 24), make([]byte, 40))
+	f.Add(uint8(3), []byte{}, []byte{1, 2, 3})
+	f.Fuzz(func(t *testing.T, mode uint8, header, wire []byte) {
+		m := modes[int(mode)%len(modes)]
+		_, o := pair(m)
+		kept := bytes.Clone(wire)
+		payload, err := o.Open(nil, header, wire)
+		if err == nil && m != frame.None {
+			t.Errorf("%v: %x opened", m, kept)
+		}
+		if err == nil && binary.BigEndian.Uint32(kept[len(kept)-m.Overhead():]) != sum(header, payload) {
+			t.Errorf("%x has not the checksum of %x", kept, payload)
+		}
+	})
+}
+
+func BenchmarkFrame(b *testing.B) {
+	for _, m := range modes {
+		for _, size := range []int{64 << 10, 1 << 20} {
+			header, payload := make([]byte, 24), make([]byte, size)
+			wire, place := make([]byte, 0, size+frame.MaxOverhead), make([]byte, 0, size)
+			b.Run(m.String()+"/seal/"+sizes[size], func(b *testing.B) {
+				s, _ := pair(m)
+				b.SetBytes(int64(size))
+				for b.Loop() {
+					s.Seal(wire, header, payload)
+				}
+			})
+			b.Run(m.String()+"/both/"+sizes[size], func(b *testing.B) {
+				s, o := pair(m)
+				b.SetBytes(int64(size))
+				for b.Loop() {
+					if _, err := o.Open(place, header, s.Seal(wire, header, payload)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+var sizes = map[int]string{64 << 10: "64KiB", 1 << 20: "1MiB"}

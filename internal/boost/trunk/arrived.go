@@ -1,0 +1,204 @@
+package trunk
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/core/stripe"
+)
+
+// arrived takes a frame of the other agent. An error ends the connection that carried it.
+func (t *Trunk) arrived(h frame.Header, payload []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	err := t.take(time.Now(), h, payload)
+	if errors.Is(err, stripe.ErrRetired) {
+		t.say(control{typ: frame.TypeRetire, session: h.Session})
+		err = nil
+	}
+	t.changed()
+	return err
+}
+
+func (t *Trunk) take(now time.Time, h frame.Header, payload []byte) error {
+	switch h.Type {
+	case frame.TypeData:
+		return t.takeData(now, h, payload)
+	case frame.TypeState:
+		return t.takeState(h, payload)
+	case frame.TypeEnd:
+		return t.takeEnd(h, t.receiver.End(now, h))
+	case frame.TypeAbort:
+		m, err := frame.ParseAbort(h, payload)
+		if err != nil {
+			return err
+		}
+		return t.takeAbort(m, t.receiver.Abort(now, m))
+	case frame.TypeOpen:
+		return t.takeOpen(h, payload)
+	case frame.TypeOpened:
+		return t.takeOpened(h, payload)
+	case frame.TypeRefused:
+		return t.takeRefused(h, payload)
+	case frame.TypeRetire:
+		t.takeRetire(h.Session)
+	case frame.TypeResume:
+		return t.takeResume(now, h, payload)
+	}
+	return nil // PING belongs to the control connection; HELLO has been said
+}
+
+// takeData copies what is new of a chunk to its places.
+func (t *Trunk) takeData(now time.Time, h frame.Header, payload []byte) error {
+	var room [16]stripe.Place
+	places, err := t.receiver.Arrive(now, h, room[:0])
+	if err != nil {
+		return err
+	}
+	all := t.Receive.Bytes()
+	for _, p := range places {
+		copy(all[int(p.Block)*stripe.Block+int(p.At):][:p.Length], payload[p.InPacket:])
+	}
+	if s := t.sessions[h.Session]; s != nil && len(places) > 0 {
+		wake(s.ready)
+	}
+	return nil
+}
+
+func (t *Trunk) takeState(h frame.Header, payload []byte) error {
+	var room [frame.MaxRanges]frame.Range
+	m, err := frame.ParseState(h, payload, room[:0])
+	if err == nil {
+		err = t.sender.State(&m)
+	}
+	if s := t.sessions[h.Session]; s != nil && err == nil {
+		s.settle()
+	}
+	return err
+}
+
+func (t *Trunk) takeEnd(h frame.Header, err error) error {
+	if s := t.sessions[h.Session]; s != nil && err == nil {
+		wake(s.ready)
+	}
+	return err
+}
+
+// takeAbort has a session end: what comes before the ABORT is still delivered, and nothing more is sent.
+func (t *Trunk) takeAbort(m frame.Abort, err error) error {
+	s := t.sessions[m.Session]
+	if s == nil || err != nil {
+		return err
+	}
+	if s.cause == 0 {
+		s.cause = m.Cause
+	}
+	s.sent = true
+	if s.end.Conn == nil { // nobody will deliver anything
+		s.hangUp()
+		s.arrived = true
+		t.receiver.Acknowledged(time.Now(), s.id, 0, true)
+	}
+	wake(s.room)
+	wake(s.ready)
+	s.settle()
+	return nil
+}
+
+// takeOpen begins a session that the other agent asks for; one that it asks for again is answered again.
+func (t *Trunk) takeOpen(h frame.Header, payload []byte) error {
+	m, err := frame.ParseOpen(h, payload)
+	if err != nil {
+		return err
+	}
+	if (m.Session&1 == 0) == t.Dials {
+		return &stripe.Violation{Rule: stripe.UnknownSession, Frame: h.Type, Session: m.Session}
+	}
+	if s := t.sessions[m.Session]; s != nil {
+		if s.state != asking {
+			t.say(control{typ: frame.TypeOpened, session: s.id})
+		}
+		return nil
+	}
+	if t.refused.of(m.Session) != 0 {
+		t.say(control{typ: frame.TypeRefused, session: m.Session})
+		return nil
+	}
+	if !t.opened.take(m.Session / 2) {
+		return stripe.ErrRetired
+	}
+	s, _, err := t.begin(m, m.Credit)
+	if err != nil {
+		t.refused.add(m.Session, frame.NoRoom)
+		t.say(control{typ: frame.TypeRefused, session: m.Session})
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.ctx)
+	s.begun = cancel
+	t.all.Go(func() {
+		defer cancel()
+		t.connect(ctx, s)
+	})
+	return nil
+}
+
+// takeOpened is the answer to OPEN, with the credit that the other agent grants.
+func (t *Trunk) takeOpened(h frame.Header, payload []byte) error {
+	m, err := frame.ParseOpened(h, payload)
+	s := t.sessions[h.Session]
+	if err != nil || s == nil {
+		return err
+	}
+	if !s.mine || s.state != asking {
+		return nil
+	}
+	s.state = answered
+	if s.abandoned {
+		s.abort(frame.Reset)
+		return nil
+	}
+	s.reply(nil)
+	return t.sender.State(&frame.State{Session: s.id, Credit: m.Credit})
+}
+
+func (t *Trunk) takeRefused(h frame.Header, payload []byte) error {
+	m, err := frame.ParseRefused(h, payload)
+	s := t.sessions[h.Session]
+	if err != nil || s == nil || !s.mine || s.state != asking {
+		return err
+	}
+	s.reply(&Refused{m.Reason})
+	s.over, s.cause = true, frame.Reset
+	s.forget()
+	return nil
+}
+
+// takeRetire is the other agent's last word about a session: both its streams have ended there. That it says so before
+// one of ours has ended means that it no longer has the session.
+func (t *Trunk) takeRetire(session uint64) {
+	s := t.sessions[session]
+	if s == nil {
+		return
+	}
+	s.retired[1] = true
+	if !s.sent && !s.ending() || !s.arrived {
+		if s.mine && s.state == asking {
+			s.reply(&Refused{frame.NoRoom})
+		}
+		s.giveUp(frame.Lost)
+		return
+	}
+	s.sent = true // its STATE is still on its way, on another connection
+	s.settle()
+}
+
+// ending reports whether the stream from the end host has its end: what is left to hear is that it arrived.
+func (s *Session) ending() bool {
+	_, ended := s.t.sender.Kept(s.id)
+	return ended || s.aborted
+}

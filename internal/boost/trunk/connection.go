@@ -1,0 +1,214 @@
+package trunk
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/link"
+	"scaffold.dev/scaffold/internal/boost/seal"
+	"scaffold.dev/scaffold/internal/core/stripe"
+)
+
+// A connection carries frames of the trunk, whose keys are known.
+type connection struct {
+	t    *Trunk
+	id   connectionID
+	conn *net.TCPConn
+	work chan struct{} // there may be something to send
+
+	rtt  time.Duration // under the trunk's lock, as it was measured last
+	late bool          // it takes more than twice as long as another one: what is small goes there
+
+	in  *link.Reader
+	out *link.Writer
+}
+
+// Serve carries frames over a data connection whose HELLOs are over, until that ends, and says why. A number that was
+// used before is refused.
+func (t *Trunk) Serve(conn *net.TCPConn, number uint64, secret seal.Secret) error {
+	c := newConnection(t, conn, number, secret)
+	if err := t.add(c, secret); err != nil {
+		conn.Close()
+		return err
+	}
+	return c.serve()
+}
+
+func (c *connection) serve() error {
+	c.t.all.Go(c.write)
+	err := c.read()
+	c.t.remove(c)
+	return c.t.blame(err)
+}
+
+func newConnection(t *Trunk, conn *net.TCPConn, number uint64, secret seal.Secret) *connection {
+	from, to := seal.FromDialer, seal.ToDialer
+	if !t.Dials {
+		from, to = to, from
+	}
+	c := &connection{t: t, id: connectionID(number), conn: conn, work: make(chan struct{}, 1), rtt: firstRTT}
+	c.in = link.NewReader(conn, t.Protection, seal.NewOpener(t.Protection, secret, number, to))
+	c.out = link.NewWriter(conn, seal.NewSealer(t.Protection, secret, number, from))
+	return c
+}
+
+// ErrStale says that a connection is of a secret, or has a number, that no longer counts.
+var ErrStale = errors.New("the connection is of an earlier control connection, or its number was used before")
+
+func (t *Trunk) add(c *connection, secret seal.Secret) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	if !t.up || secret != t.secret || !t.used.take(uint64(c.id)) {
+		return ErrStale
+	}
+	c.tune()
+	t.conns[c.id] = c
+	t.lonely = time.Time{}
+	t.sender.Connect(c.id, stripe.Measure{RTT: c.rtt})
+	t.changed()
+	return nil
+}
+
+// remove takes a connection away that has ended: what it carried goes out on others, and what was said on it is said
+// again.
+func (t *Trunk) remove(c *connection) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conns[c.id] != c {
+		return
+	}
+	delete(t.conns, c.id)
+	c.conn.Close()
+	wake(c.work) // its writer ends
+	t.sender.Disconnect(c.id)
+	t.receiver.Repeat()
+	t.sayAgain(c.id)
+	if len(t.conns) == 0 {
+		t.lonely = time.Now()
+	}
+	t.changed()
+}
+
+// blame tells of a connection that ended by a fault of the other agent, and passes on what is none.
+func (t *Trunk) blame(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, link.ErrCut) || errors.Is(err, net.ErrClosed) || errors.Is(err, ErrClosed) || errors.As(err, new(unix.Errno)) || errors.As(err, new(net.Error)) {
+		return err
+	}
+	if t.Broken != nil {
+		t.Broken(err)
+	}
+	return err
+}
+
+// unsent is how many bytes the kernel may hold of a connection that have not left: what is behind them is decided late,
+// when it is known which connection is fast.
+const unsent = 128 << 10
+
+// silent is how long what was sent may stay unacknowledged: then the connection ends, and its chunks go out on others.
+const silent = 3 * time.Second
+
+// tune sets what the kernel is to do with a data connection. All of it makes things better, none is needed: a kernel
+// without BBR, or one that does not let this process choose it, has the host's own.
+func (c *connection) tune() {
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = c.conn.SetNoDelay(true)
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "bbr")
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silent.Milliseconds()))
+	})
+}
+
+// info is what the kernel knows of a connection.
+func info(c *net.TCPConn) (i *unix.TCPInfo, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	if fail := raw.Control(func(fd uintptr) {
+		i, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	}); fail != nil {
+		return nil, fail
+	}
+	return i, err
+}
+
+// measure tells the engines how fast the connections are.
+func (t *Trunk) measure() {
+	best, worst := time.Duration(0), time.Duration(0)
+	for _, c := range t.conns {
+		i, err := info(c.conn)
+		if err != nil {
+			continue
+		}
+		c.rtt = time.Duration(i.Rtt) * time.Microsecond
+		t.sender.Measure(c.id, stripe.Measure{RTT: c.rtt, Rate: float64(i.Delivery_rate)})
+		if worst = max(worst, c.rtt); best == 0 || c.rtt < best {
+			best = c.rtt
+		}
+	}
+	for _, c := range t.conns {
+		c.late = c.rtt > 2*best
+	}
+	if worst > 0 {
+		t.receiver.SetRTT(worst)
+	}
+}
+
+// read takes frames until the connection ends.
+func (c *connection) read() error {
+	var room []byte
+	place := func(h frame.Header) ([]byte, error) {
+		if int(h.Length) > cap(room) {
+			room = make([]byte, max(int(h.Length), stripe.MinChunk))
+		}
+		return room[:h.Length], nil
+	}
+	for {
+		h, payload, err := c.in.Next(place)
+		if err != nil {
+			return err
+		}
+		if err := c.t.arrived(h, payload); err != nil {
+			return err
+		}
+	}
+}
+
+// write sends what the engines have for the connection until it ends.
+func (c *connection) write() {
+	var b batch
+	for {
+		if !c.t.collect(c, &b) {
+			return
+		}
+		if b.empty() {
+			select {
+			case <-c.work:
+			case <-c.t.ctx.Done():
+				return
+			}
+			continue
+		}
+		err := b.put(c.out)
+		c.t.collected(&b)
+		if err == nil {
+			err = c.out.Flush()
+		}
+		if err != nil {
+			c.t.remove(c)
+			return
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package trunk
+
+import (
+	"time"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/seal"
+)
+
+// Up says that there is a control connection to a worker of the other agent, and the secret of the data connections that
+// come now. Those of before end. Where the worker is another one than before, what the former one said of credit and of
+// ranges is void.
+func (t *Trunk) Up(secret seal.Secret, incarnation uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.secret, t.up = secret, true
+	t.drop()
+	if t.peer != 0 && incarnation != t.peer {
+		t.sender.PeerRestarted()
+		t.receiver.PeerRestarted()
+		t.resumed = map[uint64]struct{}{}
+	}
+	t.peer = incarnation
+	t.changed()
+}
+
+// Down says that the control connection has ended.
+func (t *Trunk) Down() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.up = false
+	t.drop()
+}
+
+// drop ends all data connections; their readers take them away.
+func (t *Trunk) drop() {
+	for _, c := range t.conns {
+		c.conn.Close()
+	}
+}
+
+// takeResume is how far a session has come at the other agent's new worker. What it has not named when it has told all
+// is gone with the former one.
+func (t *Trunk) takeResume(now time.Time, h frame.Header, payload []byte) error {
+	m, err := frame.ParseResume(h, payload)
+	if err != nil {
+		return err
+	}
+	if m.Session == 0 {
+		t.allResumed()
+		return nil
+	}
+	if t.resumed != nil {
+		t.resumed[m.Session] = struct{}{}
+	}
+	if err := t.sender.Resume(&m); err != nil {
+		return err
+	}
+	if err := t.receiver.Resume(now, &m); err != nil {
+		return err
+	}
+	if s := t.sessions[m.Session]; s != nil {
+		wake(s.ready)
+	}
+	return nil
+}
+
+func (t *Trunk) allResumed() {
+	if t.resumed == nil {
+		return
+	}
+	for id, s := range t.sessions {
+		if _, named := t.resumed[id]; !named {
+			s.giveUp(frame.Lost)
+		}
+	}
+	t.resumed = nil
+}

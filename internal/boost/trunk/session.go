@@ -1,0 +1,270 @@
+package trunk
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
+)
+
+// A Session is one boosted connection, at one of its two agents. All fields are under the trunk's lock, unless they say
+// otherwise.
+type Session struct {
+	t     *Trunk
+	id    uint64
+	open  frame.Open
+	mine  bool // it was opened here: the end host is the client
+	state state
+	begun context.CancelFunc // ends the attempt to connect to the server
+
+	answer chan error // to Open, once
+	end    Attached   // set once, before the goroutines of the session
+	room   chan struct{}
+	ready  chan struct{}
+
+	slot     filling
+	read     uint64 // bytes of the end host so far
+	written  uint64 // bytes to it
+	finished bool   // a FIN went to it
+
+	sent      bool        // the stream from the end host is over at both ends: no more of it is to be told
+	arrived   bool        // so is the stream to it
+	aborted   bool        // by this end: what the other agent sends goes nowhere
+	over      bool        // both: the end host's connection is closed here
+	abandoned bool        // it is to be aborted once the other agent has answered
+	cause     frame.Cause // why it did not end well
+	retired   [2]bool     // RETIRE was sent, was heard
+
+	on map[frame.Type]connectionID // on which connection a frame went that would have to be said again
+}
+
+// A state is how far a session has come.
+type state uint8
+
+const (
+	asking    state = iota // OPEN was sent, or the server is being connected to
+	answered               // the far agent has the server; the near one waits for its client
+	streaming              // both ends are there
+)
+
+// A Refused is why there is no session.
+type Refused struct{ Reason frame.Refusal }
+
+func (r *Refused) Error() string { return "the other agent refused the session: " + r.Reason.String() }
+
+// Open asks the other agent for a session, and waits for the answer. A *Refused says why there is none. The session then
+// waits for Attach, or Abandon.
+func (t *Trunk) Open(ctx context.Context, m frame.Open) (*Session, error) {
+	s, err := t.ask(m)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case err = <-s.answer:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-t.ctx.Done():
+		err = ErrClosed
+	}
+	if err != nil {
+		s.Abandon()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (t *Trunk) ask(m frame.Open) (*Session, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, ErrClosed
+	}
+	if len(t.conns) == 0 {
+		return nil, &Refused{frame.NoRoom} // nobody would hear of it before the client asks again
+	}
+	m.Session = t.last + 2
+	s, credit, err := t.begin(m, 0)
+	if err != nil {
+		return nil, &Refused{frame.NoRoom}
+	}
+	t.last = m.Session
+	s.mine, s.open.Credit = true, credit
+	t.say(control{typ: frame.TypeOpen, session: s.id})
+	t.changed()
+	return s, nil
+}
+
+// begin adds a session to both engines.
+func (t *Trunk) begin(m frame.Open, credit uint64) (s *Session, own uint64, err error) {
+	if err := t.sender.Open(m.Session, 0, credit); err != nil {
+		return nil, 0, err
+	}
+	own, err = t.receiver.Open(m.Session, 0)
+	if err != nil {
+		t.sender.Close(m.Session)
+		return nil, 0, err
+	}
+	s = &Session{
+		t: t, id: m.Session, open: m, answer: make(chan error, 1),
+		room: make(chan struct{}, 1), ready: make(chan struct{}, 1), on: map[frame.Type]connectionID{},
+	}
+	t.sessions[s.id] = s
+	return s, own, nil
+}
+
+// Attach gives a session that was opened here the connection to its client.
+func (s *Session) Attach(a Attached) {
+	s.t.mu.Lock()
+	defer s.t.mu.Unlock()
+	s.attach(a)
+}
+
+func (s *Session) attach(a Attached) {
+	s.end = a
+	if s.over || s.t.closed {
+		reset(a.Conn)
+		return
+	}
+	s.state = streaming
+	s.t.say(control{typ: frame.TypeOpened, session: s.id})
+	s.t.all.Go(s.input)
+	s.t.all.Go(s.output)
+	s.t.changed()
+}
+
+// Abandon ends a session that was opened here and has no client any more. Where the answer is still on its way the other
+// agent hears of it once it has come: an ABORT might overtake its OPEN on another connection.
+func (s *Session) Abandon() {
+	s.t.mu.Lock()
+	defer s.t.mu.Unlock()
+	if s.state == asking {
+		s.abandoned = true
+		return
+	}
+	s.abort(frame.Reset)
+	s.t.changed()
+}
+
+// abort ends both streams from this end.
+func (s *Session) abort(cause frame.Cause) {
+	if s.aborted || s.t.sessions[s.id] != s {
+		return
+	}
+	s.aborted, s.cause = true, cause
+	s.t.sender.Abort(s.id, cause)
+	s.arrived = true // what comes goes nowhere
+	s.hangUp()
+	s.settle()
+}
+
+// giveUp forgets a session whose other agent is not there to hear of it.
+func (s *Session) giveUp(cause frame.Cause) {
+	if s.t.sessions[s.id] != s {
+		return
+	}
+	s.cause = cause
+	s.hangUp()
+	s.forget()
+}
+
+// hangUp resets the end host.
+func (s *Session) hangUp() {
+	s.over = true
+	if s.begun != nil {
+		s.begun()
+	}
+	if s.end.Conn != nil {
+		reset(s.end.Conn)
+	}
+	s.reply(ErrClosed)
+	wake(s.room)
+	wake(s.ready)
+}
+
+// reply answers who waits in Open, if nobody has before.
+func (s *Session) reply(err error) {
+	select {
+	case s.answer <- err:
+	default:
+	}
+}
+
+// reset closes a connection by RST: the stream to the end host is not whole.
+func reset(c *net.TCPConn) {
+	c.SetLinger(0)
+	c.Close()
+}
+
+// settle retires a session whose two streams are over.
+func (s *Session) settle() {
+	if !s.sent && s.t.sender.Ended(s.id) {
+		s.sent = true
+	}
+	if !s.sent || !s.arrived {
+		return
+	}
+	if !s.over {
+		s.over = true
+		s.end.Conn.Close() // FIN went out and was acknowledged, or it was reset before
+		wake(s.room)
+	}
+	if !s.retired[0] {
+		s.retired[0] = true
+		s.t.say(control{typ: frame.TypeRetire, session: s.id})
+	}
+	if s.retired[1] {
+		s.forget()
+	}
+}
+
+// forget takes a session out of all that knows it.
+func (s *Session) forget() {
+	s.t.sender.Close(s.id)
+	s.t.receiver.Close(s.id)
+	s.t.slots.leave(s)
+	delete(s.t.sessions, s.id)
+	delete(s.t.unacked, s)
+	delete(s.t.starved, s)
+	if s.t.Ended != nil {
+		e := Ended{Session: s.id, Client: s.open.Client.String(), Server: s.open.Server.String(), Cause: s.cause, Sent: s.read, Received: s.written}
+		s.t.all.Go(func() { s.t.Ended(e) })
+	}
+}
+
+// connect connects to the server of a session that the other agent has opened.
+func (t *Trunk) connect(ctx context.Context, s *Session) {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.Patience, os.ErrDeadlineExceeded)
+	defer cancel()
+	a, err := t.Connect(ctx, s.open)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.sessions[s.id] != s || s.over:
+		if err == nil {
+			reset(a.Conn)
+		}
+	case err != nil:
+		s.refuse(err)
+	default:
+		s.attach(a)
+	}
+	t.changed()
+}
+
+// refuse answers an OPEN that comes to nothing.
+func (s *Session) refuse(err error) {
+	reason := frame.Silence
+	if r, ok := err.(*Refused); ok { //nolint:errorlint // Connect's contract: as it is
+		reason = r.Reason
+	}
+	s.over, s.cause = true, frame.Reset
+	s.forget()
+	s.t.refused.add(s.id, reason)
+	s.t.say(control{typ: frame.TypeRefused, session: s.id})
+}
+
+func (s *Session) String() string {
+	return fmt.Sprintf("session %#x, %v to %v", s.id, s.open.Client, s.open.Server)
+}

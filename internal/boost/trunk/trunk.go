@@ -1,0 +1,165 @@
+package trunk
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/memory"
+	"scaffold.dev/scaffold/internal/boost/seal"
+	"scaffold.dev/scaffold/internal/core/stripe"
+)
+
+// A Config is what a trunk needs to know. Its functions are called by several goroutines, none of which holds a lock.
+type Config struct {
+	Dials      bool // this agent began the trunk
+	Protection frame.Protection
+	Strategy   stripe.Strategy
+	Send       *memory.Mapping // for what is to be sent; a multiple of stripe.MaxChunk
+	Receive    *memory.Mapping // for what is received
+	// Connect connects to the server of an OPEN as the client. A *Refused is passed on as it is, every other error as
+	// silence.
+	Connect func(context.Context, frame.Open) (Attached, error)
+	// Finish is called before a FIN leaves on the connection to an end host: the stream to it is complete.
+	Finish func(*net.TCPConn)
+	// Patience is how long sessions wait for a trunk without connections, and how long an end host may take to connect.
+	Patience time.Duration
+	// Ended is called when a session has ended.
+	Ended func(Ended)
+	// Broken is called when a connection has ended by a fault of the other agent.
+	Broken func(error)
+}
+
+// Attached is a connection to an end host, and what its two ends said of themselves in their handshake.
+type Attached struct {
+	Conn      *net.TCPConn
+	Host, Own frame.Options
+}
+
+// An Ended session is told of by numbers.
+type Ended struct {
+	Session        uint64
+	Client, Server string
+	Cause          frame.Cause // 0: both streams are whole
+	Sent, Received uint64      // bytes of the end host at this agent, and to it
+}
+
+// ErrClosed says that the trunk was closed.
+var ErrClosed = errors.New("the trunk to the other agent is closed")
+
+// A Trunk is one end of all connections between two agents. Its methods may be called by any goroutine.
+type Trunk struct {
+	Config
+	ctx  context.Context
+	stop context.CancelFunc
+	all  sync.WaitGroup
+
+	mu       sync.Mutex
+	sender   *stripe.Sender
+	receiver *stripe.Receiver
+	slots    slots
+	conns    map[stripe.Conn]*connection
+	used     numbers // of connections
+	sessions map[uint64]*Session
+	last     uint64  // session that was opened here
+	opened   numbers // of sessions that the other agent opened, halved
+	refused  refusals
+	pending  []control
+	unacked  map[*Session]struct{} // whose end host has not acknowledged all
+	starved  map[*Session]struct{} // which wait for room
+	resumed  map[uint64]struct{}   // what the peer's new worker has named; nil: it is not telling
+	peer     uint64                // incarnation of its worker
+	secret   seal.Secret
+	up       bool // there is a secret
+	closed   bool
+	alarm    alarm
+	lonely   time.Time // since when there is no connection; zero: there is one, or no session needs it
+}
+
+// New makes a trunk without connections.
+func New(c Config) *Trunk {
+	t := &Trunk{
+		Config: c, sender: stripe.NewSender(uint64(len(c.Send.Bytes())), c.Strategy),
+		receiver: stripe.NewReceiver(uint32(len(c.Receive.Bytes())/stripe.Block), firstRTT),
+		conns:    map[stripe.Conn]*connection{}, sessions: map[uint64]*Session{},
+		unacked: map[*Session]struct{}{}, starved: map[*Session]struct{}{},
+	}
+	t.slots = newSlots(c.Send.Bytes())
+	if !c.Dials {
+		t.last = 1 // odd: called; the first one is 3
+	}
+	t.ctx, t.stop = context.WithCancel(context.Background())
+	t.alarm.ring = time.AfterFunc(time.Hour, t.expire)
+	t.alarm.ring.Stop()
+	return t
+}
+
+// firstRTT is taken for the round trip until the kernel has measured it: RFC 6298's first guess would grow windows that
+// nobody needs.
+const firstRTT = 100 * time.Millisecond
+
+// Close ends the trunk. Sessions that have not ended are reset at this end; the other agent resets its own once it has
+// waited for this one.
+func (t *Trunk) Close() {
+	t.mu.Lock()
+	t.closed = true
+	for _, s := range t.sessions {
+		s.giveUp(frame.Ordered)
+	}
+	for _, c := range t.conns {
+		c.conn.Close()
+	}
+	t.mu.Unlock()
+	t.stop()
+	t.alarm.ring.Stop()
+	t.all.Wait()
+}
+
+// Sessions is how many there are.
+func (t *Trunk) Sessions() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.sessions)
+}
+
+// Counts are what the trunk has sent.
+func (t *Trunk) Counts() stripe.Counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sender.Counts
+}
+
+// changed is called under the lock after whatever may give work to goroutines that wait: engines do not say to whom.
+func (t *Trunk) changed() {
+	for _, slot := range t.sender.Freed() {
+		t.slots.free(slot)
+	}
+	for _, c := range t.conns {
+		wake(c.work)
+	}
+	for s := range t.starved {
+		if t.sender.Room(s.id) > 0 || s.over {
+			delete(t.starved, s)
+			wake(s.room)
+		}
+	}
+	t.arm()
+}
+
+// wake has whoever waits on the channel look, now or as soon as it waits.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Connections is how many data connections there are.
+func (t *Trunk) Connections() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.conns)
+}

@@ -1,0 +1,71 @@
+package daemons
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/boost/boostd"
+	"scaffold.dev/scaffold/internal/cli/exit"
+	"scaffold.dev/scaffold/internal/operate/obs"
+)
+
+const aboutBoostd = `Boostd is an agent of boost: it takes TCP connections that pass this machine, carries their bytes to
+another agent over connections that are there already, and has that one connect to the server. Both ends of
+the connection see each other's real addresses. It belongs on a router, or on a machine to which a switch
+sends the connections.
+
+The file says which connections (lanes), which agents, by which interfaces. An agent that is stopped, killed
+or frozen takes no new connections: they pass as if it were not there. Connections that it carries end by a
+reset at both ends, never as if they were complete.
+
+"scaffold boostd key FILE" prints this agent's public key, for the files of the others.`
+
+// Boostd is `scaffold boostd`.
+func Boostd() *cobra.Command {
+	var file, format, level string
+	cmd := &cobra.Command{
+		Use:   "boostd --config FILE",
+		Short: "Run an agent that carries TCP connections over long paths",
+		Long:  aboutBoostd,
+		Example: `  scaffold boostd --config /etc/scaffold/boostd.yaml
+  scaffold boostd key /var/lib/scaffold/boost.key`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := obs.NewLogger(cmd.ErrOrStderr(), format, level)
+			if err != nil {
+				return exit.Fail(exit.Usage, "", err)
+			}
+			s, err := boostd.Read(file)
+			if err != nil {
+				return exit.Fail(exit.Usage, "`scaffold boostd --help`, and examples/boost/boostd.yaml", err)
+			}
+			return boostd.Run(cmd.Context(), s, log, func() { obs.TellManager("READY=1") })
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&file, "config", "", "YAML file of what the agent is to do, as examples/boost/boostd.yaml")
+	set.StringVar(&format, "log-format", "text", "text or json")
+	set.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	cmd.MarkFlagRequired("config")
+	cmd.MarkFlagFilename("config", "yaml", "yml")
+	cmd.AddCommand(boostdKey())
+	return cmd
+}
+
+func boostdKey() *cobra.Command {
+	return &cobra.Command{
+		Use:     "key FILE",
+		Short:   "Print an agent's public key; make the key where there is none",
+		Example: `  scaffold boostd key /var/lib/scaffold/boost.key`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, _, err := boostd.Key(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), boostd.Public(key))
+			return err
+		},
+	}
+}

@@ -1,0 +1,83 @@
+package joining
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/cli/install"
+	"scaffold.dev/scaffold/internal/host/hostd"
+	"scaffold.dev/scaffold/internal/operate/setup"
+	"scaffold.dev/scaffold/internal/router/routerd"
+	"scaffold.dev/scaffold/internal/trust"
+)
+
+// joined writes into an image what `join` writes on a machine, after the token was redeemed.
+func joined(t *testing.T, image string, role setup.Role) string {
+	t.Helper()
+	j := &joining{config: filepath.Join(image, role.Config()), service: role == setup.Router}
+	j.name, j.addresses = "m1", []string{"192.0.2.1:23728"}
+	if j.token.Role, j.state = trust.Host, hostd.DefaultStateDir; role == setup.Router {
+		j.token.Role, j.state = trust.Router, routerd.DefaultCredentials
+	}
+	if role == setup.Host {
+		j.uplinks = []string{"eth0"}
+	}
+	if err := j.configure(); err != nil {
+		t.Fatal(err)
+	}
+	return j.config
+}
+
+func installInto(t *testing.T, image string, args ...string) {
+	t.Helper()
+	cmd := install.Command()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(append(args, "--root", image))
+	if err := cmd.Execute(); err != nil {
+		t.Fatalf("install %v: %v\n%s", args, err, out.String())
+	}
+}
+
+// TestAUnitStartsWithWhatJoinWrote: whether `join` or `install` came first, the unit's file is that of `join`, in
+// words that the daemon takes, and its credentials are where the unit lets the daemon write.
+func TestAUnitStartsWithWhatJoinWrote(t *testing.T) {
+	flags := map[setup.Role][]string{
+		setup.Host:   {"host", "--name", "m1", "--uplink", "eth0"},
+		setup.Router: {"router", "--name", "m1", "--controller", "http://192.0.2.1:23728"},
+	}
+	for role, typed := range flags {
+		for _, order := range []string{"join, install", "install, join"} {
+			image := t.TempDir()
+			if order == "install, join" {
+				installInto(t, image, typed...)
+			}
+			file := joined(t, image, role)
+			wrote, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			installInto(t, image, string(role)) // has the daemon check the file
+			if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, wrote) {
+				t.Errorf("%s, %s: the file of join is now %q, %v", role, order, now, err)
+			}
+			unit, err := os.ReadFile(filepath.Join(image, "/etc/systemd/system", role.Unit()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			state := "/var/lib/scaffold/" + role.Daemon()
+			for _, want := range []string{"--config " + role.Config(), "ConditionPathExists=" + role.Config(), "StateDirectory=scaffold/" + role.Daemon()} {
+				if !strings.Contains(string(unit), want) {
+					t.Errorf("%s: its unit has no %s", role, want)
+				}
+			}
+			if !strings.Contains(string(wrote), `"`+state+`"`) {
+				t.Errorf("%s: credentials are not in %s:\n%s", role, state, wrote)
+			}
+		}
+	}
+}

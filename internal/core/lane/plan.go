@@ -1,0 +1,222 @@
+package lane
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+)
+
+// slotBits is how finely an entry's connections are divided where there is a choice of agents: an agent that drains or
+// dies moves an eighth at a time, and a switch has 32 rules for an entry.
+const slotBits = 3
+
+// alike is how much longer a round trip may be than the shortest for load to decide.
+const alike = 1.2
+
+// Plan makes lanes of a state whose entries and sites have been checked.
+func Plan(s State) Result {
+	var r Result
+	p := planner{State: &s, agents: map[string]*Agent{}, before: map[slot]*Lane{}, taken: map[uint64]bool{}, given: map[string]float64{}}
+	for i := range s.Agents {
+		p.agents[s.Agents[i].Name] = &s.Agents[i]
+	}
+	for i := range s.Before {
+		l := &s.Before[i]
+		p.before[slot{l.Entry, l.Slot, l.Bits}] = l
+	}
+	for _, e := range slices.SortedFunc(slices.Values(s.Entries), func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) }) {
+		r.Next = sooner(r.Next, e.next(s.Now))
+		if !e.At(s.Now) {
+			continue
+		}
+		lanes, why := p.entry(&e)
+		if why != "" {
+			r.Unserved = append(r.Unserved, Unserved{e.Name, why})
+		}
+		r.Lanes = append(r.Lanes, lanes...)
+	}
+	r.Pins = pins(s.Sessions, r.Lanes)
+	return r
+}
+
+// next is when the entry begins or ends; zero: it did, or never does.
+func (e *Entry) next(now time.Time) time.Time {
+	switch {
+	case now.Before(e.From):
+		return e.From
+	case !e.Until.IsZero() && now.Before(e.Until):
+		return e.Until
+	}
+	return time.Time{}
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// A slot is a part of an entry's connections.
+type slot struct {
+	entry string
+	slot  uint16
+	bits  uint8
+}
+
+type planner struct {
+	*State
+	agents map[string]*Agent
+	before map[slot]*Lane
+	taken  map[uint64]bool
+	given  map[string]float64 // slots to each agent so far, in parts of an entry
+}
+
+// at are the agents of a site, by name.
+func (p *planner) at(site *Site) (all, usable []*Agent) {
+	for i := range p.Agents {
+		if a := &p.Agents[i]; a.Site == site.Name {
+			all = append(all, a)
+			if a.usable() {
+				usable = append(usable, a)
+			}
+		}
+	}
+	byName := func(a, b *Agent) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(all, byName)
+	slices.SortFunc(usable, byName)
+	return all, usable
+}
+
+// entry makes the lanes of one entry.
+func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
+	near, far := siteOf(p.Sites, e.Client), siteOf(p.Sites, e.Server)
+	allNear, nears := p.at(near)
+	allFar, fars := p.at(far)
+	for _, end := range []struct {
+		site   *Site
+		usable []*Agent
+	}{{near, nears}, {far, fars}} {
+		if len(end.usable) == 0 {
+			return nil, fmt.Sprintf("site %q has no agent that is here and takes connections", end.site.Name)
+		}
+	}
+	bits := uint8(0)
+	if len(allNear)*len(allFar) > 1 { // whether they are here or not: lanes do not change their shape with that
+		bits = slotBits
+	}
+	for n := range uint16(1) << bits {
+		lanes = append(lanes, p.lane(e, slot{e.Name, n, bits}, nears, fars))
+	}
+	return lanes, ""
+}
+
+// lane makes one lane. It stays with its agents as long as these can be used.
+func (p *planner) lane(e *Entry, s slot, nears, fars []*Agent) Lane {
+	was := p.before[s]
+	near := p.keep(was != nil, func() string { return was.Near })
+	if near == nil {
+		near = p.best(nears, func(a *Agent) time.Duration { return p.nearest(a, fars) })
+	}
+	order := p.order(near, fars)
+	if far := p.keep(was != nil, func() string { return was.Far[0] }); far != nil && slices.Contains(fars, far) {
+		order = append([]*Agent{far}, slices.DeleteFunc(order, func(a *Agent) bool { return a == far })...)
+	}
+	l := Lane{Number: p.number(s), Entry: e.Name, Slot: s.slot, Bits: s.bits, Client: e.Client, Server: e.Server, Port: e.Port, Near: near.Name}
+	for _, a := range order {
+		l.Far = append(l.Far, a.Name)
+	}
+	part := 1 / float64(uint(1)<<s.bits)
+	p.given[near.Name] += part
+	p.given[order[0].Name] += part
+	return l
+}
+
+// keep is an agent that was chosen before, if it can still be used.
+func (p *planner) keep(was bool, name func() string) *Agent {
+	if !was {
+		return nil
+	}
+	if a := p.agents[name()]; a != nil && a.usable() {
+		return a
+	}
+	return nil
+}
+
+// unmeasured stands for the round trip between two agents that nobody has measured.
+const unmeasured = time.Hour
+
+func (p *planner) rtt(near, far *Agent) time.Duration {
+	if d, ok := p.RTT[[2]string{near.Name, far.Name}]; ok {
+		return d
+	}
+	return unmeasured
+}
+
+func (p *planner) nearest(near *Agent, fars []*Agent) time.Duration {
+	best := unmeasured
+	for _, f := range fars {
+		best = min(best, p.rtt(near, f))
+	}
+	return best
+}
+
+// best is the agent with the shortest way; of those that are about as near, the one that has least to do.
+func (p *planner) best(of []*Agent, way func(*Agent) time.Duration) *Agent {
+	shortest := way(of[0])
+	for _, a := range of {
+		shortest = min(shortest, way(a))
+	}
+	var best *Agent
+	for _, a := range of {
+		if float64(way(a)) <= alike*float64(shortest) && (best == nil || p.busy(a) < p.busy(best)) {
+			best = a
+		}
+	}
+	return best
+}
+
+// busy is how much an agent has to do, and will have by what was planned so far.
+func (p *planner) busy(a *Agent) float64 { return a.Load + p.given[a.Name] }
+
+// order are the far agents as a near one is to ask them.
+func (p *planner) order(near *Agent, fars []*Agent) (list []*Agent) {
+	rest := slices.Clone(fars)
+	for len(rest) > 0 {
+		a := p.best(rest, func(f *Agent) time.Duration { return p.rtt(near, f) })
+		list = append(list, a)
+		rest = slices.DeleteFunc(rest, func(x *Agent) bool { return x == a })
+	}
+	return list
+}
+
+// number is a lane's own at every controller: that of its entry's name and its slot.
+func (p *planner) number(s slot) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%d/%d", s.entry, s.slot, s.bits)
+	n := h.Sum64()
+	for n == 0 || p.taken[n] {
+		n++
+	}
+	p.taken[n] = true
+	return n
+}
+
+// pins are connections whose lane has other agents now, or is gone.
+func pins(sessions []Session, lanes []Lane) (list []Pin) {
+	byNumber := make(map[uint64]*Lane, len(lanes))
+	for i := range lanes {
+		byNumber[lanes[i].Number] = &lanes[i]
+	}
+	for _, s := range sessions {
+		if l := byNumber[s.Lane]; l == nil || l.Near != s.Near || l.Far[0] != s.Far {
+			list = append(list, Pin{s.Client, s.Server, s.Near, s.Far})
+		}
+	}
+	slices.SortFunc(list, func(a, b Pin) int {
+		return cmp.Or(a.Client.Compare(b.Client), a.Server.Compare(b.Server))
+	})
+	return list
+}

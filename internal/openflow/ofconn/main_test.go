@@ -1,0 +1,9 @@
+package ofconn
+
+import (
+	"testing"
+
+	"scaffold.dev/scaffold/internal/tests/nstest"
+)
+
+func TestMain(m *testing.M) { nstest.Main(m) }

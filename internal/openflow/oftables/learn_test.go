@@ -1,0 +1,114 @@
+package oftables
+
+import (
+	"strings"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/core/plan"
+	"scaffold.dev/scaffold/internal/openflow/ofp"
+)
+
+// FuzzLearn: whatever a switch says that it has, nothing panics, and the next difference puts it right or leaves it
+// to others.
+func FuzzLearn(f *testing.F) {
+	for _, o := range kinds {
+		m := newModel(o.Version)
+		tables := demo(o)
+		tables.Own(16, modules(o))
+		if err := m.do(tables.Drain()...); err != nil {
+			f.Fatal(err)
+		}
+		flows, groups, meters := m.read(newWalker())
+		for _, p := range []ofp.Part{ofp.Flows(flows[:20]), ofp.Flows(flows[20:]), ofp.Groups(groups), ofp.Meters(meters)} {
+			b, err := ofp.Message{Version: o.Version, Body: ofp.MultipartReply{Part: p}}.Append(nil)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(b)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := ofp.Parse(b)
+		reply, ok := m.Body.(ofp.MultipartReply)
+		if err != nil || !ok {
+			return
+		}
+		flows, _ := reply.Part.(ofp.Flows)
+		groups, _ := reply.Part.(ofp.Groups)
+		meters, _ := reply.Part.(ofp.Meters)
+		tables := demo(options(m.Version, true))
+		tables.Learn(flows, groups, meters)
+		tables.Verify(flows, groups, meters)
+		tables.Drain()
+		if more := tables.Drain(); len(more) > 0 {
+			t.Fatalf("there is more to tell: %+v", more)
+		}
+		tables.Unheld()
+		tables.Removal()
+	})
+}
+
+// TestWhatOthersHaveInOurPlaceStays, is named, and is given way to.
+func TestWhatOthersHaveInOurPlaceStays(t *testing.T) {
+	o := kinds["Open vSwitch"]
+	m, tables := newModel(o.Version), demo(o)
+	key, e := tables.ours(space.Services)
+	theirs := key.add(e)
+	theirs.Cookie = 7
+	if err := m.do(theirs); err != nil {
+		t.Fatal(err)
+	}
+	flows, groups, meters := m.read(newWalker())
+	tables.Learn(flows, groups, meters)
+	if err := m.do(tables.Drain()...); err != nil {
+		t.Fatal(err)
+	}
+	if m.flows[key].Cookie != 7 {
+		t.Errorf("somebody else's flow is now %+v", m.flows[key])
+	}
+	flows, groups, meters = m.read(newWalker())
+	if d := tables.Verify(flows, groups, meters); len(d) != 1 || !strings.Contains(d[0], "somebody else's") {
+		t.Errorf("Verify says %q", d)
+	}
+	if d := tables.Unheld(); len(d) != 1 {
+		t.Errorf("Unheld says %q", d)
+	}
+	delete(m.flows, key)
+	flows, groups, meters = m.read(newWalker())
+	tables.Learn(flows, groups, meters)
+	if more := tables.Drain(); len(more) != 1 {
+		t.Errorf("once it is gone the switch is told %+v, want ours", more)
+	}
+}
+
+// TestSmallChangesAreSmall: each costs what it changes and no more.
+func TestSmallChangesAreSmall(t *testing.T) {
+	tables := demo(kinds["Open vSwitch"])
+	tables.Drain()
+	for _, c := range []struct {
+		what   string
+		change func()
+		want   int
+	}{
+		{"nothing", func() { tables.Apply(demoRules()) }, 0},
+		{"all of it anew", func() { tables.Begin(); tables.Apply(demoRules()); tables.Commit() }, 0},
+		{"a neighbour's MAC", func() { tables.SetNeighbour("p4", demoRules().Routes[0].Via, hostMAC(5)) }, 1},
+		{"a port's number", func() { tables.SetPort("p1", 9) }, 5}, // two entries come, two go, a route changes
+		{"a service of one instance", func() {
+			tables.Apply(plan.Rules{Resolutions: []plan.Resolution{{Triple: triple(0, 6, 22), Targets: targets(0, 1)}}})
+		}, 4}, // two entries change, a list of one comes, one goes
+		{"weights of one of three that share a list", func() {
+			tables.Apply(plan.Rules{Resolutions: []plan.Resolution{{Triple: triple(0, 6, 80), Targets: targets(1, 1, 1)}}})
+		}, 14}, // a group comes with the entry for it and ten for what is returned, two entries change
+		{"back", func() {
+			tables.Apply(plan.Rules{Resolutions: []plan.Resolution{{Triple: triple(0, 6, 80), Targets: targets(1, 2, 3)}}})
+		}, 2}, // the group stays for a while: caches of the switch lead to it
+		{"while somebody may come by it", func() { tables.Age() }, 0},
+		{"once it was idle for long", func() { tables.Age() }, 12},
+	} {
+		c.change()
+		if bodies := tables.Drain(); len(bodies) != c.want {
+			t.Errorf("%s: %d messages, want %d: %+v", c.what, len(bodies), c.want, bodies)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package nstest
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/linux/cgroups"
+)
+
+const busyEnv = "SCAFFOLD_TEST_BUSY"
+
+// TestBusyHelper is what TestAKilledRunLeavesNothing kills.
+func TestBusyHelper(t *testing.T) {
+	if os.Getenv(busyEnv) == "" {
+		t.Skipf("runs only as the program that TestAKilledRunLeavesNothing kills, with %s set", busyEnv)
+	}
+	New(t, "busy").Start(t, "sleep", "1000")
+	fmt.Println("busy")
+	select {}
+}
+
+// TestAKilledRunLeavesNothing: go test has gone before, and with it the readers of what we print.
+func TestAKilledRunLeavesNothing(t *testing.T) {
+	Root(t)
+	root, err := cgroups.Mount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestBusyHelper$")
+	cmd.Stdout, cmd.Stderr = w, w
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, childEnv+"=") })
+	cmd.Env = append(cmd.Env, busyEnv+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	for lines := bufio.NewScanner(r); lines.Scan() && lines.Text() != "busy"; {
+	}
+	r.Close()
+	group := filepath.Join(root, fmt.Sprintf("scaffold-test-%d", cmd.Process.Pid))
+	if _, err := os.Stat(group); err != nil {
+		t.Errorf("while it runs: %v", err)
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	cmd.Wait()
+	if _, err := os.Stat(group); err == nil {
+		t.Errorf("%s is still there, with what the tests started", group)
+		removeCgroup(group)
+	}
+}
+
+// Numbers of processes come again, and a run that was killed with its supervisor left its cgroup.
+func TestTheGroupOfAFormerRunIsNotInTheWay(t *testing.T) {
+	Root(t)
+	name := fmt.Sprintf("scaffold-test-%d-former", os.Getpid())
+	former, err := newGroup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former.dir.Close()
+	now, err := newGroup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now.remove()
+}
