@@ -49,10 +49,14 @@ func TestBothEndsSeeEachOther(t *testing.T) {
 
 func TestIperf3GoesBothWays(t *testing.T) {
 	each(t, func(t *testing.T, n *network, f family) {
-		p := n.server.Start(t, "iperf3", "-s", "-B", plain(f.server), "--forceflush")
-		p.WaitFor(t, "listening")
 		for _, args := range [][]string{{"-n", "100M"}, {"-R", "-n", "100M"}, {"-P", "4", "-n", "40M"}} {
+			// A server for each: one that has served a client is busy for a moment more, and refuses the next.
+			p := n.server.Start(t, "iperf3", "-s", "-1", "-B", plain(f.server), "--forceflush")
+			p.WaitFor(t, "listening")
 			n.client.Run(t, append([]string{"iperf3", "-c", plain(f.server)}, args...)...)
+			if err := p.Wait(); err != nil {
+				t.Errorf("iperf3 -s: %v\n%s", err, p.Output())
+			}
 		}
 	})
 }
@@ -130,7 +134,7 @@ func TestBothEndsOfAKilledAgentAreReset(t *testing.T) {
 func TestAnAgentThatEndsLeavesNothing(t *testing.T) {
 	n := newNetwork(t)
 	look := func() string {
-		return n.x.Run(t, "sh", "-c", "ip rule; ip -6 rule; ip route show table all; ip -6 route show table all type local; tc filter show dev p0 ingress; tc filter show dev p0 egress; sysctl -a 2>/dev/null | grep -E 'rp_filter|tcp_fwmark|route_localnet'")
+		return n.x.Routing(t) + n.x.Run(t, "sh", "-c", "tc filter show dev p0 ingress; tc filter show dev p0 egress; sysctl -a 2>/dev/null | grep -E 'rp_filter|tcp_fwmark|route_localnet'")
 	}
 	before := look()
 	n.both()

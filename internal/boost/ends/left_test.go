@@ -62,15 +62,12 @@ func (n *network) close(t *testing.T) {
 func (n *network) state(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	for _, argv := range [][]string{{"ip", "rule"}, {"ip", "-6", "rule"}, {"ip", "route", "show", "table", "all"}, {"ip", "-6", "route", "show", "table", "all"},
+	b.WriteString(n.router.Routing(t))
+	for _, argv := range [][]string{
 		{"cat", "/proc/sys/net/ipv4/tcp_mtu_probing", "/proc/sys/net/ipv4/tcp_tw_reuse"},
 		{"tc", "filter", "show", "dev", "p0", "ingress"}, {"tc", "filter", "show", "dev", "p0", "egress"}, {"tc", "filter", "show", "dev", "lo", "ingress"}} {
 		fmt.Fprintln(&b, argv)
-		for line := range strings.Lines(n.router.Run(t, argv...)) {
-			if !strings.Contains(line, "proto kernel") { // routes of addresses: those of IPv6 come a moment late
-				b.WriteString(line)
-			}
-		}
+		b.WriteString(n.router.Run(t, argv...))
 	}
 	return b.String()
 }

@@ -129,6 +129,7 @@ func TestALostStreamWithdrawsNothing(t *testing.T) {
 	l := h.locator()
 	r.has(web(id), weights{l: 100})
 	r.state(l, "up")
+	r.heard(c) // by another stream than the host's: without, the lease may end before the router's word is there
 	h.cancel()
 	c.event("host.silent")
 	r.has(web(id), weights{l: 100})

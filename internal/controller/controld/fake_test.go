@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -138,6 +139,20 @@ func (r *fakeRouter) states(state string, at ...sid.Locator) {
 		hosts = append(hosts, &apiv1.HostState{Locator: uint64(l), State: state, Missed: 3, Reason: "probes"})
 	}
 	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Hosts{Hosts: &apiv1.HostStates{Hosts: hosts}}})
+}
+
+// heard waits until the controller has worked on all that this router has reported so far.
+func (r *fakeRouter) heard(c *controller) {
+	r.t.Helper()
+	const mark = 1<<40 + 7 // no test counts so far
+	r.report(&apiv1.RouterReport{Report: &apiv1.RouterReport_Counters{Counters: &apiv1.RouterCounters{Counters: map[string]uint64{"resolved": mark}}}})
+	c.await("the controller has heard the router", func() bool {
+		list, err := c.admin.ListRouters(r.t.Context(), connect.NewRequest(&apiv1.ListRoutersRequest{}))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return slices.ContainsFunc(list.Msg.Routers, func(x *apiv1.Router) bool { return x.Resolved == mark })
+	})
 }
 
 func (r *fakeRouter) read() {

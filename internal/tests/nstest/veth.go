@@ -2,7 +2,9 @@ package nstest
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -112,4 +114,24 @@ func (n *NS) must(t testing.TB, what string, err error) {
 	if err != nil {
 		t.Fatalf("%s: %s: %v", n.Name, what, err)
 	}
+}
+
+// Routing is what somebody may leave in the namespace's routing: its rules and routes, of both families. Left out are the
+// routes that the kernel makes of addresses: those of IPv6 come a moment after their address, so that two looks differ
+// between which nobody changed anything.
+func (n *NS) Routing(t testing.TB) string {
+	t.Helper()
+	var b strings.Builder
+	for _, family := range []string{"-4", "-6"} {
+		for _, what := range []string{"rule", "route show table all"} {
+			argv := append([]string{"ip", family}, strings.Fields(what)...)
+			fmt.Fprintln(&b, strings.Join(argv, " "))
+			for line := range strings.Lines(n.Run(t, argv...)) {
+				if !strings.Contains(line, "proto kernel") {
+					b.WriteString(line)
+				}
+			}
+		}
+	}
+	return b.String()
 }
