@@ -5,7 +5,7 @@
 export PATH := $(PATH):/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export GO
 
-.PHONY: build deb test-install check lint test test-long test-kernels demo bench experiments model model-long fuzz generate check-generated clean help
+.PHONY: build deb test-install check lint test test-long steady test-kernels demo bench experiments model model-long fuzz generate check-generated clean help
 
 build: ## build bin/scaffold, and bin/scaffold-bench for scaffold bench
 	@scripts/build.sh
@@ -25,18 +25,24 @@ check: build ## what is quick and needs no root: format, vet, tests, race detect
 lint: ## golangci-lint as .golangci.yaml has it, on the program and bench; builds the pinned version once
 	@scripts/lint.sh
 
-test: ## everything, on a fresh machine: installs packages, builds, tests as root
+test: ## each promise once, on a fresh machine: installs packages, builds, tests as root (docs/testing.md)
 	@scripts/as-root.sh scripts/packages.sh test
 	@scripts/build.sh
 	@scripts/format.sh
 	@scripts/vet.sh
 	@scripts/test.sh all
 
-test-long: ## what takes an hour beside make test: soaks, more rounds, each promise on each data plane; before a release or a closing note
+test-long: ## all that make test leaves out, and that again: each promise on each data plane, all programs, soaks, models, kernels; hours
 	@scripts/as-root.sh scripts/packages.sh test
 	@scripts/build.sh
 	@scripts/vet.sh
 	@scripts/test.sh long
+	@$(MAKE) model-long
+	@$(MAKE) test-kernels
+
+RUNS ?= 50
+steady: ## run one test many times beside busy processors: make steady TEST=TestName RUNS=50 (QUIET=1 leaves them alone)
+	@scripts/test.sh steady -test "$(TEST)" -runs $(RUNS) $(if $(QUIET),-noise=false)
 
 demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves it up, NET=openflow has switches)
 	@scripts/as-root.sh scripts/packages.sh demo

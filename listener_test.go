@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"testing"
+
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func listening(t *testing.T, f *fake) (*Listener, chan Notice) {
@@ -94,6 +96,7 @@ func TestWithNothingToSayNoCallIsHeld(t *testing.T) {
 }
 
 func TestACancelledListenLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	f := newFake(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

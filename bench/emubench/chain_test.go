@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/emu"
@@ -14,6 +16,7 @@ import (
 var testEngine = Child{"/proc/self/exe", engineArg}
 
 func TestAStringLosesNothing(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	for _, mode := range []Mode{LPM, Class} {
 		for _, links := range []emu.Params{{}, stringLinks} {
 			s := String{Routers: 3, Frame: smallFrame, Mode: mode, Links: links}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -50,6 +52,7 @@ func TestASignedJoinIsTaken(t *testing.T) {
 
 // The controller takes no signature twice.
 func TestNoTwoJoinsHaveTheSameSignature(t *testing.T) {
+	safety.Test(t, safety.Door)
 	now := time.Unix(1e9, 0)
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -64,6 +67,7 @@ func TestNoTwoJoinsHaveTheSameSignature(t *testing.T) {
 }
 
 func TestAJoinThatChangedIsRefused(t *testing.T) {
+	safety.Test(t, safety.Door)
 	now := time.Unix(1e9, 0)
 	other := signedFor(t, now)
 	for name, c := range map[string]struct {

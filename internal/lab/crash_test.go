@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/lab/state"
@@ -67,6 +69,7 @@ func awaitUnlocked(t *testing.T, lab string) {
 }
 
 func TestTheNextCommandRemovesWhatACrashLeft(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	nstest.Root(t)
 	unique("") // the helper has to know
 	before := machine(t)

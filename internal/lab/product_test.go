@@ -15,6 +15,7 @@ import (
 	"scaffold.dev/scaffold/internal/lab"
 	"scaffold.dev/scaffold/internal/lab/timeline"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // scaffold runs a command of the product to its end.
@@ -98,6 +99,7 @@ func statusOf(t *testing.T, name string) {
 }
 
 func TestCtrlCAtAnyStepLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	nstest.Root(t)
 	before := lab.Machine(t)
 	for _, step := range []string{"directories", "namespaces", "daemons", "network", "programs"} {

@@ -19,6 +19,7 @@ import (
 	"scaffold.dev/scaffold/internal/lab/wires"
 	"scaffold.dev/scaffold/internal/linux/cgroups"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // small is a lab whose daemons tests replace by a stub.
@@ -117,6 +118,7 @@ func machine(t testing.TB) string {
 }
 
 func TestDownLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	nstest.Root(t)
 	before := machine(t)
 	l := upLab(t, "gone")
@@ -307,6 +309,7 @@ func TestExitCodesComeThrough(t *testing.T) {
 }
 
 func TestAFailureOnTheWayUpLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	f, opt := smallLab(t, "fails")
 	before := machine(t)
 	f.Node("s1").Programs[0].Argv = []string{"/no/such/program"}
@@ -366,6 +369,7 @@ func TestUseThatIsInterruptedSaysSo(t *testing.T) {
 }
 
 func TestAnInterruptedRunLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	f, opt := smallLab(t, "stopped")
 	before := machine(t)
 	f.Timeline = append(f.Timeline, &file.Step{At: time.Hour, Action: file.Action{Verb: "kill", Node: "s1", Signal: syscall.SIGKILL}})

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func newAuthority(t *testing.T, seed byte, network string) *Authority {
@@ -201,6 +203,7 @@ func TestACredentialIsReadAsItWasSaved(t *testing.T) {
 
 // A controller that has just started may be called, and call, before it has learned the network's key.
 func TestWithoutTheNetworksKeyNobodyIsTaken(t *testing.T) {
+	safety.Test(t, safety.Door)
 	a := newAuthority(t, 1, "net")
 	s := NewServer(nil, "c2")
 	conf := s.Client(func() *Roots { return nil })

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func TestATokenIsReadAsItWasWritten(t *testing.T) {
@@ -22,6 +24,7 @@ func TestATokenIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestADamagedTokenIsNone(t *testing.T) {
+	safety.Test(t, safety.Door)
 	whole := NewToken(Host, Pin{9}).String()
 	for i := range whole {
 		for _, bad := range []string{whole[:i], whole[:i] + "A" + whole[i+1:], whole[:i] + "=" + whole[i:], whole[:i] + " " + whole[i+1:]} {

@@ -19,6 +19,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/trunk"
 	"scaffold.dev/scaffold/internal/core/stripe"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // within is how long a test waits for what has to happen.
@@ -319,6 +320,7 @@ func TestTheNextAgentOfTheLaneIsAsked(t *testing.T) {
 
 // An agent with a certificate asks for what the controller gave it no lane for: nothing is connected to.
 func TestNobodyConnectsBeyondHisLanes(t *testing.T) {
+	safety.Test(t, safety.Door)
 	_, y := pairOf(t, nil)
 	good := frame.Open{Lane: 5, Client: client, Server: server}
 	if why := y.forbidden("x", good); why != 0 {

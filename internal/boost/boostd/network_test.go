@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		nstest.Main(m)
 		return
 	}
+	patience = 4 * time.Second // longer than another agent's silence, by which it is found to be gone
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	s, err := Read(path)

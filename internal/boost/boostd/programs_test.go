@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func TestCurlGetsAFileAndTheServerSeesTheClient(t *testing.T) {
@@ -96,6 +97,7 @@ func TestAFrozenAgentIsPassedBy(t *testing.T) {
 
 // What was sent before an agent is killed with -9 is not taken for all: both ends are reset.
 func TestBothEndsOfAKilledAgentAreReset(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	for _, name := range []string{"x", "y"} {
 		t.Run(name, func(t *testing.T) {
 			n := newNetwork(t)
@@ -132,6 +134,7 @@ func TestBothEndsOfAKilledAgentAreReset(t *testing.T) {
 }
 
 func TestAnAgentThatEndsLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	n := newNetwork(t)
 	look := func() string {
 		return n.x.Routing(t) + n.x.Run(t, "sh", "-c", "tc filter show dev p0 ingress; tc filter show dev p0 egress; sysctl -a 2>/dev/null | grep -E 'rp_filter|tcp_fwmark|route_localnet'")
@@ -147,6 +150,7 @@ func TestAnAgentThatEndsLeavesNothing(t *testing.T) {
 
 // An agent of another key gets no trunk, and says so; connections pass.
 func TestAnAgentOfAnotherKeyIsNone(t *testing.T) {
+	safety.Test(t, safety.Door)
 	n := newNetwork(t)
 	n.start("x")
 	if err := os.Remove(filepath.Join(n.dir, "y.key")); err != nil {

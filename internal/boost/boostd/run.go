@@ -20,9 +20,10 @@ const (
 	beat = 40 * time.Millisecond
 	// silence is how long another agent may say nothing until it is taken for gone.
 	silence = 2 * time.Second
-	// patience is how long sessions wait for another agent that is gone, before both their ends are reset.
-	patience = 10 * time.Second
 )
+
+// patience is how long sessions wait for another agent that is gone, before both their ends are reset. Tests have less.
+var patience = 10 * time.Second
 
 // Run is an agent until ctx ends. ready is called once it takes connections.
 func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) (err error) {

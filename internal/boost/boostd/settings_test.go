@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func TestTheExampleIsRead(t *testing.T) {
@@ -74,6 +75,7 @@ func TestALaneHasTheSameNumberInTwoFiles(t *testing.T) {
 }
 
 func TestAKeyIsMadeOnceAndKeptFromOthers(t *testing.T) {
+	safety.Test(t, safety.Door)
 	path := filepath.Join(t.TempDir(), "dir", "key")
 	first, made, err := Key(path)
 	if err != nil || !made {

@@ -20,6 +20,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/door"
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/seal"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 var (
@@ -254,6 +255,7 @@ func TestNoDescriptorsAreNoEnd(t *testing.T) {
 
 // When the door closes, those that wait are closed, and nothing goes on.
 func TestAClosedDoorLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, nil)
 		c := w.dial(agent)

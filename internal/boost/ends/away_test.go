@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // TestAnAgentThatIsNotHeardIsPassed: new connections go on, and the one that it carries goes on, too.
@@ -120,6 +121,7 @@ func TestWhatExceedsTheLimitPasses(t *testing.T) {
 
 // TestAKilledAgentCutsNothingShort: amid transfers in both directions both ends see a reset, and never an end.
 func TestAKilledAgentCutsNothingShort(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	each(t, func(t *testing.T, n *network, of family) {
 		n.start(t, agentConfig{Lanes: everything()})
 		l := n.server.Listen(t, "tcp", of.at(80))

@@ -10,10 +10,12 @@ import (
 
 	"scaffold.dev/scaffold/internal/bpf/stats"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // TestCloseLeavesNothing, nor does that of an agent which follows one that was killed.
 func TestCloseLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	for _, noTCX := range []bool{false, true} {
 		for _, killed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("clsact %v killed %v", noTCX, killed), func(t *testing.T) { closeLeavesNothing(t, noTCX, killed) })

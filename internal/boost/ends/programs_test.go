@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
@@ -169,6 +171,7 @@ func (n *network) firstFragment(t *testing.T, of family) []byte {
 
 // TestAFileGoesBothWaysThroughKernelsThatOffload, with the sizes at which segments and windows change.
 func TestBytesArriveInBothDirections(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	each(t, func(t *testing.T, n *network, of family) {
 		n.start(t, agentConfig{Lanes: everything()})
 		n.echo(t, of.at(80))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // TestAStrictRouterDelivers: one that looks where the source of each packet would be answered, by its mark, too.
@@ -63,6 +64,7 @@ func TestIdleEndsAreAskedWhetherTheyLive(t *testing.T) {
 
 // TestNobodyConnectsToTheListener: a program of the router that finds its port is reset.
 func TestNobodyConnectsToTheListener(t *testing.T) {
+	safety.Test(t, safety.Door)
 	ss := nstest.Program(t, "ss", "iproute2")
 	each(t, func(t *testing.T, n *network, of family) {
 		n.start(t, agentConfig{Lanes: everything()})

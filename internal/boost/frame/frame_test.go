@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"pgregory.net/rapid"
 )
 
@@ -84,6 +86,7 @@ var golden = []struct {
 }
 
 func TestFramesHaveTheBytesOfTheDocument(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	seen := map[Type]bool{}
 	for _, g := range golden {
 		want := strings.ReplaceAll(g.hex, " ", "")

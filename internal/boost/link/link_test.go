@@ -6,6 +6,8 @@ import (
 	"io"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
@@ -111,6 +113,7 @@ func TestAChunkIsPutInItsPlace(t *testing.T) {
 
 // Wherever a stream is cut, the reader says so; it never takes a part of a frame for one.
 func TestAStreamThatIsCutIsAnError(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	var stream bytes.Buffer
 	w := writer(&stream, frame.Sealed)
 	for _, h := range []frame.Header{frame.Ping(1), frame.End(1, 2)} {

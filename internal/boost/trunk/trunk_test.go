@@ -18,6 +18,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/memory"
 	"scaffold.dev/scaffold/internal/boost/seal"
 	"scaffold.dev/scaffold/internal/core/stripe"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // within is how long a test waits for what has to happen.
@@ -198,6 +199,7 @@ func receive(c *net.TCPConn) (n int, sum [32]byte, err error) {
 }
 
 func TestBothStreamsArriveWhole(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	for _, connections := range []int{1, 4} {
 		t.Run(fmt.Sprint(connections), func(t *testing.T) {
 			r := newRig(t, connections)
@@ -381,6 +383,7 @@ func TestARefusedConnectionIsRefused(t *testing.T) {
 }
 
 func TestWhoGivesUpBeforeTheAnswerLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	r := newRig(t, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -411,6 +414,7 @@ func TestSessionsOfALostAgentAreReset(t *testing.T) {
 }
 
 func TestAConnectionOfAnotherSecretIsRefused(t *testing.T) {
+	safety.Test(t, safety.Door)
 	r := newRig(t, 1)
 	a, b := pair(t)
 	defer b.Close()

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // TestPinsOfGoneNamespacesAreSwept, and no others: with links, which lose their interfaces, and without.
 func TestPinsOfGoneNamespacesAreSwept(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	for _, noTCX := range []bool{false, true} {
 		left := filepath.Join(nstest.BPFFS, "boost-left")
 		t.Run("the namespace that goes", func(t *testing.T) {

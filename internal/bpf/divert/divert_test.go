@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
@@ -436,6 +438,7 @@ func fuzzed(lanes []Lane) (*Diverter, error) {
 
 // TestAnUnfinishedFINLeavesAsReset compares the bytes with the oracle's, which computes each checksum anew.
 func TestAnUnfinishedFINLeavesAsReset(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	b := newBench(t, 8)
 	for name, ends := range map[string][2]netip.AddrPort{"IPv4": {server4, client4}, "IPv6": {server6, client6}} {
 		for _, half := range []bool{false, true} {

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
@@ -31,6 +33,7 @@ func drawAccess(r *rapid.T) resolve.AccessList {
 
 // The map is asked about any source, after any change; core/resolve says what is right.
 func TestTheEdgeLetsInWhomTheAccessListAllows(t *testing.T) {
+	safety.Test(t, safety.Door)
 	w := newWorld(t)
 	rapid.Check(t, func(r *rapid.T) {
 		w.reset(r)
@@ -82,6 +85,7 @@ func TestWhoMayNotConnectIsToldAtOnceAndHoweverItAsks(t *testing.T) {
 }
 
 func TestAnAdoptedEdgeKeepsItsAccessLists(t *testing.T) {
+	safety.Test(t, safety.Door)
 	pin := filepath.Join(nstest.BPFFS, "host-access")
 	first := newEdge(t, Config{Pin: pin})
 	g := resolve.NewAccessList([]resolve.Prefix{resolve.NewPrefix(there, 64), resolve.NewPrefix(other, 48)})

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/core/resolve"
@@ -223,6 +225,7 @@ func TestAnInstanceThatIsNotReadyYetIsAwaited(t *testing.T) {
 
 // TestWhoMayNotConnectIsRefusedHoweverItAsks: the list of who may connect counts for questions, too.
 func TestWhoMayNotConnectIsRefusedHoweverItAsks(t *testing.T) {
+	safety.Test(t, safety.Door)
 	n := converse(t, 1)
 	s := n.servers[0]
 	s.Listen(t, "tcp6", at(webAddr, toldPort))

@@ -9,6 +9,7 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/internal/bpf/kick"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // begin starts a connection whose first server has sent part of the answer; the client has read that.
@@ -39,6 +40,7 @@ func TestWithoutADaemonADeathIsAReset(t *testing.T) {
 
 // Where the policy is reset, so it is, also when the kernel has bytes that the dead process never read.
 func TestUnreadBytesAtADeathAreAReset(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	s := newStage(t, nil)
 	s.hear()
 	must(t, s.first.Edge().SetService(host.WebTCP.Service, host.Policy{}))

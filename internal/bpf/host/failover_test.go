@@ -18,6 +18,7 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/kick"
 	"scaffold.dev/scaffold/internal/bpf/sockets"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -302,6 +303,7 @@ var downfalls = []downfall{
 // A connection goes on at another server, in both directions, whatever was under way, and with every set of options
 // that two kernels may have agreed on.
 func TestAConnectionOutlivesItsServer(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	options := []struct {
 		name    string
 		sysctls map[string]string

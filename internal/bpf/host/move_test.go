@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -208,6 +210,7 @@ func TestAStreamMovesBackAndForthBetweenUplinks(t *testing.T) {
 func sidAddr(_, server Tuple) netip.Addr { return server.Remote.Addr() }
 
 func TestAHardBreakLosesNoByte(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	n, client, server, second := pair(t)
 	go echoServer(server.Listen(t, "tcp6", at(webAddr, 80)))
 	c, err := client.Dial("tcp6", at(webAddr, 80))

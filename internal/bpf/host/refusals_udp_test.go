@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
@@ -60,6 +62,7 @@ func TestADatagramThatIsNotQuotedWholeIsReportedAtOnce(t *testing.T) {
 }
 
 func TestARepeatedDatagramIsWhole(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	for _, size := range []int{0, 1, 4, 79} {
 		d := quotedDatagram(refusedDatagram(size, size))
 		if len(d) != ip6Len+udpLen+size {

@@ -7,12 +7,14 @@ import (
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 )
 
 // Attack: somebody at a host's port sends from a locator that is not there, to a service, to a bound flow and to a host that
 // has moved. Locator 0 stands for a port at which a router is, and from there comes what may be from anywhere.
 func TestPacketsFromWhereNobodyIsAreDropped(t *testing.T) {
+	safety.Test(t, safety.Door)
 	r := ready(t)
 	moved, bound := host(9), host(1)
 	must(t, r.SetRedirect(moved, host(2)))

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"testing"
 
-	"connectrpc.com/connect"
+	"scaffold.dev/scaffold/internal/tests/safety"
 
-	"scaffold.dev/scaffold/internal/cli/exit"
-	"scaffold.dev/scaffold/internal/cli/remote"
+	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/cli/exit"
+	"scaffold.dev/scaffold/internal/cli/remote"
 )
 
 // A raced controller is one at which somebody else is faster once.
@@ -41,6 +42,7 @@ func (r *raced) UpdatePolicy(_ context.Context, req *connect.Request[apiv1.Updat
 
 // TestOfTwoOperatorsNobodyOverwritesWhatHeHasNotSeen: an edit of another field goes on, one of the same is refused.
 func TestOfTwoOperatorsNobodyOverwritesWhatHeHasNotSeen(t *testing.T) {
+	safety.Test(t, safety.Record)
 	for _, c := range []struct {
 		what   string
 		race   func(*apiv1.Service)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
@@ -274,6 +276,7 @@ func TestAServiceWithAKeyIsCalledAsItsKeySays(t *testing.T) {
 
 // TestAnApplyOfManyServicesIsDoneWholeOrNotAtAll: more than one write of the store holds.
 func TestAnApplyOfManyServicesIsDoneWholeOrNotAtAll(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	d := new(disk)
 	c := onDisk(t, d)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
@@ -40,6 +42,7 @@ func (c *controller) history(m *apiv1.WatchEventsRequest) (list []*apiv1.Event) 
 
 // TestTheHistorySaysWhoOrderedWhatAndOutlivesTheController: with values before and after, and dates.
 func TestTheHistorySaysWhoOrderedWhatAndOutlivesTheController(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	c, at := keyed(t, config.Config{})
 	ann, _ := c.member(at, "admin", "ann")

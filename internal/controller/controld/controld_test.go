@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -83,6 +85,7 @@ func TestAnUnknownServiceIsRefusedAndCountsOnceItExists(t *testing.T) {
 }
 
 func TestASecondHostOfANameIsRefusedAndTheFirstUntouched(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c := start(t, config.Config{})
 	id := c.create("web")

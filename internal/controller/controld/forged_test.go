@@ -3,6 +3,8 @@ package controld
 import (
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	"scaffold.dev/scaffold/internal/api"
@@ -15,6 +17,7 @@ import (
 // TestNobodyOrdersInAnothersName: what an administrator writes into the headers by which daemons say whose call they hand
 // on changes nothing of what the history says; of a host, its user's name is the host's word, and said to be.
 func TestNobodyOrdersInAnothersName(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c, at := keyed(t, config.Config{})
 	ann, _ := c.member(at, "admin", "ann")

@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-
 	"scaffold.dev/scaffold/internal/controller/controld/config"
 )
 
@@ -64,6 +65,7 @@ func TestAnEmptyListTakesNoListAwayUnlessThatIsSaid(t *testing.T) {
 
 // One host that is not there must not leave the others changed.
 func TestWeightsAreChangedTogetherOrNotAtAll(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	c := start(t, config.Config{})
 	id := c.create("web")

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	"scaffold.dev/scaffold/internal/api"
@@ -97,6 +99,7 @@ func refusedWith(t *testing.T, what string, err error, code connect.Code, says s
 }
 
 func TestATokenMakesOneMember(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c, at := keyed(t, config.Config{})
 	token := c.token(&apiv1.CreateTokenRequest{Role: "host"})
@@ -136,6 +139,7 @@ func TestATokenMakesOneMember(t *testing.T) {
 }
 
 func TestTokensAreForWhomTheyAreMade(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c, at := keyed(t, config.Config{})
 	named := c.token(&apiv1.CreateTokenRequest{Role: "router", Name: "r1"})
@@ -186,6 +190,7 @@ func TestTokensAreForWhomTheyAreMade(t *testing.T) {
 }
 
 func TestTokensAndMembersOutliveTheController(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	c, at := keyed(t, config.Config{})
 	used, open := c.token(&apiv1.CreateTokenRequest{Role: "host"}), c.token(&apiv1.CreateTokenRequest{Role: "host"})
@@ -380,6 +385,7 @@ func TestAForgottenHostIsOutAtOnceAndStaysOut(t *testing.T) {
 }
 
 func TestAForgottenRouterLosesItsStreamAndItsBlock(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c, at := keyed(t, config.Config{})
 	m, _ := c.member(at, "router", "r1")
@@ -416,6 +422,7 @@ func TestCredentialsAreRenewedInTime(t *testing.T) {
 }
 
 func TestAnOpenNetworkHasNoTokens(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c := start(t, config.Config{})
 	_, err := c.local().trust.CreateToken(t.Context(), connect.NewRequest(&apiv1.CreateTokenRequest{Role: "host"}))

@@ -7,6 +7,7 @@ import (
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/controller/controld/config"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -248,6 +249,7 @@ func TestAHostThatLeavesForNowhereIsGone(t *testing.T) {
 }
 
 func TestRedirectsOutliveTheController(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	c := start(t, config.Config{})
 	r1, _ := c.linked()

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	"scaffold.dev/scaffold/internal/api"
@@ -48,6 +50,7 @@ func TestNotesOfSwitchesComeIntoTheHistory(t *testing.T) {
 }
 
 func TestFlowsOfOperatorsOutliveTheController(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	c := start(t, config.Config{})
 	keep := func(f *apiv1.KeptFlow) error {

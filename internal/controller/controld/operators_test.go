@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-
 	"scaffold.dev/scaffold/internal/controller/controld/config"
 )
 
@@ -51,6 +52,7 @@ func TestOfTwoOperatorsTheSecondIsToldWhatTheFirstChanged(t *testing.T) {
 
 // TestAPlanIsDoneAsItWasLookedAtOrNotAtAll: between diff and apply somebody changes what the plan is about.
 func TestAPlanIsDoneAsItWasLookedAtOrNotAtAll(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	c := start(t, config.Config{})
 	ready := "http:/ok"

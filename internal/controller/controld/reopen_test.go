@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -41,6 +43,7 @@ func ends(t *testing.T, cfg config.Config) error {
 // TestANetworkWithAKeyIsNeverOpenedAgain: an attacker on the way waits for the controller to be started without
 // --trust keys, by an operator who installs it again for instance.
 func TestANetworkWithAKeyIsNeverOpenedAgain(t *testing.T) {
+	safety.Test(t, safety.Door)
 	at := freeport.Address(t)
 	c := start(t, config.Config{Trust: config.TrustKeys, Listen: []string{at}})
 	c.create("web")
@@ -60,6 +63,7 @@ func TestANetworkWithAKeyIsNeverOpenedAgain(t *testing.T) {
 
 // TestANewNetworkHasKeys unless somebody says otherwise, and what was said holds at the next start.
 func TestANewNetworkHasKeys(t *testing.T) {
+	safety.Test(t, safety.Door)
 	for said, want := range map[string]string{"": config.TrustKeys, config.TrustKeys: config.TrustKeys, config.TrustOpen: config.TrustOpen} {
 		c := place(t)
 		c.untold(config.Config{Trust: said})

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -121,6 +123,7 @@ func TestAfterTheGraceAHostIsWaitedForThatItsRouterDoesNotKnowYet(t *testing.T) 
 }
 
 func TestALocatorThatWasLeftIsGivenToNobodyElse(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c := start(t, config.Config{})
 	c.router("r1")

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	"scaffold.dev/scaffold/internal/api"
@@ -139,6 +141,7 @@ func (h permittee) shows(t sid.Triple, p wire.Permit) {
 func (h permittee) public() ed25519.PublicKey { return h.key.Public().(ed25519.PublicKey) }
 
 func TestAServiceWithAKeyIsServedByPermit(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	for _, trust := range []string{config.TrustOpen, config.TrustKeys} {
 		c := start(t, config.Config{Trust: trust})
@@ -184,6 +187,7 @@ func TestAServiceWithAKeyIsServedByPermit(t *testing.T) {
 }
 
 func TestAReplayInALaterSessionIsRefused(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c := start(t, config.Config{}) // open: nobody checks a Join
 	c.router("r1")
@@ -294,6 +298,7 @@ func TestWhoMayConnectFollowsHostsThatMove(t *testing.T) {
 }
 
 func TestAHostThatComesBackWithAnotherKeyDoesNotServeOn(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c := start(t, config.Config{})
 	c.router("r1")

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	"scaffold.dev/scaffold/internal/api"
@@ -93,6 +95,7 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 }
 
 func TestWhoDoesNotProveItsNameIsRefused(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c := start(t, config.Config{Trust: config.TrustKeys})
 	c.router("r1")

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // backedUp is a backup of a small network, as text.
@@ -38,6 +40,7 @@ func filled(t *testing.T, dir string) *Store {
 }
 
 func TestARestoredStateIsThatOfTheBackupAndLaterThanAllTerms(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	s := filled(t, t.TempDir())
 	text := backedUp(t, s)
@@ -107,6 +110,7 @@ func TestABackupOfAnotherNetworkOrInTheWrongPlaceIsRefused(t *testing.T) {
 }
 
 func TestAnInterruptedRestoreIsNotTakenForAState(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	s := filled(t, t.TempDir())
 	b, err := ReadBackup(strings.NewReader(backedUp(t, s)))
@@ -139,6 +143,7 @@ func TestAnInterruptedRestoreIsNotTakenForAState(t *testing.T) {
 }
 
 func TestADamagedBackupIsRefusedAndSaysWhere(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	text := backedUp(t, filled(t, t.TempDir()))
 	lines := strings.SplitAfter(text, "\n")

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
@@ -60,6 +62,7 @@ func pemFiles(t *testing.T) (ca, cert, key string) {
 // A controller whose state is in three etcds elsewhere, all by TLS, writes on while one of them dies for good,
 // the one that the others follow; what was acknowledged is there.
 func TestADeathAmongThreeEtcdsElsewhereLosesNothing(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	ca, cert, key := pemFiles(t)
 	var clients, peers []url.URL

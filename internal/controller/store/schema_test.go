@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/api/versions"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // twice makes form 2 of form 1: routers get other names, and links are forgotten.
@@ -113,6 +114,7 @@ func TestAnOlderFormIsMigratedOnce(t *testing.T) {
 }
 
 func TestAMigrationThatIsInterruptedAnywhereEndsWhole(t *testing.T) {
+	safety.Test(t, safety.Record)
 	for writes := 1; ; writes++ {
 		dir := t.TempDir()
 		formOne(t, dir)

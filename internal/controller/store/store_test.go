@@ -13,6 +13,7 @@ import (
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -89,6 +90,7 @@ func TestWhatWasCommittedIsThereAfterARestart(t *testing.T) {
 
 // A disk of its own, in a mount namespace of its own, filled and emptied.
 func TestAFullDiskIsSaidAndLosesNothing(t *testing.T) {
+	safety.Test(t, safety.Record)
 	dir := nstest.Disk(t, 64<<20)
 	if dir == "" {
 		return

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -48,6 +49,7 @@ func TestWhatWasWrittenIsRead(t *testing.T) {
 }
 
 func TestWhatIsNotAKeyOrAPermitIsSaidToBeNone(t *testing.T) {
+	safety.Test(t, safety.Door)
 	p, key := sample(t)
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -51,6 +52,7 @@ func TestALinkThatOneEndAloneReportsIsNone(t *testing.T) {
 // Attack: a router that is a member says that it has links to everybody. Those who do not say so are not its neighbours, and
 // what they send goes where it went.
 func TestAMemberThatClaimsLinksToAllGetsNobodysPackets(t *testing.T) {
+	safety.Test(t, safety.Door)
 	p := between(t)
 	p.SetLinks("r2", []Link{{Port: "x", Peer: "r0", PeerPort: "a", Cost: 0}, {Port: "y", Peer: "r1", PeerPort: "b", Cost: 0}, {Port: "z", Peer: "r0", Cost: 0}})
 	if steps := p.Drain(); len(steps) != 0 {

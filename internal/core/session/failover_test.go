@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/sid"
@@ -118,6 +120,7 @@ func settleFailover(w *world) {
 }
 
 func TestAFloodOfUnresolvedRSYNsLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	w, k := newFailover(t)
 	w.died(k)
 	w.heal2()

@@ -6,10 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/wire"
 )
 
 func TestNoCertificateOfARevokedKeyCounts(t *testing.T) {
+	safety.Test(t, safety.Door)
 	_, network, _ := ed25519.GenerateKey(nil)
 	host, _, _ := ed25519.GenerateKey(nil)
 	now := time.Now().Unix()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -101,6 +102,7 @@ func TestAnAnswerToAnotherQuestionSaysNothing(t *testing.T) {
 // A member that was given the locator at which a client's flow began, after the client had moved on, does not become the
 // flow's client by a RESUME: it has another key than the peer that moved.
 func TestAResumeOfAnothersFlowIsRefused(t *testing.T) {
+	safety.Test(t, safety.Door)
 	w, k := newFailover(t)
 	a, b := w.hosts[0], w.hosts[1]
 	b.SetCapable(web, true)

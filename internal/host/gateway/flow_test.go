@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"github.com/pires/go-proxyproto"
 	"golang.org/x/sys/unix"
 
@@ -23,6 +25,7 @@ import (
 )
 
 func TestBytesAndTheEndOfADirectionArePassedOn(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	port := serve(t, echo)
 	sock := filepath.Join(t.TempDir(), "web.sock")
 	_, at := start(t, Config{Listen: []string{fmt.Sprintf("unix:%s=web:%d", sock, port)}}, fmt.Sprintf("=web:%d", port))

@@ -12,11 +12,13 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // TestNobodyAsksInAnotherUsersName: who asks the host's daemon may say who he is; the controller hears of the user whom
 // the kernel names, and of nobody where there is none.
 func TestNobodyAsksInAnotherUsersName(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	said := make(chan []string, 2)
 	x := newChangeover(func(r *http.Request) (*http.Response, error) {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -56,6 +58,7 @@ func segment(from, to []byte, src, dst netip.AddrPort, seq, ack uint32, flags by
 
 // TestAHostThatLeavesAVRFLeavesNothingInIt: its daemon was killed, and the next one has another uplink.
 func TestAHostThatLeavesAVRFLeavesNothingInIt(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	l := newLink(t)
 	l.second(t)
 	l.enslave(t, "red", "up0")

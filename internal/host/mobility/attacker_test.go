@@ -9,6 +9,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/bpf/host"
 	"scaffold.dev/scaffold/internal/core/session"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -220,6 +221,7 @@ func TestAForeignProbeToAFlowEntersNothing(t *testing.T) {
 // Without a word of the network whether it has keys, as between a link that comes up and its first HELLO, a host that
 // starts again takes no message that moves or ends a flow: an unsigned one would be anybody's.
 func TestAHostThatKnowsNoKeyYetBelievesNobody(t *testing.T) {
+	safety.Test(t, safety.Door)
 	n := newFakeNet(t)
 	a, b := n.host(placeA), n.host(placeB)
 	_, st := n.connect(a, b, 1000, sid.TCP)

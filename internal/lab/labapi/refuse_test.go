@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
@@ -106,6 +108,7 @@ func detail(t *testing.T, err error) proto.Message {
 }
 
 func TestOnlyTheTokenAdmits(t *testing.T) {
+	safety.Test(t, safety.Door)
 	r := serve(t, labapi.Config{Token: "correct horse", Dir: t.TempDir()})
 	for shown, want := range map[string]int{"": 401, "Bearer": 401, "Bearer ": 401, "Bearer correct": 401, "Basic correct horse": 401, "Bearer correct horse": 200} {
 		if status, text := r.send("POST", "GetVersion", "application/json", shown, "{}"); status != want || strings.Contains(string(text), "correct horse") {

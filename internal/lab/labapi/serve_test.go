@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	labv1 "scaffold.dev/scaffold/internal/lab/v1"
@@ -105,6 +107,7 @@ func (s *served) lab(token string) labv1connect.LabClient {
 }
 
 func TestOverTCPItTakesTheTokenThatItPrinted(t *testing.T) {
+	safety.Test(t, safety.Door)
 	s := start(t, "--listen", "127.0.0.1:0")
 	for token, admitted := range map[string]bool{"": false, s.Token + "x": false, s.Token: true} {
 		if _, err := s.lab(token).ListNames(t.Context(), &labv1.ListNamesRequest{}); (err == nil) != admitted || !admitted && connect.CodeOf(err) != connect.CodeUnauthenticated {

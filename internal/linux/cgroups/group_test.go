@@ -11,9 +11,11 @@ import (
 
 	"scaffold.dev/scaffold/internal/linux/cgroups"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func TestAKilledGroupIsGoneWithAllThatItHeld(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	nstest.Root(t)
 	root, err := cgroups.Mount()
 	if err != nil {

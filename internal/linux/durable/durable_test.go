@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/linux/durable"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func TestAFileIsReplacedWholeOrNotAtAll(t *testing.T) {
+	safety.Test(t, safety.Record)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "key")
 	for _, text := range []string{"first", "2nd"} {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/linux/private"
@@ -213,6 +215,7 @@ func TestAnotherUserAtTheOtherEndIsNoticed(t *testing.T) {
 }
 
 func TestDirectoriesOfOthersAreRefused(t *testing.T) {
+	safety.Test(t, safety.Door)
 	nstest.Root(t)
 	base := t.TempDir()
 	at := func(name string) string { return filepath.Join(base, name) }

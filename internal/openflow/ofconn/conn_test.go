@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/openflow/ofp"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func TestAnswersFindWhoAsked(t *testing.T) {
@@ -265,6 +266,7 @@ func TestWhoGivesUpAskingHurtsNobody(t *testing.T) {
 }
 
 func TestBundlesAreCommittedWholeOrDiscarded(t *testing.T) {
+	safety.Test(t, safety.Record)
 	for _, refused := range []bool{false, true} {
 		var kinds []ofp.BundleKind
 		bubble(t, Config{}, func(p *peer) {

@@ -17,6 +17,7 @@ import (
 	"scaffold.dev/scaffold/internal/openflow/ofp"
 	"scaffold.dev/scaffold/internal/openflow/userstack"
 	"scaffold.dev/scaffold/internal/router/agent"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -320,6 +321,7 @@ func TestConnectionsOutliveTheSwitch(t *testing.T) {
 }
 
 func TestJoinLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	before := runtime.NumGoroutine()
 	t.Run("", func(t *testing.T) {
 		j, n := startJoin(t, newEchoing(t).endpoint())

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/tests/freeport"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // An issuer vouches for switches and their controller.
@@ -118,6 +119,7 @@ func TestOnlyListedSwitchesWithTheirOwnCertificatesAreRouters(t *testing.T) {
 }
 
 func TestANetworkWithKeysTakesSwitchesByTLS(t *testing.T) {
+	safety.Test(t, safety.Door)
 	listed := []Switch{{Name: "s1", Datapath: 1}}
 	for what, c := range map[string]struct {
 		Config

@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -111,6 +112,7 @@ func TestASwitchHoldsWhatTheControllerSays(t *testing.T) {
 
 // Who gives a switch up takes out also what an earlier run has left in it, and that this one has not read yet.
 func TestAReleaseTakesWhatAnEarlierRunLeft(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	ns := nstest.New(t, "switch")
 	ovs := ns.NewOVS(t)
 	cfg := Config{Listen: []string{"unix:" + ovs.Dir + "/of"}}

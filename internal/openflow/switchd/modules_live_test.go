@@ -9,10 +9,12 @@ import (
 	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/openflow/ofp"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // A module's rules are in a real switch; when it panics they are gone from there, and everybody else's are not.
 func TestWhatAModuleLeftIsTakenOutOfTheSwitch(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	ns := nstest.New(t, "switch")
 	ovs := ns.NewOVS(t)
 	var now atomic.Bool

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
@@ -336,6 +338,7 @@ func TestRemovesAtOnce(t *testing.T) {
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	before := runtime.NumGoroutine()
 	t.Run("", func(t *testing.T) {
 		p := newPair(t, 0)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // image is a machine below a directory, with files that are there already.
@@ -111,6 +113,7 @@ var machines = map[string]map[string]string{
 }
 
 func TestUninstallPutsBackExactlyWhatWasThere(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	for name, files := range machines {
 		m := image(t, files)
 		before := tree(t, m)
@@ -249,6 +252,7 @@ func TestEditedFilesStay(t *testing.T) {
 }
 
 func TestPurgeRemovesStateAndConfiguration(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	m := image(t, nil)
 	before := tree(t, m)
 	install(t, m, options(Controller))
@@ -263,6 +267,7 @@ func TestPurgeRemovesStateAndConfiguration(t *testing.T) {
 
 // TestAnInstallationThatFailsLeavesNothing: wherever it fails, all is as before.
 func TestAnInstallationThatFailsLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	broken := errors.New("no space left on device")
 	for at := 0; ; at++ {
 		m := image(t, machines["provider"])
@@ -328,6 +333,7 @@ func die(m *Machine, p *Plan) {
 }
 
 func TestWritesAreWholeOrNot(t *testing.T) {
+	safety.Test(t, safety.Record)
 	m := image(t, map[string]string{"/etc/x": "old"})
 	if err := os.Mkdir(m.at("/etc/dir"), 0o755); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"pgregory.net/rapid"
 )
 
@@ -78,6 +80,7 @@ func TestTheQuickSumIsTheSlowOne(t *testing.T) {
 }
 
 func TestPiecesAddUpToTheWhole(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	rapid.Check(t, func(t *rapid.T) {
 		b := words.Draw(t, "bytes")
 		at := rapid.IntRange(0, len(b)).Draw(t, "at") &^ 1
@@ -91,6 +94,7 @@ func TestPiecesAddUpToTheWhole(t *testing.T) {
 }
 
 func TestAChangedWordLeavesTheChecksumRight(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	rapid.Check(t, func(t *rapid.T) {
 		b := append([]byte{0x45, 0}, words.Draw(t, "bytes")...)
 		if len(b)%2 == 1 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -195,6 +196,7 @@ func TestAnUnknownRoutersHelloMakesNoLink(t *testing.T) {
 
 // Attack, an attacker on the link, and a member router c, in the name of b: LINKs that b did not make.
 func TestALinkThatItsRouterDidNotMakeIsRefused(t *testing.T) {
+	safety.Test(t, safety.Door)
 	a, b := pair(t)
 	c := newNode(t, "c")
 	list([]*node{a, b, c})
@@ -499,6 +501,7 @@ func TestTwoPortsBehindABridgeAreTwoLinks(t *testing.T) {
 
 // A key by which everybody has the same secret proves nothing.
 func TestAWeakKeyProvesNothing(t *testing.T) {
+	safety.Test(t, safety.Door)
 	a := newNode(t, "a")
 	a.keys.Take(&apiv1.RouterKeys{All: true, Routers: []*apiv1.RouterKey{{Name: "b", LinkKey: make([]byte, 32)}, {Name: "c", LinkKey: []byte("short")}}})
 	for _, name := range []string{"b", "c"} {

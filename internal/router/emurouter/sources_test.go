@@ -3,11 +3,13 @@ package emurouter
 import (
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 )
 
 // Attack: a host sends from a locator that is not its own. From where a router is anything may come.
 func TestPacketsFromWhereNobodyIsAreDropped(t *testing.T) {
+	safety.Test(t, safety.Door)
 	s := newScene(t, true)
 	dropped := uint64(0)
 	passes := func(what string, want bool) {

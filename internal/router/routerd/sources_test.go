@@ -9,6 +9,7 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -16,6 +17,7 @@ import (
 // Attack: a machine at a host's port sends in the name of other hosts: of one at another port of the router, of one of
 // another router, and of nobody. The router is what stops it, whatever runs on the machine.
 func TestAMachineSendsInNobodysNameButItsOwn(t *testing.T) {
+	safety.Test(t, safety.Door)
 	for name, service := range map[string]bool{"service router": true, "network router": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)

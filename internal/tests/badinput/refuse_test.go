@@ -9,6 +9,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/bpf/features"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func TestAKernelWithoutWhatIsNeededIsRefusedByName(t *testing.T) {
@@ -54,6 +55,7 @@ func TestAKernelWithoutWhatIsOptionalCostsOnlyThat(t *testing.T) {
 }
 
 func TestWithAFullDiskTheControllerGoesOnAndLosesNothing(t *testing.T) {
+	safety.Test(t, safety.Record)
 	s := newSite(t, "h1")
 	s.routerd()
 	script := fmt.Sprintf("mkdir -p %[1]s && mount -t tmpfs -o size=64m scaffold %[1]s && exec %s controld --trust open --listen %s --socket %s --data %[1]s --service web",

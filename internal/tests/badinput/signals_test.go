@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // moments is how often each command is interrupted by each signal. MOMENTS=10 looks closer, SEED=N
@@ -56,6 +57,7 @@ var commands = []struct {
 var signals = []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL}
 
 func TestASignalAtAnyMomentLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	nstest.Root(t)
 	n := seed()
 	t.Logf("SEED=%d", n)

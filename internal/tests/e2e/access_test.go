@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 	"golang.org/x/sys/unix"
 
@@ -34,6 +36,7 @@ func (n *network) gets(host string, to netip.AddrPort, want unix.Errno) {
 }
 
 func TestWhoMayNotConnectIsRefusedAndLosesWhatItHas(t *testing.T) {
+	safety.Test(t, safety.Door)
 	n := theNetwork(t)
 	to := netip.AddrPortFrom(n.create("restricted"), 80)
 	n.serveTCP("s1", to.String())
@@ -88,6 +91,7 @@ while True:
 `
 
 func TestAPermitLetsOneHostServe(t *testing.T) {
+	safety.Test(t, safety.Door)
 	n := theNetwork(t)
 	dir := t.TempDir()
 	key, file := filepath.Join(dir, "bank.key"), filepath.Join(dir, "s1.permit")

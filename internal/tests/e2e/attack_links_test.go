@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
@@ -104,6 +106,7 @@ func (n *network) between() string {
 // a host, and one that nobody knows, at its true port and at others, with LINKs as well. No link, no route changes, and what
 // connects goes to its server.
 func TestNobodyGreetsHisWayIntoTheNetwork(t *testing.T) {
+	safety.Test(t, safety.Door)
 	m := theAttackedOnAnyPlane(t)
 	want := ""
 	nstest.Wait(t, m.look(), func() error {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 	"golang.org/x/sys/unix"
 
@@ -29,6 +31,7 @@ type trial struct {
 
 // A local user: whatever he tries on a machine with a controller, routers and hosts, he is refused, and it runs on.
 func TestALocalUserIsRefusedEverything(t *testing.T) {
+	safety.Test(t, safety.Door)
 	n := theNetwork(t)
 	if !n.linux() {
 		t.Skip("the same files and sockets as on the kernel's plane")

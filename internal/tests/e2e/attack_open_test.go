@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -15,6 +17,7 @@ import (
 
 // TestAttackersBesideAnOpenNetwork: without keys it is the socketIDs that keep off who does not see packets.
 func TestAttackersBesideAnOpenNetwork(t *testing.T) {
+	safety.Test(t, safety.Door)
 	m := theMobile(t)
 	if !m.linux() {
 		t.Skip("the attackers sit on Linux routers")

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -155,6 +157,7 @@ func (m *mobile) told(host string) string {
 
 // TestAttackersChangeNoFlow besieges live flows from beside the path and from a router on it.
 func TestAttackersChangeNoFlow(t *testing.T) {
+	safety.Test(t, safety.Door)
 	m := theAttacked(t)
 	ear := m.listen("rs")
 	s := m.under(500)

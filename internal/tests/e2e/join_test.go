@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -11,6 +13,7 @@ import (
 )
 
 func TestASecondHostOfANameIsRefused(t *testing.T) {
+	safety.Test(t, safety.Door)
 	n := theNetwork(t)
 	addr := n.create("twice")
 	n.loadServers("s1", addr)

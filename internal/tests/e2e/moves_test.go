@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // TestFlowsSurviveMoves takes the client, the server and both from one router to another, under streams and
 // datagrams, over a fast network, over a slow and lossy one, and over one that doubles packets and lets others pass them.
 func TestFlowsSurviveMoves(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	middles := []string{"delay 0s loss 0%", "delay 10ms loss 1%"}
 	if plane := os.Getenv("SCAFFOLD_PLANE"); plane == "" || nstest.Long() { // what is doubled meets hosts alone
 		middles = append(middles, "delay 2ms loss 0% duplicate 30% reorder 30%")

@@ -26,7 +26,7 @@ func TestWhatWorksWhileTwoAreAway(t *testing.T) {
 		}
 		waiting := p.away(a)
 		for _, b := range parts[i+1:] {
-			if a.includes(b) {
+			if a.includes(b) || !nstest.Long() && (len(a.daemons) != 1 || len(b.daemons) != 1) {
 				continue
 			}
 			with := p.away(a, b)

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -18,6 +20,7 @@ import (
 var upgradeOrder = []string{"ctl/controld", "r1/routerd", "r2/routerd", "s1/hostd", "s2/hostd", "c1/hostd"}
 
 func TestUpgradeOneByOneLosesNothingInAnyOrder(t *testing.T) {
+	safety.Test(t, safety.Flow)
 	u := theUpgrade(t, baseVersion, "keys")
 	for _, step := range []struct {
 		what, version string

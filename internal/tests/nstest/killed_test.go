@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/linux/cgroups"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 const busyEnv = "SCAFFOLD_TEST_BUSY"
@@ -28,6 +29,7 @@ func TestBusyHelper(t *testing.T) {
 
 // TestAKilledRunLeavesNothing: go test has gone before, and with it the readers of what we print.
 func TestAKilledRunLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	Root(t)
 	root, err := cgroups.Mount()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // layers lists the packages by level, the lowest first. A package imports only from levels below its
 // own, or from its own family (the same entry).
 var layers = [][]string{
-	{"sid", "examples", "internal/tests/freeport", "model", "monitoring", "internal/packet/checksum", "internal/linux/durable", "internal/linux/cgroups", "internal/linux/priority", "internal/linux/private", "internal/linux/descriptors", "internal/lab/poll"},
+	{"sid", "examples", "internal/tests/freeport", "internal/tests/safety", "model", "monitoring", "internal/packet/checksum", "internal/linux/durable", "internal/linux/cgroups", "internal/linux/priority", "internal/linux/private", "internal/linux/descriptors", "internal/lab/poll"},
 	{"wire", "internal/trust", "internal/packet/header", "internal/boost/frame"},
 	{"internal/core", "internal/boost/seal", "internal/openflow/ofp", "internal/api", "internal/operate/obs", "internal/openflow/ovs", "internal/api/versions", "internal/yamlfile", "internal/linux/nsenter", "internal/linux/tuntap", "internal/lab/v1"},
 	{"internal/api/member", "internal/boost/link", "internal/boost/door", "internal/boost/memory"},
@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"internal/host/gateway", "internal/operate/support", "internal/lab/dash", "internal/lab/labapi", "internal/tests/programs", "internal/tests/e2e", "examples/resume"},
 	{"internal/lab/demo"},
 	{"internal/cli"},
-	{"cmd", "bench", "internal/tests/documented", "internal/tests/kernels", "controller/run", "emu/run", "internal/tests/badinput"},
+	{"cmd", "bench", "internal/tests/documented", "internal/tests/kernels", "controller/run", "emu/run", "internal/tests/badinput", "internal/tests/runner"},
 	{"internal/tests/rules"},
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func TestMain(m *testing.M) { nstest.Main(m) }
@@ -23,6 +24,7 @@ func newNetwork(t *testing.T) *Network {
 
 // How long it stood still is for the benchmark to say; here, that every byte arrives once and in order.
 func TestStreamsOutliveABreak(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	n := newNetwork(t)
 	for _, kick := range []bool{true, false} {
 		if _, err := n.Stall(t.Context(), 100*time.Millisecond, kick); err != nil {

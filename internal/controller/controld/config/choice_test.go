@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/controller/store"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // TestWhereAnOpenNetworkListens: on loopback unless an address is said, never on all; one of before this rule goes on
@@ -42,6 +43,7 @@ func TestWhereAnOpenNetworkListens(t *testing.T) {
 // TestControllersOfOneNetworkAgreeOnItsKeys: one of several that was told otherwise than what the others stored ends,
 // also where it only stands by.
 func TestControllersOfOneNetworkAgreeOnItsKeys(t *testing.T) {
+	safety.Test(t, safety.Door)
 	fresh, open, former, keyed := store.State{}, store.State{Epoch: 3, Trust: TrustOpen}, store.State{Epoch: 3}, store.State{Epoch: 3, Key: make([]byte, 32)}
 	crashed := store.State{Epoch: 1, Trust: TrustKeys} // before it saved the key
 	for _, c := range []struct {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/controller/store"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // A kept is a store that says what it has.
@@ -27,6 +28,7 @@ const away, awayByTLS, here = "http://192.0.2.1:1", "https://192.0.2.1:1", "http
 // TestANetworkWithKeysDoesNotBeginInTheClear: nothing is asked or listened to before a new controller is refused whose
 // part of the state the others would reach in the clear.
 func TestANetworkWithKeysDoesNotBeginInTheClear(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	used := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(used, "etcd", "member", "wal"), 0o700); err != nil {
@@ -60,6 +62,7 @@ func TestANetworkWithKeysDoesNotBeginInTheClear(t *testing.T) {
 // TestAKeyIsNotPutWhereOthersReadIt: the store says whether there are keys; one that has them in the clear already goes
 // on after an upgrade, one that would begin to is refused.
 func TestAKeyIsNotPutWhereOthersReadIt(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	keyed, crashed, open, fresh := store.Choice{Begun: true, Key: true, Trust: TrustKeys}, store.Choice{Begun: true, Trust: TrustKeys}, store.Choice{Begun: true}, store.Choice{}
 	inClear, byTLS, alone := []store.Peer{{URL: away}}, []store.Peer{{URL: awayByTLS}}, []store.Peer{{URL: "http://localhost:2380"}}

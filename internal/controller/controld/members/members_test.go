@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -98,6 +100,7 @@ func (f *fake) issue(t *testing.T, x *Members, role, name string, key []byte) er
 }
 
 func TestANameHasOneKey(t *testing.T) {
+	safety.Test(t, safety.Door)
 	f, x := keyed(t)
 	first := public(newKey(t))
 	for range 2 { // its answer may be lost
@@ -114,6 +117,7 @@ func TestANameHasOneKey(t *testing.T) {
 }
 
 func TestWhoIsForgottenNeverComesBackByItsKey(t *testing.T) {
+	safety.Test(t, safety.Door)
 	f, x := keyed(t)
 	key := public(newKey(t))
 	if err := f.issue(t, x, "host", "s1", key); err != nil {

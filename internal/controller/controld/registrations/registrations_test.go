@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/internal/controller/store"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/core/plan"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -215,6 +216,7 @@ func TestWhatAHostIsToldOfServices(t *testing.T) {
 
 // Instances that were proved by one key do not go on under another one, unless that one succeeds it.
 func TestAnotherKeyDoesNotServeByTheOthersPermits(t *testing.T) {
+	safety.Test(t, safety.Door)
 	for succeeds, want := range map[bool]int{false: 1, true: 2} {
 		x, n := newRegistrations(names.Record{ID: web.Service, Name: "web"})
 		permitted, plain := registration(web), registration(sid.Triple{Service: web.Service, Proto: web.Proto, Port: 81})

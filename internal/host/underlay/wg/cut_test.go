@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/host/underlay"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // slowSum is RFC 1071 as it is written.
@@ -86,6 +87,7 @@ func flow(port uint16, seq uint32, size, n, last int) (all [][]byte) {
 }
 
 func TestWhatIsJoinedIsCutIntoTheSame(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	for name, c := range map[string]struct {
 		frames [][]byte
 		large  int

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/host/underlay"
@@ -21,6 +23,7 @@ const formerName = "@scaffold-wireguard-test"
 
 // A local user who binds the name first is told nothing, and is in nobody's way.
 func TestTheKeyDoesNotGoToWhoeverHasTheName(t *testing.T) {
+	safety.Test(t, safety.Door)
 	nstest.Root(t)
 	ns := nstest.New(t, "host")
 	var l net.Listener

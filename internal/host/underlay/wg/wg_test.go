@@ -17,6 +17,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/host/underlay"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // This test binary is also the process that it starts.
@@ -138,6 +139,7 @@ func TestFramesPassBothWaysAndOnlyAsTheyFit(t *testing.T) {
 }
 
 func TestAnotherKeyGetsNothing(t *testing.T) {
+	safety.Test(t, safety.Door)
 	host, router := twoEnds(t)
 	host.key = underlay.NewKey()
 	host.set(underlay.Setup{Peers: []underlay.Peer{{Port: port(8), Key: router.public(), Endpoint: netip.MustParseAddrPort("192.0.2.2:23730")}}})
@@ -312,6 +314,7 @@ func (e *end) answersBy(dev string, far *end, farDev string, size int) error {
 
 // What a TCP stream sends in large frames, and in small ones, comes as it was sent.
 func TestAStreamThroughATunnelIsWhole(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	host, router := twoEnds(t)
 	host.ns.Addr(t, "sct0", "fd99::1/64")
 	router.ns.Addr(t, "sct0", "fd99::2/64")

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -100,6 +102,7 @@ func (s *service) fast() (*nstest.Proc, string) {
 // The instance that is left has a program that could go on, and its host may not serve: the client is told at once, and
 // nothing went on there. Once the host may, flows do.
 func TestNoFlowGoesOnWhereNobodyMayServe(t *testing.T) {
+	safety.Test(t, safety.Door)
 	s := serve(t, "held", "httpd", "80", size, &apiv1.Policy{Failover: "continue"}, []string{"s1", "s2"})
 	s.access(&apiv1.Access{Servers: []string{"s1"}})
 	s.serving(1)
@@ -125,6 +128,7 @@ func TestNoFlowGoesOnWhereNobodyMayServe(t *testing.T) {
 // A client loses its right while its server's host is cut off, and so does not hear of it: the other instance does not
 // take the flow over, and the client is told why.
 func TestNobodyTakesOverForAClientThatMayNotConnect(t *testing.T) {
+	safety.Test(t, safety.Door)
 	s := serve(t, "barred", "httpd", "80", size, &apiv1.Policy{Failover: "continue", PatienceMs: 700}, []string{"s1", "s2"})
 	p, got := s.download()
 	s.arrived(p, got, size/16)

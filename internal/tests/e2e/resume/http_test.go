@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -35,6 +37,7 @@ func (s *service) lose(client *nstest.Proc, end func(host string)) (host string)
 }
 
 func TestADownloadSurvivesItsServersTwice(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	s := serve(t, "survive", "httpd", "80", size, &apiv1.Policy{Failover: "continue"}, []string{"s1", "s2", "s3"})
 	p, got := s.download()
 	s.arrived(p, got, size/16)
@@ -46,6 +49,7 @@ func TestADownloadSurvivesItsServersTwice(t *testing.T) {
 
 // A client in a container, behind its host's daemon, notices as little.
 func TestADownloadInAGuestSurvivesItsServer(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	s := serve(t, "boxed", "httpd", "80", size, &apiv1.Policy{Failover: "continue"}, []string{"s1", "s2"})
 	box := nstest.New(t, "box")
 	scaffold := func(argv ...string) {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	"scaffold.dev/scaffold/internal/api"
@@ -96,6 +98,7 @@ func (s *service) shows(host, permit string) (string, int) {
 
 // In a network with keys a service with a key is served by whom its key permits, until that ends; flows stay.
 func TestWhoMayServeAServiceWithAKeyInANetworkWithKeys(t *testing.T) {
+	safety.Test(t, safety.Door)
 	const count = `scaffold_controld_registrations_refused_total{why="permit"}`
 	s, key := keyed(t, "vault", "s1", "s2")
 	for _, host := range []string{"s1", "s2"} {

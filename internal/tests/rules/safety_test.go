@@ -1,0 +1,38 @@
+package rules
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"scaffold.dev/scaffold/internal/tests/nstest"
+)
+
+var (
+	// ofSafety are the names of tests that promise what no second try may excuse (internal/tests/safety).
+	ofSafety = regexp.MustCompile(`LeavesNothing|LeaveNothing|LosesNo(thing|Byte)|TogetherOrNotAtAll|LookedAtOrNotAtAll|Attackers(Change|Beside)|IsNeverOpened|OrdersInAnother`)
+	testHead = regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\) \{\n\t?(.*)\n`)
+)
+
+// A test whose name is a promise of safety is marked as one, in its first line.
+func TestPromisesOfSafetyAreMarked(t *testing.T) {
+	out, err := exec.Command("git", "-c", "safe.directory=*", "-C", root(t), "ls-files", "*_test.go").Output()
+	if err != nil {
+		nstest.Lacks(t, "no git here: this tree is an archive")
+	}
+	seen := 0
+	for file := range strings.FieldsSeq(string(out)) {
+		for _, m := range testHead.FindAllStringSubmatch(read(t, file), -1) {
+			if !ofSafety.MatchString(m[1]) {
+				continue
+			}
+			if seen++; !strings.Contains(m[2], "safety.Test(t, safety.") {
+				t.Errorf("%s: %s does not begin with safety.Test(t, …)", file, m[1])
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("%d tests of safety: does this test still see them?", seen)
+	}
+}

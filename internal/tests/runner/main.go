@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+const usage = "usage: runner check | all | long | steady -test TestName [-runs N] [-package ./dir] [-noise=false]"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := 0
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "runner:", err)
+		code = 1
+		if errors.Is(err, errUsage) {
+			code = 2
+		}
+	}
+	stop()
+	os.Exit(code)
+}
+
+var errUsage = errors.New(usage)
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errUsage
+	}
+	switch args[0] {
+	case "check", "all", "long":
+		if len(args) > 1 {
+			return errUsage
+		}
+		return suite(ctx, args[0])
+	case "steady":
+		s := steady{}
+		f := flag.NewFlagSet("steady", flag.ContinueOnError)
+		f.StringVar(&s.test, "test", "", "the name of one test")
+		f.IntVar(&s.runs, "runs", 50, "how often")
+		f.StringVar(&s.pkg, "package", "", "its package, as ./internal/sid; found by the test's name where it is left out")
+		f.BoolVar(&s.noise, "noise", true, "keep each processor busy meanwhile")
+		if err := f.Parse(args[1:]); err != nil || f.NArg() > 0 || s.test == "" || s.runs < 1 {
+			return errUsage
+		}
+		return s.run(ctx)
+	}
+	return errUsage
+}
+
+// suite runs the stages of a kind until one fails, and reports.
+func suite(ctx context.Context, kind string) error {
+	stages, err := stagesOf(kind)
+	if err != nil {
+		return err
+	}
+	r, err := newRunner(kind)
+	if err != nil {
+		return err
+	}
+	for _, beside := range stages {
+		if r.stage(ctx, beside); r.broken() || ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(r.report(os.Stdout), ctx.Err())
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A stage is one run of go test.
+type stage struct {
+	name     string
+	dir      string // of the Go module, from the top of the tree
+	env      []string
+	args     []string // flags of go test
+	packages []string
+	before   [][]string // commands of the toolchain that must succeed first, in dir
+}
+
+// Tests of controllers and stores wait for disks and clocks: more of them go on at a time than there are processors, in
+// each package, and of packages one more (internal/controller/store takes 5 s of processor in 49 s).
+const sideBySide = 8
+
+// quickly are flags of all stages. make vets all beforehand; tests need no tables for a debugger, which take half of a
+// linker's time (1.6 of 3.2 s of processor for internal/tests/e2e).
+var quickly = []string{"-vet=off", "-ldflags=-w", "-count=1", "-p=" + strconv.Itoa(runtime.NumCPU()+1), "-parallel=" + strconv.Itoa(sideBySide)}
+
+// raced has goroutines of its own and is quick enough to run again under the race detector.
+var raced = regexp.MustCompile(`/(sid|wire|emu|emu/pcap)$|/internal/(api(/member)?|boost/(agent|door|trunk)|cli(/[a-z]+)?|trust|core/[a-z]+|controller/(controld(/[a-z]+)?|store)|host/[a-z]+|lab/(emud|processes|timeline)|openflow/(ofconn|switchd)|operate/obs|packet/capture|router/(agent|routerd))$`)
+
+// onSwitches and onEmulated are tests end to end that do not run on these planes: the attackers of five tests sit beside a
+// Linux router, upgrades and tunnels of hosts are of Linux routers' daemons. Nor do commands that outlive a leader run on
+// switches: a host behind them hears of the next one once its switch has turned to that, which takes longer than a command
+// waits.
+const (
+	onSwitches = "^Test(Attackers|ALocalUserIsRefused|AFloodOfRSYNs|CommandsOutlive|ALeaderThatIsStopped|KeysChange|TheLastInstance|WhatWorksWhile|ConnectionsBegun|APortThatIsTold|OneMachineIs|ARoutersHost|Upgrade|.*Tunnel|HostsOnIPv4|ANATThat)"
+	onEmulated = "^Test(Attackers|ALocalUserIsRefused|AFloodOfRSYNs|ALeaderThatIsStopped|WhatWorksWhile|ConnectionsBegun|OneMachineIs|ARoutersHost|Upgrade|.*Tunnel|HostsOnIPv4|ANATThat)"
+)
+
+// heaviest are the packages that take longest, first: go test begins packages in this order, and what takes minutes must
+// not begin when everything else has ended.
+var heaviest = []string{"./internal/tests/e2e/...", "./internal/bpf/host", "./internal/tests/programs", "./internal/lab", "./internal/boost/...", "./internal/controller/..."}
+
+// stagesOf are the stages of a kind, in their order; those of one entry run side by side, for they wait more than they
+// compute.
+func stagesOf(kind string) ([][]stage, error) {
+	switch kind {
+	case "check":
+		unprivileged := []string{"SCAFFOLD_ROOT_TESTS=0"}
+		tests := []stage{{name: "tests that need no root", dir: ".", env: unprivileged, args: []string{"-timeout=5m"}, packages: []string{"./..."}}}
+		bench := []stage{{name: "bench", dir: "bench", env: unprivileged, args: []string{"-timeout=5m"}, packages: []string{"./..."}}}
+		race, err := races("5m")
+		return append(append([][]stage{tests, bench}, outside()...), race...), err
+	case "all", "long":
+		return everything(kind == "long")
+	}
+	return nil, fmt.Errorf("no kind %q", kind)
+}
+
+func everything(long bool) (stages [][]stage, err error) {
+	env, timeout := []string{"SCAFFOLD_ROOT_TESTS=1"}, "-timeout=20m"
+	if long {
+		env, timeout = append(env, "SCAFFOLD_LONG_TESTS=1"), "-timeout=2h"
+	}
+	args, err := asRoot(timeout)
+	if err != nil {
+		return nil, err
+	}
+	stages = append(stages,
+		[]stage{{name: "tests", dir: ".", env: env, args: skip(args, long), packages: append(slices.Clone(heaviest), "./...")}},
+		[]stage{{name: "bench", dir: "bench", env: env, args: skip(args, long), packages: []string{"./..."}}})
+	if long {
+		stages = append(stages, planes(env, args)...)
+	}
+	stages = append(stages, outside()...)
+	race, err := races("15m") // last and alone: beside planes, stores with ten thousand services gave up
+	return append(stages, race...), err
+}
+
+// skip leaves out what only a long run has.
+func skip(args []string, long bool) []string {
+	if long {
+		return args
+	}
+	return append(slices.Clone(args), "-skip=^("+strings.Join(onlyLong, "|")+")$")
+}
+
+// planes are the promises end to end on the data planes other than Linux routers, and unmodified programs there.
+func planes(env, args []string) [][]stage {
+	on := func(plane, what string, args ...string) stage {
+		return stage{name: what + " on plane " + plane, dir: ".", env: append([]string{"SCAFFOLD_PLANE=" + plane}, env...), args: args, packages: []string{"./internal/tests/" + what}}
+	}
+	return [][]stage{
+		{on("openflow", "e2e", append([]string{"-skip=" + onSwitches}, args...)...), on("emulated", "e2e", append([]string{"-skip=" + onEmulated}, args...)...)},
+		{on("openflow", "programs", args...)},
+	}
+}
+
+// outside is what is written against the public packages alone, in Go modules of its own: it fails when they change under it.
+func outside() (stages [][]stage) {
+	for _, dir := range []string{"examples/module", "examples/router"} {
+		stages = append(stages, []stage{{name: dir + ", as an outside module", dir: dir, packages: []string{"./..."},
+			before: [][]string{{"vet", "./..."}, {"build", "-o", os.DevNull, "."}}}})
+	}
+	return stages
+}
+
+func races(timeout string) ([][]stage, error) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		fmt.Println("race detector: left out, it needs gcc")
+		return nil, nil
+	}
+	out, err := exec.Command("go", "list", "./...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the packages for the race detector: %w", err)
+	}
+	var packages []string
+	for path := range strings.FieldsSeq(string(out)) {
+		if raced.MatchString(path) {
+			packages = append(packages, path)
+		}
+	}
+	env, args := []string{"SCAFFOLD_ROOT_TESTS=0", "CGO_ENABLED=1"}, []string{"-race", "-timeout=" + timeout}
+	return [][]stage{
+		{{name: "race detector", dir: ".", env: env, args: args, packages: packages}},
+		{{name: "race detector, bench", dir: "bench", env: env, args: args, packages: []string{"./agent", "./checked", "./hosts"}}},
+	}, nil
+}
+
+// asRoot are flags by which tests run as root, where the caller is somebody else: builds are always his.
+func asRoot(flags ...string) ([]string, error) {
+	if os.Geteuid() == 0 {
+		return flags, nil
+	}
+	script, err := filepath.Abs("scripts/as-root.sh")
+	if err != nil {
+		return nil, err
+	}
+	// Tests that call Go themselves must not leave root's files in the caller's caches.
+	return append(flags, "-exec='"+script+"' env GOFLAGS='-mod=readonly -trimpath' GOCACHE="+rootCache), nil
+}
+
+const rootCache = "/tmp/scaffold-root-cache"
+
+// removeRootCache removes what tests that ran as root have compiled.
+func removeRootCache() {
+	if _, err := os.Stat(rootCache); err == nil && os.Geteuid() != 0 {
+		_ = exec.Command("scripts/as-root.sh", "rm", "-rf", rootCache).Run() // sudo was there a moment ago
+	}
+}
+
+// took is a time as people read it.
+func took(d time.Duration) string { return d.Round(time.Second).String() }
