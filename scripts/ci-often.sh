@@ -1,0 +1,56 @@
+#!/bin/bash
+# Runs .ci/run many times, each in a fresh clone of one commit, the last of them beside a busy loop on each processor, and
+# says how often it passed, what failed, and how long it took: scripts/ci-often.sh RUNS [BESIDE-NOISE [COMMIT]]. What each
+# run printed is kept below the directory that it names first.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+runs=${1:-} noisy=${2:-0}
+if ! [[ $runs =~ ^[1-9][0-9]*$ && $noisy =~ ^[0-9]+$ ]] || [ "$noisy" -gt "$runs" ]; then
+	echo "usage: scripts/ci-often.sh RUNS [BESIDE-NOISE [COMMIT]]" >&2
+	exit 2
+fi
+commit=$(git rev-parse --verify -q "${3:-HEAD}^{commit}") || { echo "ci-often: no commit ${3:-HEAD}" >&2; exit 2; }
+logs=$(mktemp -d "${TMPDIR:-/tmp}/scaffold-ci.XXXXXX")
+hogs=() run=
+cleanup() {
+	kill "${hogs[@]}" $run 2>/dev/null
+	[ -z "$run" ] || wait "$run"
+	rm -rf "$logs/clone"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+echo "$runs runs of $(git log -1 --format='%h %s' "$commit"), what they print is in $logs"
+
+hog() {
+	for _ in $(seq "$(nproc)"); do
+		while :; do :; done &
+		hogs+=($!)
+	done
+}
+
+passed=0
+for i in $(seq "$runs"); do
+	beside=
+	if [ "$i" -gt $((runs - noisy)) ]; then
+		[ ${#hogs[@]} != 0 ] || hog
+		beside=', beside noise'
+	fi
+	rm -rf "$logs/clone"
+	git clone -q --no-local . "$logs/clone" && git -C "$logs/clone" checkout -q -B main "$commit" || exit 1
+	begun=$SECONDS
+	(cd "$logs/clone" && exec bash .ci/run) >"$logs/$i.log" 2>&1 </dev/null &
+	run=$!
+	if wait "$run"; then
+		passed=$((passed + 1)) what=passed
+	else
+		what=FAILED
+	fi
+	run=
+	took=$((SECONDS - begun))
+	echo "$took" >>"$logs/times"
+	echo "run $i: $what after $took s$beside"
+	grep -E '^(unsteady|FAILED): ' "$logs/$i.log" | sed 's/^/  /'
+done
+sort -n "$logs/times" | awk '{ t[NR] = $1 } END { printf "median %d s, longest %d s\n", t[int((NR + 1) / 2)], t[NR] }'
+echo "$passed of $runs passed"
+[ "$passed" = "$runs" ]
