@@ -32,9 +32,6 @@ type result struct {
 	said   []string
 }
 
-// retried reports whether the test may be run again.
-func (r *result) retried() bool { return r.safety == "" && !r.raced }
-
 // A unit is a package whose tests ran.
 type unit struct {
 	failed  bool

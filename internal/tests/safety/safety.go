@@ -11,6 +11,7 @@ const Key = "safety"
 // A Promise is what a test of safety is about.
 type Promise string
 
+// The promises that there are.
 const (
 	Bytes  Promise = "wrong bytes"               // what arrives is what was sent
 	Record Promise = "a lost record"             // what was confirmed is there afterwards
