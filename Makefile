@@ -35,14 +35,15 @@ test: ## each promise once, on a fresh machine: installs packages, builds, tests
 test-long: ## all that make test leaves out, and that again: each promise on each data plane, all programs, soaks, models, kernels; hours
 	@scripts/as-root.sh scripts/packages.sh test
 	@scripts/build.sh
+	@scripts/format.sh
 	@scripts/vet.sh
 	@scripts/test.sh long
 	@$(MAKE) model-long
 	@$(MAKE) test-kernels
 
 RUNS ?= 50
-steady: ## run one test many times beside busy processors: make steady TEST=TestName RUNS=50 (QUIET=1 leaves them alone)
-	@scripts/test.sh steady -test "$(TEST)" -runs $(RUNS) $(if $(QUIET),-noise=false)
+steady: ## run one test many times beside busy processors: make steady TEST=TestName RUNS=50 (PACKAGE=./dir where two have it, QUIET=1 without noise, RACE=1 with the race detector)
+	@scripts/test.sh steady -test "$(TEST)" -runs $(RUNS) $(if $(PACKAGE),-package $(PACKAGE)) $(if $(QUIET),-noise=false) $(if $(RACE),-race)
 
 demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves it up, NET=openflow has switches)
 	@scripts/as-root.sh scripts/packages.sh demo

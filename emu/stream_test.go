@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // stream sends n pseudo-random bytes from a to b and compares what arrives.
@@ -26,6 +28,7 @@ func stream(t *testing.T, r *rig, n int) {
 }
 
 func TestAStreamArrivesByteForByte(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	for name, p := range map[string]Params{
 		"clean":       {},
 		"delay":       {Delay: 20 * time.Millisecond},

@@ -13,8 +13,8 @@ commit=$(git rev-parse --verify -q "${3:-HEAD}^{commit}") || { echo "ci-often: n
 logs=$(mktemp -d "${TMPDIR:-/tmp}/scaffold-ci.XXXXXX")
 hogs=() run=
 cleanup() {
-	kill "${hogs[@]}" $run 2>/dev/null
-	[ -z "$run" ] || wait "$run"
+	[ -z "$run" ] || { kill "$run"; wait "$run"; } # it ends what it has begun
+	kill "${hogs[@]}" 2>/dev/null
 	rm -rf "$logs/clone"
 }
 trap cleanup EXIT

@@ -18,9 +18,10 @@ if [ ! -x "$lint" ]; then
 fi
 [ "${1:-}" != build ] || exit 0
 # The linter starts go itself: it is to be the one that builds this tree.
-PATH=$(dirname "$(scripts/go.sh --path)"):$PATH
+PATH=$(scripts/go.sh env GOROOT)/bin:$PATH
+GOTOOLCHAIN=$(scripts/go.sh env GOTOOLCHAIN)
 GOFLAGS="${GOFLAGS:+$GOFLAGS }-trimpath"
-export PATH GOFLAGS CGO_ENABLED=0
+export PATH GOFLAGS GOTOOLCHAIN CGO_ENABLED=0
 for module in . bench; do
 	(cd "$module" && nice -n 19 "$lint" run ./...)
 done

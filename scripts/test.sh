@@ -4,18 +4,17 @@
 # need root run by sudo where we are not root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-go=$(scripts/go.sh --path)
-PATH=$(dirname "$go"):$PATH # of the toolchain that builds this tree, for the runner and for tests that call it
+: "${HOME:=$(getent passwd "$(id -u)" | cut -d: -f6)}" # Go's caches live there
+export HOME
+# The runner, gotestsum and tests call go themselves: it is to be the one that builds this tree, as scripts/go.sh finds it.
+GOTOOLCHAIN=$(scripts/go.sh env GOTOOLCHAIN)
+GOMODCACHE=$(scripts/go.sh env GOMODCACHE)
+PATH=$(scripts/go.sh env GOROOT)/bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin
 GOFLAGS="${GOFLAGS:+$GOFLAGS }-trimpath"
-export PATH GOFLAGS
+export GOTOOLCHAIN GOMODCACHE PATH GOFLAGS
 case ${1:-} in
-all | long | steady) # the password now, not in the middle
-	[ "$(id -u)" = 0 ] || scripts/as-root.sh true
-	GOMODCACHE=$("$go" env GOMODCACHE)
-	export GOMODCACHE
-	;;
+all | long | steady) [ "$(id -u)" = 0 ] || scripts/as-root.sh true ;; # the password now, not in the middle
 esac
 mkdir -p bin
-CGO_ENABLED=0 "$go" build -buildvcs=false -o bin/runner ./internal/tests/runner
+CGO_ENABLED=0 go build -buildvcs=false -o bin/runner ./internal/tests/runner
 exec bin/runner "$@"

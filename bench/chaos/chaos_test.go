@@ -15,6 +15,7 @@ import (
 	"scaffold.dev/scaffold/internal/lab"
 	"scaffold.dev/scaffold/internal/lab/file"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // This test binary is also the whole product, and scaffold-bench: the lab starts its daemons and load programs from it.
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) {
 // Half a minute of moves, deaths, drains, cuts and restarts: every byte is right, and nothing ends that no event
 // explains. `scaffold bench chaos --seed 1` is the same at length.
 func TestNothingIsOddInChaos(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	nstest.Root(t)
 	text, err := examples.Files.ReadFile("moves.yaml")
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"scaffold.dev/scaffold"
 	"scaffold.dev/scaffold/examples/resume/record"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // blob is what is served, and a directory that holds it as "blob".
@@ -113,6 +114,7 @@ func talk(t *testing.T, s *server, send string, take int) []byte {
 }
 
 func TestAnotherInstanceGoesOnAtTheVeryByte(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	_, root := blob(t, 5000)
 	first, second := "GET /blob HTTP/1.1\r\nHost: x\r\n\r\n", "GET /blob HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	plain := instance(t, root, t.TempDir(), scaffold.Identity{}, nil)

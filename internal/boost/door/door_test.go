@@ -170,6 +170,7 @@ func TestSlowConnectionsAreClosedInTime(t *testing.T) {
 
 // A HELLO that is not of the trunk that it names opens nothing.
 func TestOnlyWhoHasTheSecretOpensADataConnection(t *testing.T) {
+	safety.Test(t, safety.Door)
 	good := hello(trunk, 1)
 	changed := func(at int) []byte {
 		b := append([]byte{}, good...)

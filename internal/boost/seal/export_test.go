@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/boost/seal"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // The two ends of a TLS connection export the same secret, and two connections have two.
@@ -35,6 +36,7 @@ func TestBothEndsExportTheSameSecret(t *testing.T) {
 
 // A secret of TLS 1.2 would be as good as its handshake, which is not what a network's keys promise.
 func TestOlderTLSHasNoSecret(t *testing.T) {
+	safety.Test(t, safety.Door)
 	near, _ := handshake(t, tls.VersionTLS12)
 	if _, err := seal.Export(near); err == nil {
 		t.Error("TLS 1.2 gave a secret")

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
@@ -120,6 +122,7 @@ func TestKeysChangeAtBothEndsAtOnce(t *testing.T) {
 
 // A HELLO that somebody made up, or of another connection, is not taken.
 func TestAHelloNeedsTheSecret(t *testing.T) {
+	safety.Test(t, safety.Door)
 	hello := []byte("what a HELLO says")
 	mac := secretOf(7).MAC(1, FromDialer, hello)
 	if !secretOf(7).Verify(1, FromDialer, hello, mac[:]) {

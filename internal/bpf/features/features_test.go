@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 func TestMain(m *testing.M) { nstest.Main(m) }
@@ -23,6 +24,7 @@ func TestProbesAnswer(t *testing.T) {
 }
 
 func TestProbesLeaveNoProgramBehind(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	nstest.Root(t)
 	Probe()
 	Probe() // a leaked link on the root cgroup would make the second differ

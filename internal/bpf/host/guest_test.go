@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -206,6 +208,7 @@ func must1[T any](v T, err error) func(*testing.T) T {
 
 // What a guest may not send stays at its link: it is nobody else, and speaks no messages between hosts.
 func TestAGuestCannotPoseAsAnybodyElse(t *testing.T) {
+	safety.Test(t, safety.Door)
 	n := newNetwork(t)
 	h := n.host(t, "host", 1, Config{})
 	g := h.guest(t, "guest", 1)

@@ -7,6 +7,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
 	"scaffold.dev/scaffold/internal/core/flow"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -417,6 +418,7 @@ func TestUnboundDatagramsAreResolvedEach(t *testing.T) {
 }
 
 func TestUnsetDatagramsLeaveNoState(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	w := newWorld(t)
 	w.policy(dns, Policy{Datagrams: Unset})
 	w.policy(web, Policy{Datagrams: Unset})

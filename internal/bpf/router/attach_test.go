@@ -9,6 +9,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -154,6 +155,7 @@ func endsWith(s, end string) bool { return len(s) >= len(end) && s[len(s)-len(en
 
 // TestKilledDaemonForgetsNothing: Close(keep) leaves what a kill leaves, the pins.
 func TestKilledDaemonForgetsNothing(t *testing.T) {
+	safety.Test(t, safety.Record)
 	for _, noTCX := range []bool{false, true} {
 		t.Run(fmt.Sprintf("clsact=%v", noTCX), func(t *testing.T) {
 			w := newWire(t)

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-
 	"scaffold.dev/scaffold/internal/controller/controld/config"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // What a host says at its join is stored: a record that the store cannot take would stop all saving.
 func TestAJoinOutOfBoundsIsRefusedAndNothingIsLost(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	c := start(t, config.Config{})
 	c.router("r1")

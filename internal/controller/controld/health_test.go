@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 
 	"scaffold.dev/scaffold/internal/api"
@@ -156,6 +158,7 @@ func TestTroubleOfANetworkIsToldTheSameEverywhere(t *testing.T) {
 
 // What a service had is remembered: after a restart one that had instances is missed, one that had none is not.
 func TestARestartForgetsNoServiceThatIsMissed(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	c := start(t, config.Config{})
 	id := c.create("web")

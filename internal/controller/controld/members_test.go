@@ -345,6 +345,7 @@ func (c *controller) refusedJoin(agent apiv1connect.AgentClient, j *apiv1.Join, 
 // A host that is forgotten loses its stream at once, its name and its key; the others are told not to take its
 // certificates.
 func TestAForgottenHostIsOutAtOnceAndStaysOut(t *testing.T) {
+	safety.Test(t, safety.Door)
 	t.Parallel()
 	c, at := keyed(t, config.Config{})
 	c.router("r1")

@@ -17,6 +17,7 @@ import (
 const long = time.Hour
 
 func TestARestartForgetsNothingAndEmptiesNoTable(t *testing.T) {
+	safety.Test(t, safety.Record)
 	t.Parallel()
 	c := start(t, config.Config{Grace: long})
 	id := c.create("web")

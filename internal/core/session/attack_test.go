@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/sid"
@@ -84,6 +86,7 @@ func forgeries(m wire.Message, thief *Keys, place sid.Locator) map[string]wire.M
 }
 
 func TestOnPathForgeriesChangeNothing(t *testing.T) {
+	safety.Test(t, safety.Door)
 	w, _, log := seen(t)
 	b := w.hosts[1].flows[Key{w.hosts[1].key(t).Stable, Server}]
 	log = append(log, datagram{b.Peer.IP(), b.Local.IP(), 0, wire.FlowFail{Locator: b.Peer.Locator, Reason: wire.ProcessDied,

@@ -216,6 +216,7 @@ func TestThePauseBetweenRoundsOfRefusals(t *testing.T) {
 }
 
 func TestForgersChangeNothing(t *testing.T) {
+	safety.Test(t, safety.Door)
 	w, k := newFailover(t)
 	thief := certified(7)
 	b := w.hosts[1].flows[Key{k.Stable, Server}]

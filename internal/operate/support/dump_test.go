@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // unpack reads an archive back, by name.
@@ -83,6 +85,7 @@ func TestOfALongTextTheEndIsKept(t *testing.T) {
 }
 
 func TestSecretsStayOnTheMachine(t *testing.T) {
+	safety.Test(t, safety.Door)
 	for _, x := range []struct{ text, secret string }{
 		{"joined with scaffold1-AbC_d-9xyz0 today", "AbC_d-9xyz0"},
 		{"-----BEGIN PRIVATE KEY-----\nMC4CAQ\n-----END PRIVATE KEY-----\nmore", "MC4CAQ"},

@@ -19,6 +19,7 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
 	"scaffold.dev/scaffold/internal/core/liveness"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/sid"
 	"scaffold.dev/scaffold/wire"
 )
@@ -176,6 +177,7 @@ func (s *site) ours() (left []string) {
 
 // TestKilledRouterForgetsNothing is the life of a router: rules, kill -9, adoption, reconciliation, end.
 func TestKilledRouterForgetsNothing(t *testing.T) {
+	safety.Test(t, safety.Record)
 	s := newSite(t)
 	other := sid.ServiceID{SS: 1, Suffix: 0x10001}
 	p := start(t, s.router, s.cfg)

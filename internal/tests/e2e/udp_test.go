@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/safety"
+
 	"connectrpc.com/connect"
 	"golang.org/x/sys/unix"
 
@@ -105,6 +107,7 @@ func (n *network) settle(pc net.PacketConn, to netip.AddrPort) {
 }
 
 func TestUnsetDatagramsLeaveNoEntry(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	n := theNetwork(t)
 	a, b := n.create("udp-peer-a", &apiv1.Policy{Datagrams: "unset"}), n.create("udp-peer-b", &apiv1.Policy{Datagrams: "unset"})
 	for _, host := range []string{"c1", "s1"} { // each asks for the other's name, as programs do

@@ -11,8 +11,8 @@ import (
 
 var (
 	// ofSafety are the names of tests that promise what no second try may excuse (internal/tests/safety).
-	ofSafety = regexp.MustCompile(`LeavesNothing|LeaveNothing|LosesNo(thing|Byte)|TogetherOrNotAtAll|LookedAtOrNotAtAll|Attackers(Change|Beside)|IsNeverOpened|OrdersInAnother`)
-	testHead = regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\) \{\n\t?(.*)\n`)
+	ofSafety = regexp.MustCompile(`Leaves?No|LosesNo(thing|Byte)|NothingIsLost|ForgetsNo(thing|Service)|ByteForByte|VeryByte|NothingIsOdd|TogetherOrNotAtAll|LookedAtOrNotAtAll|Attackers(Change|Beside)|Forge(rs|ries)Change|NeedsTheSecret|HasTheSecret|CannotPose|AndStaysOut|IsNeverOpened|OrdersInAnother`)
+	testHead = regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\) \{\n?\s*(.*)$`)
 )
 
 // A test whose name is a promise of safety is marked as one, in its first line.

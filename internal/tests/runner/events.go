@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,18 +27,19 @@ func (n name) String() string { return n.pkg + "." + n.test }
 // A result is what became of a test, with its parts.
 type result struct {
 	name
-	failed bool
-	safety string // of which promise the test is, "" for none
-	raced  bool
-	said   []string
+	passed, failed bool
+	safety         string // of which promise the test is, "" for none
+	said           []string
 }
 
 // A unit is a package whose tests ran.
 type unit struct {
-	failed  bool
-	seconds float64
-	said    []string            // beside its tests: a trace of a crash, what TestMain or the compiler said
-	open    map[string]struct{} // tests and parts that began and did not end
+	failed bool
+	raced  bool                // the detector found something: test2json may give that to another test than whose it is
+	said   []string            // beside its tests: a trace of a crash, what TestMain or the compiler said
+	open   map[string]struct{} // tests and parts that began and did not end
+	ended  bool                // package testing has said its last word, PASS or FAIL: all tests were run
+	after  bool                // something was said after that: TestMain found what no test did
 }
 
 // An outcome is what a run of go test came to.
@@ -88,8 +90,9 @@ func (o *outcome) unit(e event) *unit {
 
 func (o *outcome) take(e event) {
 	u := o.unit(e)
+	u.raced = u.raced || strings.Contains(e.Output, "WARNING: DATA RACE") || strings.Contains(e.Output, "race detected during execution of test")
 	if e.Test == "" {
-		o.takePackage(u, e)
+		u.take(e)
 		return
 	}
 	whole, _, part := strings.Cut(e.Test, "/")
@@ -106,12 +109,12 @@ func (o *outcome) take(e event) {
 			r.safety = e.Value
 		}
 	case "output":
-		r.raced = r.raced || strings.Contains(e.Output, "WARNING: DATA RACE")
 		r.said = append(r.said, strings.TrimSuffix(e.Output, "\n"))
 	case "pass", "fail", "skip":
 		delete(u.open, e.Test)
 		o.count(e, !part)
 		r.failed = r.failed || e.Action == "fail"
+		r.passed = r.passed || e.Action == "pass" && !part
 	}
 }
 
@@ -130,16 +133,21 @@ func (o *outcome) count(e event, whole bool) {
 	}
 }
 
-func (o *outcome) takePackage(u *unit, e event) {
+// summary is what package testing and go test say of a package as a whole, whatever happened.
+var summary = regexp.MustCompile(`^(PASS|FAIL|ok|exit status \d+|testing: warning: no tests to run|\?)?(\s|$)`)
+
+// take takes what is said of the package itself.
+func (u *unit) take(e event) {
 	switch e.Action {
 	case "output", "build-output":
-		if text := strings.TrimSuffix(e.Output, "\n"); text != "" {
+		text := strings.TrimSuffix(e.Output, "\n")
+		u.after = u.after || u.ended && !summary.MatchString(text)
+		u.ended = u.ended || text == "PASS" || text == "FAIL"
+		if text != "" {
 			u.said = append(u.said, text)
 		}
-	case "pass", "skip":
-		u.seconds = e.Elapsed
 	case "fail", "build-fail":
-		u.failed, u.seconds = true, cmp.Or(e.Elapsed, u.seconds)
+		u.failed = true
 	}
 }
 
@@ -155,14 +163,15 @@ func (o *outcome) failures() (list []*result) {
 }
 
 // crashes are the packages that failed otherwise than by a test that says so: they did not build, ended in the middle of
-// a test, or had their TestMain find something. Running one test again says nothing about those that never ran.
+// their tests, or had their TestMain find something. Running one test again says nothing about those that never ran. A
+// test that panics itself is told as failed before the trace, so the last word of package testing must be there, too.
 func (o *outcome) crashes() (list []string) {
 	said := map[string]bool{}
 	for _, r := range o.failures() {
 		said[r.pkg] = true
 	}
 	for path, u := range o.units {
-		if u.failed && (!said[path] || len(u.open) > 0) {
+		if u.failed && (!said[path] || len(u.open) > 0 || !u.ended || u.after) {
 			list = append(list, path)
 		}
 	}
@@ -170,13 +179,26 @@ func (o *outcome) crashes() (list []string) {
 	return list
 }
 
-// lastWords is what a package that crashed said: a trace is taken for the output of a test that had not ended.
+// lastWords is what a package that crashed said: a trace is taken for the output of a test that had not ended, or of the
+// last one.
 func (o *outcome) lastWords(path string) (said []string) {
-	u := o.units[path]
-	for test := range u.open {
-		if r := o.tests[name{path, test}]; r != nil {
+	for _, r := range o.failures() {
+		if r.pkg == path {
 			said = append(said, r.said...)
 		}
 	}
-	return append(said, u.said...)
+	for test := range o.units[path].open {
+		if r := o.tests[name{path, test}]; r != nil && !r.failed {
+			said = append(said, r.said...)
+		}
+	}
+	said = append(said, o.units[path].said...)
+	if i := slices.IndexFunc(said, isTrace); i >= 0 {
+		said = said[i:min(len(said), i+end)] // its head says what happened, its end where other goroutines are
+	}
+	return said
+}
+
+func isTrace(line string) bool {
+	return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
 }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-const usage = "usage: runner check | all | long | steady -test TestName [-runs N] [-package ./dir] [-noise=false]"
+const usage = "usage: runner check | all | long | steady -test TestName [-runs N] [-package ./dir] [-noise=false] [-race]"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -45,6 +45,7 @@ func run(ctx context.Context, args []string) error {
 		f.IntVar(&s.runs, "runs", 50, "how often")
 		f.StringVar(&s.pkg, "package", "", "its package, as ./internal/sid; found by the test's name where it is left out")
 		f.BoolVar(&s.noise, "noise", true, "keep each processor busy meanwhile")
+		f.BoolVar(&s.race, "race", false, "with the race detector")
 		if err := f.Parse(args[1:]); err != nil || f.NArg() > 0 || s.test == "" || s.runs < 1 {
 			return errUsage
 		}
@@ -64,7 +65,8 @@ func suite(ctx context.Context, kind string) error {
 		return err
 	}
 	for _, beside := range stages {
-		if r.stage(ctx, beside); r.broken() || ctx.Err() != nil {
+		r.stage(ctx, beside)
+		if ctx.Err() != nil || r.broken() && kind != "long" { // after hours, all is told that there is to tell
 			break
 		}
 	}

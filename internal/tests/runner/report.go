@@ -4,21 +4,32 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// end is how many lines of what a failed test said are repeated.
-const end = 40
-
-// ownLines is how many of a test's own lines stand before them.
-const ownLines = 5
+const (
+	// end is how many lines of what a failed test said are repeated, few how many where many failed: the last 200 lines of
+	// a run are to say what happened.
+	end, few = 40, 12
+	// ownLines is how many of a test's own lines stand before them.
+	ownLines = 5
+)
 
 var errFailed = errors.New("tests failed: the lines above say which and why")
 
 // report says at the end what happened, the worst last.
 func (r *runner) report(to io.Writer) error {
 	removeRootCache()
+	giveBack(r.dir)
+	lines := end
+	if len(r.wrong) > 3 {
+		lines = few
+	}
 	for _, line := range r.lines {
 		fmt.Fprintf(to, "stage  %s\n", line)
 	}
@@ -28,11 +39,17 @@ func (r *runner) report(to io.Writer) error {
 	for _, u := range r.shaky {
 		fmt.Fprintf(to, "unsteady: %s, %s\n", u.of, why(u.of.said))
 		fmt.Fprintf(to, "  it passed alone at try %d; make steady TEST=%s runs it many times; what it said:\n", u.fell+1, u.of.test)
-		repeat(to, u.of.said)
+		repeat(to, u.of.said, few)
 	}
 	for _, f := range r.wrong {
 		fmt.Fprintf(to, "FAILED: %s: %s\n", f.what, f.why)
-		repeat(to, f.said)
+		repeat(to, f.said, lines)
+	}
+	for _, u := range r.shaky {
+		fmt.Fprintf(to, "unsteady: %s\n", u.of)
+	}
+	for _, f := range r.wrong {
+		fmt.Fprintf(to, "FAILED: %s\n", f.what)
 	}
 	fmt.Fprintf(to, "%s: %d unsteady, %d broken, in %s; all that was said: %s\n", r.kind, len(r.shaky), len(r.wrong), took(time.Since(r.begun)), r.dir)
 	fmt.Fprintf(to, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.left)
@@ -42,9 +59,24 @@ func (r *runner) report(to io.Writer) error {
 	return nil
 }
 
+// giveBack gives what root has written to whose tree this is: he runs the tests next.
+func giveBack(dir string) {
+	owner, err := os.Stat("go.mod")
+	if err != nil || os.Geteuid() != 0 {
+		return
+	}
+	of := owner.Sys().(*syscall.Stat_t)
+	_ = filepath.WalkDir(filepath.Dir(dir), func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			err = os.Lchown(path, int(of.Uid), int(of.Gid))
+		}
+		return err
+	})
+}
+
 // repeat says the end of what a test said, and before it what the test said for itself, which logs may have pushed out.
-func repeat(to io.Writer, said []string) {
-	lines := tail(said)
+func repeat(to io.Writer, said []string, most int) {
+	lines := tail(said, most)
 	for i, line := range own(said) {
 		if i == ownLines {
 			break
@@ -57,13 +89,13 @@ func repeat(to io.Writer, said []string) {
 }
 
 // tail is the end of what a test said, without what says only that it ran.
-func tail(said []string) (lines []string) {
+func tail(said []string, most int) (lines []string) {
 	for _, line := range said {
 		if !strings.HasPrefix(line, "=== ") {
 			lines = append(lines, line)
 		}
 	}
-	return lines[max(0, len(lines)-end):]
+	return lines[max(0, len(lines)-most):]
 }
 
 // own are the first lines of what a test says for itself, each with the place in its file. Logs that it repeats are not.

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -48,9 +52,9 @@ type failure struct {
 }
 
 func newRunner(kind string) (*runner, error) {
-	out, err := exec.Command("go", "tool", "-n", "gotestsum").CombinedOutput()
+	out, err := exec.Command("go", "tool", "-n", "gotestsum").Output()
 	if err != nil {
-		return nil, fmt.Errorf("build gotestsum, which go.mod pins: %w: %s", err, out)
+		return nil, fmt.Errorf("build gotestsum, which go.mod pins: %w: go tool -n gotestsum says why", err)
 	}
 	dir, err := filepath.Abs(filepath.Join("bin", "tests"))
 	if err != nil {
@@ -59,8 +63,7 @@ func newRunner(kind string) (*runner, error) {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return nil, fmt.Errorf("the directory for what tests say: %w", err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n") // before the path come downloads
-	return &runner{kind: kind, tool: lines[len(lines)-1], dir: dir, begun: time.Now()}, nil
+	return &runner{kind: kind, tool: strings.TrimSpace(string(out)), dir: dir, begun: time.Now()}, nil
 }
 
 func (r *runner) broken() bool { return len(r.wrong) > 0 }
@@ -79,29 +82,32 @@ func (r *runner) stage(ctx context.Context, beside []stage) {
 		if ctx.Err() != nil {
 			return
 		}
+		line := s.name + ": not run"
 		if errs[i] != nil {
 			r.wrong = append(r.wrong, failure{s.name, errs[i].Error(), nil})
-			continue
+		} else {
+			r.judge(ctx, s, outcomes[i])
+			line = r.count(s, outcomes[i])
 		}
-		r.judge(ctx, s, outcomes[i])
-		o := outcomes[i]
-		r.passed, r.failed, r.left = r.passed+o.passed, r.failed+o.failed, r.left+o.skipped
-		if !strings.Contains(strings.Join(s.env, " "), "SCAFFOLD_ROOT_TESTS=0") {
-			r.skips = append(r.skips, o.skips...)
-		}
-		r.lines = append(r.lines, fmt.Sprintf("%s: %d passed, %d failed, %d skipped", s.name, o.passed, o.failed, o.skipped))
+		line += ", " + took(time.Since(begun))
+		r.lines = append(r.lines, line)
+		fmt.Printf("== %s\n\n", line)
 	}
-	if n := len(r.lines); n > 0 {
-		r.lines[n-1] += ", " + took(time.Since(begun))
-		fmt.Printf("== %s\n\n", r.lines[n-1])
+}
+
+// count adds what a stage came to.
+func (r *runner) count(s stage, o *outcome) (line string) {
+	r.passed, r.failed, r.left = r.passed+o.passed, r.failed+o.failed, r.left+o.skipped
+	if !slices.Contains(s.env, unprivileged) { // else what needs root is left out
+		r.skips = append(r.skips, o.skips...)
 	}
+	return fmt.Sprintf("%s: %d passed, %d failed, %d skipped", s.name, o.passed, o.failed, o.skipped)
 }
 
 // test runs the tests of a stage, all or one, and reads what they said.
 func (r *runner) test(ctx context.Context, s stage, only string) (*outcome, error) {
 	for _, argv := range s.before {
-		cmd := exec.CommandContext(ctx, "go", argv...)
-		cmd.Dir = s.dir
+		cmd := command(ctx, s, "go", argv...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(argv, " "), err, out)
 		}
@@ -116,25 +122,33 @@ func (r *runner) test(ctx context.Context, s stage, only string) (*outcome, erro
 	if only != "" {
 		argv = append(argv, "-run=^"+only+"$")
 	}
-	cmd := exec.CommandContext(ctx, r.tool, append(argv, s.packages...)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, os.Stdout, os.Stderr
-	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0"), s.env...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its go test, which ends its tests
-	cmd.WaitDelay = time.Minute
+	cmd := command(ctx, s, r.tool, append(argv, s.packages...)...)
+	var said bytes.Buffer // of the toolchain: it is no event
+	cmd.Stdout, cmd.Stderr = os.Stdout, io.MultiWriter(os.Stderr, &said)
 	failed := cmd.Run()
 	o := newOutcome()
 	if err := o.read(file); err != nil {
 		return nil, err
 	}
-	var exit *exec.ExitError
 	switch {
-	case failed == nil:
-	case !errors.As(failed, &exit):
-		return nil, failed
-	case len(o.failures()) == 0 && len(o.crashes()) == 0:
-		return nil, fmt.Errorf("gotestsum: %w, and no test failed", failed)
+	case failed != nil && len(o.failures()) == 0 && len(o.crashes()) == 0:
+		return nil, fmt.Errorf("gotestsum: %w, and no test failed\n%s", failed, &said)
+	case o.passed+o.failed+o.skipped == 0 && len(o.crashes()) == 0:
+		return nil, errors.New("no test ran")
 	}
 	return o, nil
+}
+
+// command is one in the directory and environment of a stage. It leads a process group: go test, when it is told to end,
+// begins no further tests and leaves those that run to themselves, so all of them are told.
+func command(ctx context.Context, s stage, path string, argv ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, argv...)
+	cmd.Dir = s.dir
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0"), s.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = time.Minute
+	return cmd
 }
 
 // plain has a stage's name make a file's.
@@ -151,16 +165,17 @@ func (r *runner) judge(ctx context.Context, s stage, o *outcome) {
 		r.wrong = append(r.wrong, failure{path, "the package failed beside its tests, or in the middle of them", o.lastWords(path)})
 	}
 	failed := o.failures()
+	many := r.again+len(failed) > most
 	for _, f := range failed {
 		switch {
-		case f.raced:
-			r.fail(f, "a data race")
 		case f.safety != "":
 			r.fail(f, "of safety ("+f.safety+"): never tried again")
+		case o.units[f.pkg].raced:
+			r.fail(f, "a data race in its package: never tried again")
+		case many:
+			r.fail(f, fmt.Sprintf("not tried again: more than %d tests of this run failed", most))
 		case r.broken():
 			r.fail(f, "not tried again, for there is more")
-		case r.again+len(failed) > most:
-			r.fail(f, fmt.Sprintf("not tried again: more than %d tests of this run failed", most))
 		default:
 			r.alone(ctx, s, f)
 		}
@@ -171,22 +186,29 @@ func (r *runner) fail(f *result, why string) {
 	r.wrong = append(r.wrong, failure{f.String(), why, f.said})
 }
 
-// alone runs one test again.
+// alone runs one test again. A crash or a race ends that, as it does anywhere.
 func (r *runner) alone(ctx context.Context, s stage, f *result) {
 	r.again++
 	s.packages, s.before = []string{f.pkg}, nil
+	last := f
 	for i := range tries {
 		fmt.Printf("== again, alone: %s\n", f)
 		o, err := r.test(ctx, s, f.test)
 		if ctx.Err() != nil {
 			return
 		}
-		if again := o.of(f.name); err == nil && again != nil && !again.failed && len(o.crashes()) == 0 {
+		again := o.of(f.name)
+		switch {
+		case err != nil || again == nil || len(o.crashes()) > 0 || o.units[f.pkg].raced:
+			r.fail(last, "crashed, raced or did not run when it was tried again, alone")
+			return
+		case again.passed && !again.failed:
 			r.shaky = append(r.shaky, unsteady{f, i})
 			return
 		}
+		last = again
 	}
-	r.fail(f, fmt.Sprintf("failed again, alone, %d times", tries))
+	r.fail(last, fmt.Sprintf("failed again, alone, %d times", tries))
 }
 
 // of is the result of a test, nil where it did not run.

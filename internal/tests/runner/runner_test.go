@@ -47,6 +47,21 @@ func TestCrash(t *testing.T) {
 		select {}
 	}
 }
+
+func TestPanic(t *testing.T) {
+	if os.Getenv("ODD") == t.Name() {
+		panic("by the test itself")
+	}
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if os.Getenv("ODD_LEFT") != "" {
+		println("a lab is left")
+		code = 1
+	}
+	os.Exit(code)
+}
 `,
 	"skip/skip_test.go": "package skip\n\nimport \"testing\"\n\nfunc TestLeftOut(t *testing.T) { t.Skip(\"for a reason\") }\nfunc TestSomeHelper(t *testing.T) { t.Skip() }\n",
 }
@@ -83,10 +98,11 @@ func TestWhatFailsIsToldFromWhatFailsByChance(t *testing.T) {
 		says  []string
 		fails bool
 	}{
-		"none":       {0, []string{"odd: 0 unsteady, 0 broken", "skipped: example.org/odd/skip.TestLeftOut", "6 passed, 0 failed, 1 skipped"}, false},
+		"none":       {0, []string{"odd: 0 unsteady, 0 broken", "skipped: example.org/odd/skip.TestLeftOut", "7 passed, 0 failed, 1 skipped"}, false},
 		"TestOnce":   {1, []string{"unsteady: example.org/odd.TestOnce, odd_test.go:11: what is wrong here", "1 unsteady, 0 broken"}, false},
 		"TestAlways": {1, []string{"FAILED: example.org/odd.TestAlways: failed again, alone, 2 times", "looks at always"}, true},
 		"TestDoor":   {0, []string{"FAILED: example.org/odd.TestDoor: of safety (somebody let in): never tried again"}, true},
+		"TestPanic":  {0, []string{"FAILED: example.org/odd: the package failed beside its tests", "panic: by the test itself"}, true},
 		"TestCrash":  {0, []string{"FAILED: example.org/odd: the package failed beside its tests", "panic: in between"}, true},
 	} {
 		r, report, err := odd(t, which)
@@ -98,6 +114,18 @@ func TestWhatFailsIsToldFromWhatFailsByChance(t *testing.T) {
 				t.Errorf("%s: the report lacks %q:\n%s", which, text, report)
 			}
 		}
+	}
+}
+
+// What TestMain finds is found also beside a test that fails by chance.
+func TestWhatIsLeftBehindIsNotHiddenByAFailure(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("go.mod", pinned(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ODD_LEFT", "1")
+	if r, report, err := odd(t, "TestOnce"); err == nil || r.again != 0 || !strings.Contains(report, "a lab is left") {
+		t.Errorf("the runner ends with %v after %d tests again:\n%s", err, r.again, report)
 	}
 }
 
@@ -134,6 +162,7 @@ func TestManyFailuresAreNoChance(t *testing.T) {
 		o.take(event{Action: "run", Package: "p", Test: test})
 		o.take(event{Action: "fail", Package: "p", Test: test})
 	}
+	o.take(event{Action: "output", Package: "p", Output: "FAIL\n"})
 	o.take(event{Action: "fail", Package: "p"})
 	r.judge(t.Context(), stage{}, o)
 	if len(r.wrong) != 6 || r.again != 0 {
@@ -143,12 +172,13 @@ func TestManyFailuresAreNoChance(t *testing.T) {
 
 func TestADataRaceIsNoChance(t *testing.T) {
 	o, r := newOutcome(), &runner{}
-	o.take(event{Action: "output", Package: "p", Test: "TestA", Output: "WARNING: DATA RACE\n"})
+	o.take(event{Action: "output", Package: "p", Test: "TestB", Output: "WARNING: DATA RACE\n"}) // it may be told of another test
 	o.take(event{Action: "fail", Package: "p", Test: "TestA/part"})
 	o.take(event{Action: "fail", Package: "p", Test: "TestA"})
+	o.take(event{Action: "output", Package: "p", Output: "FAIL\n"})
 	o.take(event{Action: "fail", Package: "p"})
 	r.judge(t.Context(), stage{}, o)
-	if len(r.wrong) != 1 || r.wrong[0].why != "a data race" {
+	if len(r.wrong) != 1 || !strings.HasPrefix(r.wrong[0].why, "a data race") {
 		t.Errorf("broken: %v", r.wrong)
 	}
 }
@@ -179,7 +209,7 @@ func TestTheEndOfALongOutputIsRepeated(t *testing.T) {
 	if got := why(said); got != "a_test.go:7: not so" {
 		t.Errorf("why: %q", got)
 	}
-	if got := tail(said); len(got) != end || got[0] != "noise" {
+	if got := tail(said, end); len(got) != end || got[0] != "noise" {
 		t.Errorf("the end is %d lines, the first %q", len(got), got[0])
 	}
 }

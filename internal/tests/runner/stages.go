@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,6 +32,11 @@ const sideBySide = 8
 // linker's time (1.6 of 3.2 s of processor for internal/tests/e2e).
 var quickly = []string{"-vet=off", "-ldflags=-w", "-count=1", "-p=" + strconv.Itoa(runtime.NumCPU()+1), "-parallel=" + strconv.Itoa(sideBySide)}
 
+const (
+	unprivileged = "SCAFFOLD_ROOT_TESTS=0"
+	quick        = "5m" // what a package may take of what needs no root
+)
+
 // raced has goroutines of its own and is quick enough to run again under the race detector.
 var raced = regexp.MustCompile(`/(sid|wire|emu|emu/pcap)$|/internal/(api(/member)?|boost/(agent|door|trunk)|cli(/[a-z]+)?|trust|core/[a-z]+|controller/(controld(/[a-z]+)?|store)|host/[a-z]+|lab/(emud|processes|timeline)|openflow/(ofconn|switchd)|operate/obs|packet/capture|router/(agent|routerd))$`)
 
@@ -52,11 +58,11 @@ var heaviest = []string{"./internal/tests/e2e/...", "./internal/bpf/host", "./in
 func stagesOf(kind string) ([][]stage, error) {
 	switch kind {
 	case "check":
-		unprivileged := []string{"SCAFFOLD_ROOT_TESTS=0"}
-		tests := []stage{{name: "tests that need no root", dir: ".", env: unprivileged, args: []string{"-timeout=5m"}, packages: []string{"./..."}}}
-		bench := []stage{{name: "bench", dir: "bench", env: unprivileged, args: []string{"-timeout=5m"}, packages: []string{"./..."}}}
-		race, err := races("5m")
-		return append(append([][]stage{tests, bench}, outside()...), race...), err
+		env := []string{unprivileged}
+		tests := []stage{{name: "tests that need no root", dir: ".", env: env, args: []string{"-timeout=" + quick}, packages: []string{"./..."}}}
+		bench := []stage{{name: "bench", dir: "bench", env: env, args: []string{"-timeout=" + quick}, packages: []string{"./..."}}}
+		race, err := races(quick)
+		return append(append([][]stage{tests, bench}, outside(env)...), race...), err
 	case "all", "long":
 		return everything(kind == "long")
 	}
@@ -78,7 +84,7 @@ func everything(long bool) (stages [][]stage, err error) {
 	if long {
 		stages = append(stages, planes(env, args)...)
 	}
-	stages = append(stages, outside()...)
+	stages = append(stages, outside(env)...)
 	race, err := races("15m") // last and alone: beside planes, stores with ten thousand services gave up
 	return append(stages, race...), err
 }
@@ -103,9 +109,9 @@ func planes(env, args []string) [][]stage {
 }
 
 // outside is what is written against the public packages alone, in Go modules of its own: it fails when they change under it.
-func outside() (stages [][]stage) {
+func outside(env []string) (stages [][]stage) {
 	for _, dir := range []string{"examples/module", "examples/router"} {
-		stages = append(stages, []stage{{name: dir + ", as an outside module", dir: dir, packages: []string{"./..."},
+		stages = append(stages, []stage{{name: dir + ", as an outside module", dir: dir, env: env, packages: []string{"./..."},
 			before: [][]string{{"vet", "./..."}, {"build", "-o", os.DevNull, "."}}}})
 	}
 	return stages
@@ -113,8 +119,11 @@ func outside() (stages [][]stage) {
 
 func races(timeout string) ([][]stage, error) {
 	if _, err := exec.LookPath("gcc"); err != nil {
-		fmt.Println("race detector: left out, it needs gcc")
-		return nil, nil
+		if timeout == quick {
+			fmt.Println("race detector: left out, it needs gcc")
+			return nil, nil
+		}
+		return nil, errors.New("the race detector needs gcc: scripts/packages.sh test installs it")
 	}
 	out, err := exec.Command("go", "list", "./...").Output()
 	if err != nil {
@@ -126,7 +135,10 @@ func races(timeout string) ([][]stage, error) {
 			packages = append(packages, path)
 		}
 	}
-	env, args := []string{"SCAFFOLD_ROOT_TESTS=0", "CGO_ENABLED=1"}, []string{"-race", "-timeout=" + timeout}
+	if len(packages) == 0 {
+		return nil, errors.New("no package for the race detector: does the pattern in stages.go still fit the tree?")
+	}
+	env, args := []string{unprivileged, "CGO_ENABLED=1"}, []string{"-race", "-timeout=" + timeout}
 	return [][]stage{
 		{{name: "race detector", dir: ".", env: env, args: args, packages: packages}},
 		{{name: "race detector, bench", dir: "bench", env: env, args: args, packages: []string{"./agent", "./checked", "./hosts"}}},
@@ -142,8 +154,9 @@ func asRoot(flags ...string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Tests that call Go themselves must not leave root's files in the caller's caches.
-	return append(flags, "-exec='"+script+"' env GOFLAGS='-mod=readonly -trimpath' GOCACHE="+rootCache), nil
+	// Tests that call Go themselves must not leave root's files in the caller's caches. A quote counts at the beginning of a
+	// word alone, where go test cuts this into words.
+	return append(flags, "-exec='"+script+"' env 'GOFLAGS=-mod=readonly -trimpath' GOCACHE="+rootCache), nil
 }
 
 const rootCache = "/tmp/scaffold-root-cache"

@@ -19,6 +19,7 @@ type steady struct {
 	test, pkg string
 	runs      int
 	noise     bool
+	race      bool
 }
 
 func (s steady) run(ctx context.Context) error {
@@ -35,28 +36,34 @@ func (s steady) run(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, "tests")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", binary, ".")
-	build.Dir = s.pkg
-	if out, err := build.CombinedOutput(); err != nil {
+	st := stage{dir: s.pkg}
+	argv := []string{"test", "-c", "-vet=off", "-o", binary}
+	if s.race {
+		st.env, argv = []string{"CGO_ENABLED=1"}, append(argv, "-race")
+	}
+	if out, err := command(ctx, st, "go", append(argv, ".")...).CombinedOutput(); err != nil {
 		return fmt.Errorf("build the tests of %s: %w\n%s", s.pkg, err, out)
+	}
+	path := []string{binary}
+	if os.Geteuid() != 0 {
+		script, err := filepath.Abs("scripts/as-root.sh")
+		if err != nil {
+			return err
+		}
+		path = []string{script, binary}
 	}
 	if s.noise {
 		defer busy()()
 	}
-	return s.repeat(ctx, binary)
+	return s.repeat(ctx, path)
 }
 
 // repeat runs the test's binary, and stops at a try that was interrupted.
-func (s steady) repeat(ctx context.Context, binary string) error {
+func (s steady) repeat(ctx context.Context, argv []string) error {
+	argv = append(argv, "-test.run=^"+s.test+"$", "-test.v", "-test.timeout=10m")
 	failed, last, begun := 0, "", time.Now()
 	for i := range s.runs {
-		cmd := exec.CommandContext(ctx, binary, "-test.run=^"+s.test+"$", "-test.v", "-test.timeout=10m")
-		cmd.Dir = s.pkg
-		if os.Getenv("SCAFFOLD_ROOT_TESTS") == "" {
-			cmd.Env = append(os.Environ(), "SCAFFOLD_ROOT_TESTS=1")
-		}
-		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-		out, err := cmd.CombinedOutput()
+		out, err := command(ctx, stage{dir: s.pkg, env: []string{"SCAFFOLD_ROOT_TESTS=1"}}, argv[0], argv[1:]...).CombinedOutput()
 		if ctx.Err() != nil {
 			return fmt.Errorf("interrupted: %d of %d runs failed", failed, i)
 		}
@@ -64,13 +71,13 @@ func (s steady) repeat(ctx context.Context, binary string) error {
 		case err != nil:
 			failed, last = failed+1, said
 			fmt.Printf("run %d failed: %s\n", i+1, why(strings.Split(said, "\n")))
-		case !strings.Contains(said, "--- PASS: "+s.test) && !strings.Contains(said, "--- SKIP: "+s.test):
-			return fmt.Errorf("%s has no %s", s.pkg, s.test)
+		case !strings.Contains(said, "--- PASS: "+s.test+" "):
+			return fmt.Errorf("%s did not run: %s", s.test, why(strings.Split(said, "\n")))
 		}
 	}
 	if failed > 0 {
 		fmt.Printf("the last one that failed said:\n")
-		repeat(os.Stdout, strings.Split(strings.TrimSpace(last), "\n"))
+		repeat(os.Stdout, strings.Split(strings.TrimSpace(last), "\n"), end)
 	}
 	fmt.Printf("%s: %d of %d runs failed, in %s\n", s.test, failed, s.runs, took(time.Since(begun)))
 	if failed > 0 {
