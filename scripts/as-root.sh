@@ -18,7 +18,7 @@ if ! sudo -n true 2>/dev/null; then
 	echo "this needs root: sudo may ask for your password: $1" >&2
 fi
 keep=("PATH=$PATH")
-for name in SCAFFOLD_ROOT_TESTS SCAFFOLD_LONG_TESTS SCAFFOLD_PLANE GOCACHE GOMODCACHE GOFLAGS GOPROXY GOTOOLCHAIN CI SCAFFOLD_RUN; do
+for name in SCAFFOLD_ROOT_TESTS SCAFFOLD_LONG_TESTS SCAFFOLD_PLANE SCAFFOLD_SEED GOCACHE GOMODCACHE GOFLAGS GOPROXY GOTOOLCHAIN CI SCAFFOLD_RUN; do
 	[ -z "${!name:-}" ] || keep+=("$name=${!name}")
 done
 exec sudo env "${keep[@]}" "$@"

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/internal/lab/file"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 func world(t interface{ Fatal(...any) }) World {

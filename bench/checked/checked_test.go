@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 func TestEveryByteFollowsFromItsPosition(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/emu"
 	"scaffold.dev/scaffold/emu/forward"
 	"scaffold.dev/scaffold/emu/traffic"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 // A world is a random network in one of the modes; two worlds of one plan differ in nothing else.

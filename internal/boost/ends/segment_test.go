@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 // Frames with a SYN, as a client's kernel sends them: its last two bytes of TCP's checksum are complete.

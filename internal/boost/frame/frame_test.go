@@ -11,6 +11,8 @@ import (
 	"scaffold.dev/scaffold/internal/tests/safety"
 
 	"pgregory.net/rapid"
+
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 // A payloadFrame is a frame with a payload of its own.

@@ -13,6 +13,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/link"
 	"scaffold.dev/scaffold/internal/boost/seal"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 var modes = []frame.Protection{frame.Sealed, frame.Authenticated, frame.None}

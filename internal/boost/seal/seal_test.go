@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 var modes = []frame.Protection{frame.Sealed, frame.Authenticated, frame.None}

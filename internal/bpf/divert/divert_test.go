@@ -19,6 +19,7 @@ import (
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
 	"scaffold.dev/scaffold/internal/bpf/ktime"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 // A packet is a frame to be built. Zero fields get the usual values.

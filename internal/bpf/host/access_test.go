@@ -16,6 +16,7 @@ import (
 	"scaffold.dev/scaffold/internal/core/flow"
 	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 	"scaffold.dev/scaffold/sid"
 )
 

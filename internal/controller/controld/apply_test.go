@@ -15,6 +15,7 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/controller/controld/config"
 	"scaffold.dev/scaffold/internal/core/names"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 	"scaffold.dev/scaffold/sid"
 )
 

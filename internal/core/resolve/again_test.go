@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 	"scaffold.dev/scaffold/sid"
 )
 

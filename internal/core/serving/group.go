@@ -85,20 +85,24 @@ func (p *Program) join(o Program) {
 // take, if all that waited there can be waiting still. none: nobody has accepted anything, so that needs no names. Beside
 // such a listener those count whose program is stopped, before it shows in their queues. slow: all of them run.
 func (g *Group) stuck(each map[uint64]Length, none bool) (n int, slow bool) {
-	var owed []uint32 // that waited a while ago at those that are late
-	var stopped int
+	var all []owed
+	var late, stopped int
 	slow = true
 	for cookie, l := range each {
-		late, only := g.members[cookie].late(l.Program)
+		m := g.members[cookie]
+		is, only := m.late(l.Program)
 		switch {
-		case late:
-			owed, slow = append(owed, g.members[cookie].lengths[0]), slow && only
+		case is:
+			late, slow = late+1, slow && only
 		case l.Program.Known && l.Program.Stopped:
 			stopped++
 		}
+		if m != nil {
+			all = append(all, owed{m.lengths[0], is})
+		}
 	}
-	if n = len(owed); !none {
-		n = most(owed, g.same())
+	if n = late; !none {
+		n = most(all, g.same())
 	}
 	if n == 0 {
 		return 0, false
@@ -106,14 +110,27 @@ func (g *Group) stuck(each map[uint64]Length, none bool) (n int, slow bool) {
 	return n + stopped, slow && stopped == 0
 }
 
-// most is how many listeners can be those at which what waits is the same as a while ago, of which there are so many
-// connections. A busy listener's queue may keep its length by chance, but what waits there does not. Whose the connections
-// are is not known: with the longest queues first they are never too many, for those that are stuck have as many.
-func most(owed []uint32, same uint32) (n int) {
-	slices.SortFunc(owed, func(a, b uint32) int { return cmp.Compare(b, a) })
-	for n < len(owed) && owed[n] <= same {
-		same -= owed[n]
-		n++
+// An owed is what waited a while ago at a listener, 0 where less is known of it, and whether that one is late.
+type owed struct {
+	waited uint32
+	late   bool
+}
+
+// most is how many listeners are late and can be those at which what waits is the same as a while ago, of which there are
+// so many connections. A busy listener's queue may keep its length by chance, but what waits there does not. Whose the
+// connections are is not known: with the longest queues first they are never too many, for those that are stuck have as
+// many. One that is stuck and not late yet has its part of them, too: without it in the row, they would be taken for those
+// of others.
+func most(all []owed, same uint32) (n int) {
+	slices.SortFunc(all, func(a, b owed) int { return cmp.Compare(b.waited, a.waited) })
+	for _, o := range all {
+		if o.waited > same {
+			break
+		}
+		same -= o.waited
+		if o.late {
+			n++
+		}
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 	"scaffold.dev/scaffold/sid"
 )
 
@@ -289,6 +290,27 @@ func TestAnInstanceIsOutOnlyWhereNoListenerWorks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// One of three listeners is stopped, and what waits at it has not waited long enough to be late; the others accept, and
+// always one waits at each. What waits at the one is not taken for theirs.
+func TestWhatWaitsAtOneIsNotTakenForThatOfOthers(t *testing.T) {
+	var g Group
+	next := uint64(100)
+	for i := range 4 {
+		names := map[uint64]bool{next: true, next + 1: true}
+		each := map[uint64]Length{0: {1, 128, Program{}}, 2: {1, 128, Program{}}, 1: {0, 128, Program{}}}
+		if i > 0 {
+			each[1] = Length{2, 128, Program{}}
+			names[4], names[5] = true, true
+		} else {
+			names = nil
+		}
+		next += 2
+		if got := g.Look(tick, each, names); got != (Verdict{}) {
+			t.Fatalf("look %d: %+v", i, got)
+		}
+	}
 }
 
 // One of two workers is stopped for 200 ms, and the other got no processor meanwhile: as long as that one runs again, the

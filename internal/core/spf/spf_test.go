@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
+
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 // floyd is the slow and obvious all-pairs cost (Floyd and Warshall 1962): cost[from][to].

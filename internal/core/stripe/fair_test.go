@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 // Sessions share a trunk by bytes, whatever the size of their chunks.

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/internal/lab/file"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 func planOf(t testing.TB, text string) *Plan {

@@ -13,6 +13,7 @@ import (
 	"scaffold.dev/scaffold/internal/core/plan"
 	"scaffold.dev/scaffold/internal/core/resolve"
 	"scaffold.dev/scaffold/internal/openflow/ofp"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 	"scaffold.dev/scaffold/sid"
 )
 

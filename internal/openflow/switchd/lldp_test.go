@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 func TestAnAdvertisementIsReadBackByItsMakerAlone(t *testing.T) {

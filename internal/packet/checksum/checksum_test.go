@@ -10,6 +10,8 @@ import (
 	"scaffold.dev/scaffold/internal/tests/safety"
 
 	"pgregory.net/rapid"
+
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 // slow is RFC 1071 as it is written.

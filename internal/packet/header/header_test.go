@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/internal/packet/checksum"
+	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
 
 func addrs(t *rapid.T) netip.Addr {

@@ -14,9 +14,10 @@ import (
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/internal/tests/safety"
+	"scaffold.dev/scaffold/internal/tests/seed"
 )
 
-// moments is how often each command is interrupted by each signal. MOMENTS=10 looks closer, SEED=N
+// moments is how often each command is interrupted by each signal. MOMENTS=10 looks closer, SCAFFOLD_SEED=N
 // repeats a run.
 func moments() int {
 	if n, err := strconv.Atoi(os.Getenv("MOMENTS")); err == nil {
@@ -36,13 +37,6 @@ func someOf(random *rand.Rand) []syscall.Signal {
 	return []syscall.Signal{signals[random.IntN(len(signals)-1)], syscall.SIGKILL}
 }
 
-func seed() uint64 {
-	if n, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
-		return n
-	}
-	return uint64(time.Now().UnixNano())
-}
-
 var commands = []struct {
 	name string
 	args []string
@@ -59,8 +53,8 @@ var signals = []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, 
 func TestASignalAtAnyMomentLeavesNothing(t *testing.T) {
 	safety.Test(t, safety.Trace)
 	nstest.Root(t)
-	n := seed()
-	t.Logf("SEED=%d", n)
+	n := seed.Number(uint64(time.Now().UnixNano()))
+	t.Logf("SCAFFOLD_SEED=%d", n)
 	random := rand.New(rand.NewPCG(n, 0))
 	t.Setenv("PATH", benchmarks(t)+":"+os.Getenv("PATH"))
 	before := snap(t)
@@ -69,7 +63,7 @@ func TestASignalAtAnyMomentLeavesNothing(t *testing.T) {
 			for range moments() {
 				at := time.Duration(random.Int64N(int64(c.long)))
 				interrupt(t, c.args, s, at)
-				before.same(t, fmt.Sprintf("%s, %v after %v (SEED=%d)", c.name, s, at, n))
+				before.same(t, fmt.Sprintf("%s, %v after %v (SCAFFOLD_SEED=%d)", c.name, s, at, n))
 			}
 		}
 	}

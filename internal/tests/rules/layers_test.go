@@ -12,7 +12,7 @@ import (
 // layers lists the packages by level, the lowest first. A package imports only from levels below its
 // own, or from its own family (the same entry).
 var layers = [][]string{
-	{"sid", "examples", "internal/tests/freeport", "internal/tests/safety", "model", "monitoring", "internal/packet/checksum", "internal/linux/durable", "internal/linux/cgroups", "internal/linux/priority", "internal/linux/private", "internal/linux/descriptors", "internal/lab/poll"},
+	{"sid", "examples", "internal/tests/freeport", "internal/tests/safety", "internal/tests/seed", "model", "monitoring", "internal/packet/checksum", "internal/linux/durable", "internal/linux/cgroups", "internal/linux/priority", "internal/linux/private", "internal/linux/descriptors", "internal/lab/poll"},
 	{"wire", "internal/trust", "internal/packet/header", "internal/boost/frame"},
 	{"internal/core", "internal/boost/seal", "internal/openflow/ofp", "internal/api", "internal/operate/obs", "internal/openflow/ovs", "internal/api/versions", "internal/yamlfile", "internal/linux/nsenter", "internal/linux/tuntap", "internal/lab/v1"},
 	{"internal/api/member", "internal/boost/link", "internal/boost/door", "internal/boost/memory"},
@@ -136,7 +136,7 @@ var owners = map[string][]string{
 	"github.com/quic-go":         {"internal/tests/programs/quic"},
 	"github.com/pires":           {"internal/host/gateway"},
 	"github.com/gopacket":        {"emu/pcap"},
-	"pgregory.net/rapid":         {}, // tests only
+	"pgregory.net/rapid":         {"internal/tests/seed"}, // tests only
 	"github.com/rogpeppe":        {},
 	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
 	"github.com/stretchr":        {},

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"os/exec"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -34,5 +35,23 @@ func TestPromisesOfSafetyAreMarked(t *testing.T) {
 	}
 	if seen < 20 {
 		t.Errorf("%d tests of safety: does this test still see them?", seen)
+	}
+}
+
+// A package with property tests draws the same each time in make test.
+func TestPropertyTestsHaveASeed(t *testing.T) {
+	out, err := exec.Command("git", "-c", "safe.directory=*", "-C", root(t), "grep", "-l", "pgregory.net/rapid\"$", "--", "*_test.go").Output()
+	if err != nil {
+		nstest.Lacks(t, "no git here: this tree is an archive")
+	}
+	seeded, drawn := map[string]bool{}, map[string]bool{}
+	for file := range strings.FieldsSeq(string(out)) {
+		drawn[path.Dir(file)] = true
+		seeded[path.Dir(file)] = seeded[path.Dir(file)] || strings.Contains(read(t, file), `"scaffold.dev/scaffold/internal/tests/seed"`)
+	}
+	for dir := range drawn {
+		if !seeded[dir] {
+			t.Errorf("%s has property tests: import internal/tests/seed beside rapid", dir)
+		}
 	}
 }

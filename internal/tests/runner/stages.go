@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"scaffold.dev/scaffold/internal/tests/seed"
 )
 
 // A stage is one run of go test.
@@ -34,7 +36,8 @@ var quickly = []string{"-vet=off", "-ldflags=-w", "-count=1", "-p=" + strconv.It
 
 const (
 	unprivileged = "SCAFFOLD_ROOT_TESTS=0"
-	quick        = "5m" // what a package may take of what needs no root
+	seeded       = seed.Env + "=1" // the same commit gets the same answer; a long run draws anew
+	quick        = "5m"            // what a package may take of what needs no root
 )
 
 // raced has goroutines of its own and is quick enough to run again under the race detector.
@@ -58,7 +61,7 @@ var heaviest = []string{"./internal/tests/e2e/...", "./internal/bpf/host", "./in
 func stagesOf(kind string) ([][]stage, error) {
 	switch kind {
 	case "check":
-		env := []string{unprivileged}
+		env := []string{unprivileged, seeded}
 		tests := []stage{{name: "tests that need no root", dir: ".", env: env, args: []string{"-timeout=" + quick}, packages: []string{"./..."}}}
 		bench := []stage{{name: "bench", dir: "bench", env: env, args: []string{"-timeout=" + quick}, packages: []string{"./..."}}}
 		race, err := races(quick)
@@ -70,9 +73,9 @@ func stagesOf(kind string) ([][]stage, error) {
 }
 
 func everything(long bool) (stages [][]stage, err error) {
-	env, timeout := []string{"SCAFFOLD_ROOT_TESTS=1"}, "-timeout=20m"
+	env, timeout := []string{"SCAFFOLD_ROOT_TESTS=1", seeded}, "-timeout=20m"
 	if long {
-		env, timeout = append(env, "SCAFFOLD_LONG_TESTS=1"), "-timeout=2h"
+		env, timeout = []string{"SCAFFOLD_ROOT_TESTS=1", "SCAFFOLD_LONG_TESTS=1"}, "-timeout=2h"
 	}
 	args, err := asRoot(timeout)
 	if err != nil {
@@ -138,7 +141,7 @@ func races(timeout string) ([][]stage, error) {
 	if len(packages) == 0 {
 		return nil, errors.New("no package for the race detector: does the pattern in stages.go still fit the tree?")
 	}
-	env, args := []string{unprivileged, "CGO_ENABLED=1"}, []string{"-race", "-timeout=" + timeout}
+	env, args := []string{unprivileged, seeded, "CGO_ENABLED=1"}, []string{"-race", "-timeout=" + timeout}
 	return [][]stage{
 		{{name: "race detector", dir: ".", env: env, args: args, packages: packages}},
 		{{name: "race detector, bench", dir: "bench", env: env, args: args, packages: []string{"./agent", "./checked", "./hosts"}}},
