@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
@@ -142,24 +143,32 @@ func TestAMachineIsDescribedAlsoWithoutItsTools(t *testing.T) {
 	}
 }
 
-func TestAProgramThatHangsIsLeft(t *testing.T) {
+// A program that hangs is given up, and what it has started ends with it.
+func TestAProgramThatHangsIsGivenUpWithAllThatItStarted(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	ctx, cancel := context.WithCancel(t.Context())
 	path := filepath.Join(t.TempDir(), "started")
 	done := make(chan error, 1)
 	go func() {
-		_, err := command("sh", "-c", "touch "+path+"; sleep 1000")(ctx)
+		_, err := command("sh", "-c", "sleep 1000 & echo $! >"+path+"; wait")(ctx)
 		done <- err
 	}()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			break
+	var pid []byte
+	nstest.Wait(t, "whether sh can write to "+path, func() (err error) {
+		if pid, err = os.ReadFile(path); err == nil && !bytes.HasSuffix(pid, []byte("\n")) {
+			err = errors.New("not written yet")
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the program did not start")
-		}
-	}
+		return err
+	})
 	cancel()
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "did not end") {
 		t.Errorf("error %v, want that it did not end", err)
 	}
+	nstest.Wait(t, "ps: is a sleep left?", func() error {
+		stat, err := os.ReadFile("/proc/" + string(bytes.TrimSpace(pid)) + "/stat")
+		if err != nil || bytes.Contains(stat, []byte(") Z ")) { // whoever adopted it may be late to wait for it
+			return nil
+		}
+		return fmt.Errorf("what it started runs on: %s", stat)
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -94,6 +95,9 @@ func command(argv ...string) func(context.Context) ([]byte, error) {
 			return nil, fmt.Errorf("%s is not installed", argv[0])
 		}
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		// What a shell among them has started ends with it.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 		cmd.WaitDelay = time.Second
 		out, err := cmd.CombinedOutput()
 		if ctx.Err() != nil {

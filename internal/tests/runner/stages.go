@@ -32,7 +32,7 @@ const sideBySide = 8
 
 // quickly are flags of all stages. make vets all beforehand; tests need no tables for a debugger, which take half of a
 // linker's time (1.6 of 3.2 s of processor for internal/tests/e2e).
-var quickly = []string{"-vet=off", "-ldflags=-w", "-count=1", "-p=" + strconv.Itoa(runtime.NumCPU()+1), "-parallel=" + strconv.Itoa(sideBySide)}
+var quickly = []string{"-vet=off", "-ldflags=-s -w", "-count=1", "-p=" + strconv.Itoa(runtime.NumCPU()+1), "-parallel=" + strconv.Itoa(sideBySide)}
 
 const (
 	unprivileged = "SCAFFOLD_ROOT_TESTS=0"
@@ -40,8 +40,12 @@ const (
 	quick        = "5m"            // what a package may take of what needs no root
 )
 
-// raced has goroutines of its own and is quick enough to run again under the race detector.
-var raced = regexp.MustCompile(`/(sid|wire|emu|emu/pcap)$|/internal/(api(/member)?|boost/(agent|door|trunk)|cli(/[a-z]+)?|trust|core/[a-z]+|controller/(controld(/[a-z]+)?|store)|host/[a-z]+|lab/(emud|processes|timeline)|openflow/(ofconn|switchd)|operate/obs|packet/capture|router/(agent|routerd))$`)
+// raced has goroutines that share something; races has all that is quick enough under the race detector, with rooms whose
+// work one goroutine does. Each package costs a linker's run of some seconds, so the second list is a long run's.
+var (
+	raced = regexp.MustCompile(`/emu$|/internal/(api/member|boost/(agent|door|trunk)|controller/(controld(/(controllers|events|gate|lead|loop|saving|session))?|store)|host/(checks|gateway|guests|hostd|mobility|naming|underlay)|lab/(emud|processes)|openflow/(ofconn|switchd)|packet/capture|router/(agent|routerd))$`)
+	races = regexp.MustCompile(`/(sid|wire|emu|emu/pcap)$|/internal/(api(/member)?|boost/(agent|door|trunk)|cli(/[a-z]+)?|trust|core/[a-z]+|controller/(controld(/[a-z]+)?|store)|host/[a-z]+|lab/(emud|processes|timeline)|openflow/(ofconn|switchd)|operate/obs|packet/capture|router/(agent|routerd))$`)
+)
 
 // onSwitches and onEmulated are tests end to end that do not run on these planes: the attackers of five tests sit beside a
 // Linux router, upgrades and tunnels of hosts are of Linux routers' daemons. Nor do commands that outlive a leader run on
@@ -64,7 +68,7 @@ func stagesOf(kind string) ([][]stage, error) {
 		env := []string{unprivileged, seeded}
 		tests := []stage{{name: "tests that need no root", dir: ".", env: env, args: []string{"-timeout=" + quick}, packages: []string{"./..."}}}
 		bench := []stage{{name: "bench", dir: "bench", env: env, args: []string{"-timeout=" + quick}, packages: []string{"./..."}}}
-		race, err := races(quick)
+		race, err := detector(raced, quick)
 		return append(append([][]stage{tests, bench}, outside(env)...), race...), err
 	case "all", "long":
 		return everything(kind == "long")
@@ -88,7 +92,11 @@ func everything(long bool) (stages [][]stage, err error) {
 		stages = append(stages, planes(env, args)...)
 	}
 	stages = append(stages, outside(env)...)
-	race, err := races("15m") // last and alone: beside planes, stores with ten thousand services gave up
+	which := raced
+	if long {
+		which = races
+	}
+	race, err := detector(which, "15m") // last and alone: beside planes, stores with ten thousand services gave up
 	return append(stages, race...), err
 }
 
@@ -120,7 +128,8 @@ func outside(env []string) (stages [][]stage) {
 	return stages
 }
 
-func races(timeout string) ([][]stage, error) {
+// detector is a stage with the race detector.
+func detector(which *regexp.Regexp, timeout string) ([][]stage, error) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		if timeout == quick {
 			fmt.Println("race detector: left out, it needs gcc")
@@ -134,7 +143,7 @@ func races(timeout string) ([][]stage, error) {
 	}
 	var packages []string
 	for path := range strings.FieldsSeq(string(out)) {
-		if raced.MatchString(path) {
+		if which.MatchString(path) {
 			packages = append(packages, path)
 		}
 	}
