@@ -153,20 +153,21 @@ func (n *network) carried() {
 	}
 }
 
-// serve has python's server offer a directory with one file of so many bytes, in which no two parts are alike.
+// serve has nginx offer a file of so many bytes, in which no two parts are alike. It takes requests in the SYN where its
+// kernel does.
 func (n *network) serve(f family, bytes int) (url string, sum [32]byte) {
 	n.t.Helper()
-	dir := n.t.TempDir()
-	b := make([]byte, bytes)
-	for i := range b {
-		b[i] = byte(i ^ i>>8 ^ i>>16)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "file"), b, 0o644); err != nil {
+	dir, file := n.t.TempDir(), content(bytes)
+	put(n.t, filepath.Join(dir, "file"), file)
+	if err := os.Chmod(dir, 0o755); err != nil {
 		n.t.Fatal(err)
 	}
-	p := n.server.Start(n.t, "python3", "-u", "-m", "http.server", "--bind", plain(f.server), "--directory", dir, "80")
-	p.WaitFor(n.t, "Serving HTTP")
-	return "http://" + net.JoinHostPort(plain(f.server), "80") + "/file", sha256.Sum256(b)
+	config := put(n.t, filepath.Join(dir, "nginx.conf"), fmt.Sprintf(`daemon off; user root; worker_processes 1; pid %[1]s/pid; error_log %[1]s/error.log;
+events {}
+http { access_log off; client_body_temp_path %[1]s/1; proxy_temp_path %[1]s/2; fastcgi_temp_path %[1]s/3; uwsgi_temp_path %[1]s/4; scgi_temp_path %[1]s/5;
+	server { listen %[2]s fastopen=16; root %[1]s; } }`, dir, net.JoinHostPort(plain(f.server), "80")))
+	n.up(f, "80", n.server.Start(n.t, nstest.Program(n.t, "nginx", "nginx-light"), "-c", config, "-e", dir+"/error.log"))
+	return "http://" + net.JoinHostPort(plain(f.server), "80") + "/file", sha256.Sum256([]byte(file))
 }
 
 func sumOf(t *testing.T, path string) [32]byte {

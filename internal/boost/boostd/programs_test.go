@@ -16,6 +16,7 @@ import (
 )
 
 func TestCurlGetsAFileAndTheServerSeesTheClient(t *testing.T) {
+	safety.Test(t, safety.Bytes)
 	each(t, func(t *testing.T, n *network, f family) {
 		url, sum := n.serve(f, 50<<20)
 		out := filepath.Join(t.TempDir(), "out")
