@@ -255,3 +255,36 @@ func TestLegsHaveTheirOwnMTU(t *testing.T) {
 		})
 	}
 }
+
+// BGP with a password (TCP-MD5) passes: nobody between its ends could sign.
+func TestProtectedBGPPasses(t *testing.T) {
+	bgpd := nstest.Program(t, "/usr/lib/frr/bgpd", "frr")
+	each(t, func(t *testing.T, n *network, f family) {
+		speak := func(ns *nstest.NS, own, other string) *nstest.Proc {
+			dir := t.TempDir()
+			kind := strings.ToLower(f.name) + " unicast"
+			config := put(t, filepath.Join(dir, "bgpd.conf"), fmt.Sprintf(`log stdout informational
+router bgp 65000
+ bgp router-id %[3]s
+ bgp log-neighbor-changes
+ neighbor %[2]s remote-as 65000
+ neighbor %[2]s password secret
+ neighbor %[2]s update-source %[1]s
+ neighbor %[2]s timers connect 1
+ address-family %[4]s
+  neighbor %[2]s activate
+`, own, other, map[bool]string{true: "1.1.1.1", false: "2.2.2.2"}[ns == n.client], kind))
+			return ns.Start(t, bgpd, "-Z", "-n", "-S", "-f", config, "-i", filepath.Join(dir, "pid"), "--vty_socket", dir, "-P", "0", "--log", "stdout")
+		}
+		client := speak(n.client, plain(f.client), plain(f.server))
+		speak(n.server, plain(f.server), plain(f.client))
+		client.WaitFor(t, "neighbor "+plain(f.server)+"(")
+		client.WaitFor(t, " Up")
+		if out := n.y.Run(t, "ss", "-Htn", "( sport = 179 or dport = 179 )"); out != "" {
+			t.Errorf("the far agent is between them:\n%s", out)
+		}
+		if out := n.server.Run(t, "ss", "-Htn", "state", "established", "( sport = 179 or dport = 179 )"); !strings.Contains(out, plain(f.client)) {
+			t.Errorf("the server's session: %s", out)
+		}
+	})
+}
