@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs golangci-lint as .golangci.yaml has it on the program and on bench, at low priority. The pinned version is built
+# Runs golangci-lint as .golangci.yaml has it on the program and on bench. The pinned version is built
 # from the Go module proxy, once for all clones: it takes four minutes of two processors, a run takes one.
 # `scripts/lint.sh build` only builds it, for who has something to wait for meanwhile.
 set -eu
@@ -10,7 +10,7 @@ lint=$dir/golangci-lint
 if [ ! -x "$lint" ]; then
 	echo "builds golangci-lint $version: a few minutes, once" >&2
 	# GOTOOLCHAIN is left as it is: the linter must be built by a Go that knows this tree's version.
-	if ! GOBIN=$dir CGO_ENABLED=0 nice -n 19 scripts/go.sh install "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$version"; then
+	if ! GOBIN=$dir CGO_ENABLED=0 scripts/go.sh install "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$version"; then
 		echo "lint: golangci-lint $version could not be fetched or built" >&2
 		echo "hint: go env GOPROXY says where modules come from; or put a golangci-lint of that version at $lint" >&2
 		exit 1
@@ -23,5 +23,5 @@ GOTOOLCHAIN=$(scripts/go.sh env GOTOOLCHAIN)
 GOFLAGS="${GOFLAGS:+$GOFLAGS }-trimpath"
 export PATH GOFLAGS GOTOOLCHAIN CGO_ENABLED=0
 for module in . bench; do
-	(cd "$module" && nice -n 19 "$lint" run ./...)
+	(cd "$module" && "$lint" run ./...)
 done
