@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
@@ -286,5 +287,63 @@ router bgp 65000
 		if out := n.server.Run(t, "ss", "-Htn", "state", "established", "( sport = 179 or dport = 179 )"); !strings.Contains(out, plain(f.client)) {
 			t.Errorf("the server's session: %s", out)
 		}
+	})
+}
+
+// A server that does not read stops its client: the kernel of that one asks for a window (persist timer), what is on its
+// way stays bounded, and arrives once the server reads.
+func TestAServerThatDoesNotReadStopsItsClient(t *testing.T) {
+	safety.Test(t, safety.Bytes)
+	const (
+		all   = 200 << 20
+		bound = 64 << 20 // 8 MiB of each agent for the trunk, and at most 6 MiB in each of six buffers of kernels
+	)
+	each(t, func(t *testing.T, n *network, f family) {
+		l := n.server.Listen(t, "tcp", net.JoinHostPort(plain(f.server), "7"))
+		n.carries(func() {
+			c, err := n.client.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			s, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			said := []byte(content(1 << 20))
+			var sent atomic.Int64
+			go func() {
+				for range all / len(said) {
+					k, err := c.Write(said)
+					if sent.Add(int64(k)); err != nil {
+						return // it is shorter at the other end
+					}
+				}
+				c.(*net.TCPConn).CloseWrite()
+			}()
+			nstest.Wait(t, "ss -to at the client", func() error {
+				if out := n.client.Run(t, "ss", "-Htno", "dport", "=", "7"); !strings.Contains(out, "timer:(persist") {
+					return fmt.Errorf("its kernel does not wait for a window: %s", out)
+				}
+				return nil
+			})
+			if got := sent.Load(); got > bound {
+				t.Errorf("%d MiB are on their way to a server that reads nothing", got>>20)
+			}
+			heard, part := 0, make([]byte, len(said))
+			for {
+				k, err := io.ReadFull(s, part)
+				if heard += k; err == io.EOF {
+					break
+				}
+				if err != nil || !bytes.Equal(part, said) {
+					t.Fatalf("after %d bytes others than were sent, or none: %v", heard, err)
+				}
+			}
+			if heard != all {
+				t.Errorf("%d bytes of %d arrived", heard, all)
+			}
+		})
 	})
 }
