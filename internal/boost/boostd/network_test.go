@@ -59,11 +59,50 @@ type network struct {
 
 func newNetwork(t *testing.T) *network {
 	t.Helper()
+	n := bare(t)
+	nstest.Veth(t, n.y, "p0", n.server, "eth0")
+	for _, f := range families {
+		n.y.Addr(t, "p0", f.atY)
+		n.atServer(f)
+	}
+	return n
+}
+
+// narrowed is a network with one router more, between the far agent and the server, and a link behind that which takes no
+// more than so many bytes; the server does not know.
+func narrowed(t *testing.T, mtu string) *network {
+	t.Helper()
+	n, narrow := bare(t), nstest.New(t, "narrow")
+	nstest.Veth(t, n.y, "p0", narrow, "a")
+	nstest.Veth(t, narrow, "b", n.server, "eth0")
+	narrow.Forward(t)
+	narrow.Sysctl(t, "net/ipv4/ip_forward", "1")
+	narrow.Run(t, "ip", "link", "set", "dev", "b", "mtu", mtu)
+	for i, f := range families {
+		between := [][2]string{{"10.4.0.1/24", "10.4.0.2/24"}, {"fd04::1/64", "fd04::2/64"}}[i]
+		n.y.Addr(t, "p0", between[0])
+		narrow.Addr(t, "a", between[1])
+		narrow.Addr(t, "b", f.atY)
+		n.y.Route(t, f.servers, plain(between[1]), "p0")
+		narrow.Route(t, f.all, plain(between[0]), "a")
+		n.atServer(f)
+	}
+	return n
+}
+
+func (n *network) atServer(f family) {
+	n.t.Helper()
+	n.server.Addr(n.t, "eth0", f.server)
+	n.server.Route(n.t, f.all, plain(f.atY), "eth0")
+}
+
+// bare is a network without what is between the far agent and the server.
+func bare(t *testing.T) *network {
+	t.Helper()
 	nstest.Root(t)
 	n := &network{t: t, client: nstest.New(t, "client"), x: nstest.New(t, "x"), y: nstest.New(t, "y"), server: nstest.New(t, "server"), dir: t.TempDir(), agents: map[string]*nstest.Proc{}}
 	nstest.Veth(t, n.client, "eth0", n.x, "p0")
 	nstest.Veth(t, n.x, "p1", n.y, "p1")
-	nstest.Veth(t, n.y, "p0", n.server, "eth0")
 	for _, r := range []*nstest.NS{n.x, n.y} {
 		r.Forward(t)
 		r.Sysctl(t, "net/ipv4/ip_forward", "1")
@@ -73,10 +112,7 @@ func newNetwork(t *testing.T) *network {
 		n.x.Addr(t, "p0", f.atX)
 		n.x.Addr(t, "p1", f.x)
 		n.y.Addr(t, "p1", f.y)
-		n.y.Addr(t, "p0", f.atY)
-		n.server.Addr(t, "eth0", f.server)
 		n.client.Route(t, f.all, plain(f.atX), "eth0")
-		n.server.Route(t, f.all, plain(f.atY), "eth0")
 		n.x.Route(t, f.servers, plain(f.y), "p1")
 		n.y.Route(t, f.clients, plain(f.x), "p1")
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/internal/tests/safety"
@@ -240,7 +241,7 @@ func TestLegsHaveTheirOwnMTU(t *testing.T) {
 		ns       *nstest.NS
 		dev, mtu string
 	}{{n.client, "eth0", "9000"}, {n.x, "p0", "9000"}, {n.y, "p0", "1280"}, {n.server, "eth0", "1280"}} {
-		end.ns.Run(t, "ip", "link", "set", end.dev, "mtu", end.mtu)
+		end.ns.Run(t, "ip", "link", "set", "dev", end.dev, "mtu", end.mtu)
 	}
 	n.both()
 	for _, f := range families {
@@ -253,6 +254,39 @@ func TestLegsHaveTheirOwnMTU(t *testing.T) {
 			if sumOf(t, out) != sum {
 				t.Error("another file")
 			}
+		})
+	}
+}
+
+// A router behind the far agent says that its next link is narrower. It says so to the client, in whose name the far agent
+// sends; the client knows nothing of such segments.
+func TestAPathMayNarrowBehindTheFarAgent(t *testing.T) {
+	safety.Test(t, safety.Bytes)
+	n := narrowed(t, "1280")
+	n.both()
+	for _, f := range families {
+		t.Run(f.name, func(t *testing.T) {
+			m := *n
+			m.t = t
+			l := m.server.Listen(t, "tcp", net.JoinHostPort(plain(f.server), "7"))
+			m.carries(func() {
+				c, err := m.client.Dial("tcp", l.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				s, err := l.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				said := []byte(content(4 << 20))
+				go func() { c.Write(said); c.(*net.TCPConn).CloseWrite() }()
+				s.SetReadDeadline(time.Now().Add(nstest.Deadline))
+				if heard, err := io.ReadAll(s); err != nil || !bytes.Equal(heard, said) {
+					t.Errorf("%d bytes of %d arrived, or others: %v\n%s", len(heard), len(said), err, m.y.Run(t, "ss", "-Htnoi", "dport", "=", "7"))
+				}
+			})
 		})
 	}
 }
