@@ -30,16 +30,15 @@ test: ## each promise once, on a fresh machine: installs packages, builds, tests
 	@scripts/build.sh
 	@scripts/format.sh
 	@scripts/vet.sh
-	@scripts/test.sh all
+	@scripts/test.sh all $(STAGE)
 
 test-long: ## all that make test leaves out, and that again: each promise on each data plane, all programs, soaks, models, kernels; hours
 	@scripts/as-root.sh scripts/packages.sh test
 	@scripts/build.sh
 	@scripts/format.sh
 	@scripts/vet.sh
-	@scripts/test.sh long
-	@$(MAKE) model-long
-	@$(MAKE) test-kernels
+	@scripts/test.sh long $(STAGE)
+	@$(if $(STAGE),,$(MAKE) model-long && $(MAKE) test-kernels)
 
 RUNS ?= 50
 steady: ## run one test many times beside busy processors: make steady TEST=TestName RUNS=50 (PACKAGE=./dir where two have it, QUIET=1 without noise, RACE=1 with the race detector)

@@ -4,7 +4,8 @@
 //	runner check         what needs no root
 //	runner all           make test: each promise once
 //	runner long          make test-long: each promise on each data plane, floods, soaks
-//	runner steady -test TestName [-runs 50] [-package ./dir] [-noise=false]
+//	runner all race      the stages alone that have "race" in their names
+//	runner steady -test TestName [-runs 50] [-package ./dir] [-noise=false] [-race]
 //
 // gotestsum runs go test and keeps what it says as events. What failed by chance is told from what is broken by running it
 // again alone, once everything else of its stage has ended: a test that passes then is unsteady, which is printed and does

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
-const usage = "usage: runner check | all | long | steady -test TestName [-runs N] [-package ./dir] [-noise=false] [-race]"
+const usage = "usage: runner check|all|long [PART-OF-A-STAGE'S-NAME] | steady -test TestName [-runs N] [-package ./dir] [-noise=false] [-race]"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -34,10 +35,10 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch args[0] {
 	case "check", "all", "long":
-		if len(args) > 1 {
+		if len(args) > 2 {
 			return errUsage
 		}
-		return suite(ctx, args[0])
+		return suite(ctx, args[0], strings.Join(args[1:], ""))
 	case "steady":
 		s := steady{}
 		f := flag.NewFlagSet("steady", flag.ContinueOnError)
@@ -54,11 +55,14 @@ func run(ctx context.Context, args []string) error {
 	return errUsage
 }
 
-// suite runs the stages of a kind until one fails, and reports.
-func suite(ctx context.Context, kind string) error {
+// suite runs the stages of a kind whose names have a part, until one fails, and reports.
+func suite(ctx context.Context, kind, part string) error {
 	stages, err := stagesOf(kind)
 	if err != nil {
 		return err
+	}
+	if stages = chosen(stages, part); len(stages) == 0 {
+		return fmt.Errorf("no stage of %s has %q in its name", kind, part)
 	}
 	r, err := newRunner(kind)
 	if err != nil {

@@ -76,6 +76,16 @@ func stagesOf(kind string) ([][]stage, error) {
 	return nil, fmt.Errorf("no kind %q", kind)
 }
 
+// chosen leaves out the stages whose names do not have a part.
+func chosen(stages [][]stage, part string) (left [][]stage) {
+	for _, beside := range stages {
+		if beside = slices.DeleteFunc(beside, func(s stage) bool { return !strings.Contains(s.name, part) }); len(beside) > 0 {
+			left = append(left, beside)
+		}
+	}
+	return left
+}
+
 func everything(long bool) (stages [][]stage, err error) {
 	env, timeout := []string{"SCAFFOLD_ROOT_TESTS=1", seeded}, "-timeout=20m"
 	if long {
