@@ -44,6 +44,7 @@ for i in $(seq "$runs"); do
 		passed=$((passed + 1)) what=passed
 	else
 		what=FAILED
+		mv "$logs/clone/bin/tests" "$logs/$i.tests" 2>/dev/null # all that was said
 	fi
 	run=
 	took=$((SECONDS - begun))

@@ -71,14 +71,14 @@ func (d *Dialer) once(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	d.Trunk.Up(secret, h.Incarnation)
+	down := d.Trunk.Up(secret, h.Incarnation)
 	var all sync.WaitGroup
 	data, end := context.WithCancel(ctx)
 	for range d.Connections {
 		all.Go(func() { d.keep(data, secret, h) })
 	}
 	err = watch(ctx, conn, d.Silence)
-	d.Trunk.Down()
+	down()
 	end()
 	all.Wait()
 	return err

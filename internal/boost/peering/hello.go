@@ -99,8 +99,7 @@ func Answer(ctx context.Context, conn *tls.Conn, h frame.Hello, c Config, ready 
 	}
 	if disagreement == nil {
 		ready(secret)
-		c.Trunk.Up(secret, h.Incarnation)
-		defer c.Trunk.Down()
+		defer c.Trunk.Up(secret, h.Incarnation)() // down, when this connection ends
 	}
 	// The other agent is told what does not fit, too: its HELLO is answered by what this one can do.
 	if err := say(conn, c.hello(frame.Control, 0, chosen), nil, 0); err != nil {

@@ -10,7 +10,10 @@ import (
 // Up says that there is a control connection to a worker of the other agent, and the secret of the data connections that
 // come now. Those of before end. Where the worker is another one than before, what the former one said of credit and of
 // ranges is void.
-func (t *Trunk) Up(secret seal.Secret, incarnation uint64) {
+//
+// down says that this control connection has ended. One that another has followed meanwhile takes nothing away: an agent
+// that stood still finds both when it goes on, the next one to greet and the end of the last one, in any order.
+func (t *Trunk) Up(secret seal.Secret, incarnation uint64) (down func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.secret, t.up = secret, true
@@ -22,12 +25,17 @@ func (t *Trunk) Up(secret seal.Secret, incarnation uint64) {
 	}
 	t.peer = incarnation
 	t.changed()
+	t.controls++
+	number := t.controls
+	return func() { t.down(number) }
 }
 
-// Down says that the control connection has ended.
-func (t *Trunk) Down() {
+func (t *Trunk) down(number uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if number != t.controls {
+		return
+	}
 	t.up = false
 	t.drop()
 }

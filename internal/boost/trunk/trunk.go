@@ -73,7 +73,8 @@ type Trunk struct {
 	resumed  map[uint64]struct{}   // what the peer's new worker has named; nil: it is not telling
 	peer     uint64                // incarnation of its worker
 	secret   seal.Secret
-	up       bool // there is a secret
+	up       bool   // there is a secret
+	controls uint64 // how many control connections there have been: the number of the present one
 	closed   bool
 	alarm    alarm
 	lonely   time.Time // since when there is no connection; zero: there is one, or no session needs it

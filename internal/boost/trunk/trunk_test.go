@@ -35,13 +35,14 @@ type rig struct {
 	serving   sync.WaitGroup
 	ended     chan Ended
 	broken    chan error
+	down      func() // ends the near trunk's control connection
 }
 
 func newRig(t testing.TB, connections int, change ...func(*Config)) *rig {
 	r := &rig{t: t, server: listen(t), live: map[uint64][2]*net.TCPConn{}, ended: make(chan Ended, 1000), broken: make(chan error, 10)}
 	rand.Read(r.secret[:])
 	r.near, r.far = r.trunk(true, change), r.trunk(false, change)
-	r.near.Up(r.secret, 1)
+	r.down = r.near.Up(r.secret, 1)
 	r.far.Up(r.secret, 1)
 	for range connections {
 		r.connect()
@@ -402,7 +403,7 @@ func TestSessionsOfALostAgentAreReset(t *testing.T) {
 	r.near.mu.Lock()
 	r.near.Patience = time.Millisecond
 	r.near.mu.Unlock()
-	r.near.Down()
+	r.down()
 	r.far.Close()
 	for name, c := range map[string]*net.TCPConn{"client": client, "server": server} {
 		if n, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
@@ -425,5 +426,23 @@ func TestAConnectionOfAnotherSecretIsRefused(t *testing.T) {
 	defer c.Close()
 	if err := r.near.Serve(a, 1, r.secret); !errors.Is(err, ErrStale) {
 		t.Errorf("a number for the second time: %v", err)
+	}
+}
+
+// An agent that stood still hears of the next control connection and of the end of the last one in any order.
+func TestTheEndOfAFormerControlConnectionTakesNothingAway(t *testing.T) {
+	r := newRig(t, 0)
+	former := r.down
+	r.near.Up(r.secret, 1)
+	former()
+	r.connect() // refused by a trunk that is down
+	client, server := r.dial()
+	defer client.Close()
+	defer server.Close()
+	if _, err := client.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(server, make([]byte, len("hello"))); err != nil {
+		t.Error(err)
 	}
 }
