@@ -71,6 +71,8 @@ func TestEveryFindingIsMade(t *testing.T) {
 		}, want: Note, about: "tcx"},
 		{name: "cgroup part", files: map[string]string{"/proc/self/mountinfo": "31 23 0:28 /docker/x /sys/fs/cgroup rw - cgroup2 c rw"}, want: Note, about: "cgroup v2"},
 		{name: "cgroup none", files: map[string]string{"/proc/self/mountinfo": ""}, want: Note, about: "cgroup v2"},
+		{name: "sessions are groups", files: map[string]string{"/proc/sys/kernel/sched_autogroup_enabled": "1", "/proc/sys/kernel/osrelease": "6.18.44"}, want: Note, about: "scheduler"},
+		{name: "groups that starve nobody", files: map[string]string{"/proc/sys/kernel/sched_autogroup_enabled": "1", "/proc/sys/kernel/osrelease": "6.18.45", "/lib/modules/6.18.45/modules.builtin": "kernel/drivers/net/vxlan/vxlan.ko\nkernel/drivers/net/wireguard/wireguard.ko\n"}, want: Good, about: "scheduler"},
 		{name: "IPv6 off", files: map[string]string{"/proc/sys/net/ipv6/conf/all/disable_ipv6": "1"}, want: InWay, about: "disable_ipv6"},
 		{name: "no JIT", files: map[string]string{"/proc/sys/net/core/bpf_jit_enable": "0"}, want: Note, about: "bpf_jit_enable"},
 		{name: "no Open vSwitch", programs: map[string]string{"ovs-vswitchd": "absent"}, want: Note, about: "Open vSwitch"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"scaffold.dev/scaffold/internal/linux/cgroups"
+	"scaffold.dev/scaffold/internal/linux/priority"
 )
 
 // The capabilities that daemons need, by their bit in /proc/self/status.
@@ -44,7 +45,7 @@ func permissions(m Machine) []Finding {
 
 func kernel(m Machine) []Finding {
 	release, _ := m.Read("/proc/sys/kernel/osrelease")
-	findings := []Finding{floor(release)}
+	findings := append([]Finding{floor(release)}, groups(m, release)...)
 	for _, f := range m.Features() {
 		found := Finding{Area: "kernel", Name: f.Name, State: Good, Found: "on"}
 		if f.Err != nil {
@@ -75,6 +76,21 @@ func floor(release string) Finding {
 		f.Do = fmt.Sprintf("take Linux %d.%d or later", floorMajor, floorMinor)
 	}
 	return f
+}
+
+// groups finds kernels that schedule sessions as groups and starve what is outside.
+func groups(m Machine, release string) []Finding {
+	on, _ := m.Read(priority.Groups)
+	if on != "1" {
+		return nil
+	}
+	f := Finding{Area: "kernel", Name: "scheduler", State: Good, Found: "weighs sessions"}
+	if priority.GroupsStarve(release) {
+		f.State = Note
+		f.Cost = "where programs wake each other thousands of times a second and all processors are busy, others get none for seconds, the kernel's own threads too, and connections stand still (seen on 6.18.44)"
+		f.Do = "sysctl -w kernel.sched_autogroup_enabled=0, or Linux 6.18.45 or later"
+	}
+	return []Finding{f}
 }
 
 func oneLine(err error) string {

@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string) error {
 		if len(args) > 2 {
 			return errUsage
 		}
+		defer processors()()
 		return suite(ctx, args[0], strings.Join(args[1:], ""))
 	case "steady":
 		s := steady{}
@@ -50,6 +51,7 @@ func run(ctx context.Context, args []string) error {
 		if err := f.Parse(args[1:]); err != nil || f.NArg() > 0 || s.test == "" || s.runs < 1 {
 			return errUsage
 		}
+		defer processors()()
 		return s.run(ctx)
 	}
 	return errUsage
