@@ -19,7 +19,7 @@ links: [[h1, r1], [r1, r2], [r2, h2]]
 func bareLab(t *testing.T, text, name string) *Lab {
 	t.Helper()
 	nstest.Root(t)
-	f, err := file.Parse("bare.yaml", []byte(strings.Replace(text, "NAME", unique(name), 1)))
+	f, err := file.Parse("bare.yaml", []byte(strings.Replace(text, "NAME", nstest.LabNamed(name), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

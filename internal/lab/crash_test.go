@@ -51,7 +51,7 @@ func crash(t *testing.T, step string) {
 	if cmd.ProcessState.ExitCode() != -1 {
 		t.Fatalf("the helper was to be killed: %v\n%s", err, out)
 	}
-	awaitUnlocked(t, unique("crash"))
+	awaitUnlocked(t, nstest.LabNamed("crash"))
 }
 
 // awaitUnlocked waits until nobody holds a lab's lock. A child that was between fork and exec when its parent was killed
@@ -71,7 +71,6 @@ func awaitUnlocked(t *testing.T, lab string) {
 func TestTheNextCommandRemovesWhatACrashLeft(t *testing.T) {
 	safety.Test(t, safety.Trace)
 	nstest.Root(t)
-	unique("") // the helper has to know
 	before := machine(t)
 	for _, step := range []string{"directories", "namespaces", "daemons", "network", "programs", "kill s1", "down"} {
 		crash(t, step)

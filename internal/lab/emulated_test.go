@@ -32,7 +32,7 @@ links:
 func slowLab(t *testing.T, name string) *Lab {
 	t.Helper()
 	nstest.Root(t)
-	f, err := file.Parse("slow.yaml", []byte(strings.Replace(slow, "NAME", unique(name), 1)))
+	f, err := file.Parse("slow.yaml", []byte(strings.Replace(slow, "NAME", nstest.LabNamed(name), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,4 @@
 package lab
 
-// For the tests that run the whole product, which cannot be in this package.
-var (
-	Machine = machine
-	Unique  = unique
-)
+// Machine is for the tests that run the whole product, which cannot be in this package.
+var Machine = machine

@@ -123,7 +123,7 @@ func TestAFRRThatDiesIsNamed(t *testing.T) {
 func TestLinesThatFRRDoesNotKnowAreRefused(t *testing.T) {
 	nstest.Root(t)
 	text := strings.Replace(kernel, "r2: plain", "r2: {kind: frr, config: \"interface lo\\n bananas 3\\n\"}", 1)
-	f, err := file.Parse("bad.yaml", []byte(strings.Replace(strings.Replace(text, "r1: plain", "r1: frr", 1), "NAME", unique("frr_bad"), 1)))
+	f, err := file.Parse("bad.yaml", []byte(strings.Replace(strings.Replace(text, "r1: plain", "r1: frr", 1), "NAME", nstest.LabNamed("frr_bad"), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func TestWhatCrossesALinkIsRecordedAndPlayedAgain(t *testing.T) {
 
 func TestARunEndsWithACertificate(t *testing.T) {
 	nstest.Root(t)
-	f, err := file.Parse("certified.yaml", []byte(strings.Replace(circle, "NAME", unique("certified"), 1)+
+	f, err := file.Parse("certified.yaml", []byte(strings.Replace(circle, "NAME", nstest.LabNamed("certified"), 1)+
 		"measure: [{name: ping, node: h1, run: ping -c 3 -i 0.05 h2}]\n"))
 	if err != nil {
 		t.Fatal(err)

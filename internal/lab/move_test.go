@@ -33,7 +33,7 @@ links:
 func roamingLab(t *testing.T, name string) *Lab {
 	t.Helper()
 	nstest.Root(t)
-	f, err := file.Parse("roaming.yaml", []byte(strings.Replace(roaming, "NAME", unique(name), 1)))
+	f, err := file.Parse("roaming.yaml", []byte(strings.Replace(roaming, "NAME", nstest.LabNamed(name), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

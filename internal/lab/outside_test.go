@@ -41,7 +41,7 @@ func TestAnotherMachineJoinsAtAnInterfaceOfThisOne(t *testing.T) {
 func TestAnInterfaceThatIsNotThereIsNamed(t *testing.T) {
 	nstest.Root(t)
 	before := machine(t)
-	f, err := file.Parse("door.yaml", []byte(strings.NewReplacer("DEV", "nosuchdev0", "NAME", unique("nodoor")).Replace(door)))
+	f, err := file.Parse("door.yaml", []byte(strings.NewReplacer("DEV", "nosuchdev0", "NAME", nstest.LabNamed("nodoor")).Replace(door)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestALinuxRouterBesideASwitch(t *testing.T) {
 	nstest.Root(t)
 	nstest.Program(t, "ovs-vswitchd", "openvswitch-switch")
 	for _, example := range []string{"switches", "tunnel"} {
-		before, name := lab.Machine(t), lab.Unique(example)
+		before, name := lab.Machine(t), nstest.LabNamed(example)
 		must(t, "lab", "up", "--name", name, "../../examples/"+example+".yaml")
 		t.Cleanup(func() { scaffold(t, "lab", "down", name) })
 		seen := map[string]bool{}

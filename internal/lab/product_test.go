@@ -42,7 +42,7 @@ func must(t *testing.T, args ...string) string {
 
 func TestTwoCommandsReachAServiceByName(t *testing.T) {
 	nstest.Root(t)
-	before, name := lab.Machine(t), lab.Unique("two")
+	before, name := lab.Machine(t), nstest.LabNamed("two")
 	must(t, "lab", "up", "--name", name, "../../examples/two.yaml")
 	t.Cleanup(func() { scaffold(t, "lab", "down", name) })
 	seen := map[string]bool{}
@@ -113,7 +113,7 @@ func TestCtrlCAtAnyStepLeavesNothing(t *testing.T) {
 // interruptAt sends SIGINT when the step is announced.
 func interruptAt(t *testing.T, step string) {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe", "lab", "up", "--name", lab.Unique("ctrlc"), "../../examples/two.yaml")
+	cmd := exec.Command("/proc/self/exe", "lab", "up", "--name", nstest.LabNamed("ctrlc"), "../../examples/two.yaml")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ measure:
 		t.Fatal(err)
 	}
 	var r timeline.Result
-	if err := json.Unmarshal([]byte(must(t, "lab", "run", "--name", lab.Unique("result"), "-o", "json", file)), &r); err != nil {
+	if err := json.Unmarshal([]byte(must(t, "lab", "run", "--name", nstest.LabNamed("result"), "-o", "json", file)), &r); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Steps) != 3 || r.Failed() || !strings.HasPrefix(r.Steps[1].Output, "hello from s") || !strings.HasPrefix(r.Measures[0].Output, "hello from s") {

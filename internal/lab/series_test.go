@@ -33,7 +33,7 @@ timeline:
 
 func TestARunReadsItsSeries(t *testing.T) {
 	nstest.Root(t)
-	f, err := file.Parse("watched.yaml", []byte(strings.Replace(watched, "NAME", unique("watched"), 1)))
+	f, err := file.Parse("watched.yaml", []byte(strings.Replace(watched, "NAME", nstest.LabNamed("watched"), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

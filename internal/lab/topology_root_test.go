@@ -26,7 +26,7 @@ func TestALabOfAMapIsVisitedWithoutTheMap(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, "tree.json"), text, 0o644)
 	source := "name: NAME\ntopology: {file: tree.json, delay: 1ms}\nnodes: {h1: host, h2: host}\nlinks: [[h1, edge-1-1], [h2, edge-2-1]]\n"
 	path := filepath.Join(dir, "tree.yaml")
-	os.WriteFile(path, []byte(strings.Replace(source, "NAME", unique("tree"), 1)), 0o644)
+	os.WriteFile(path, []byte(strings.Replace(source, "NAME", nstest.LabNamed("tree"), 1)), 0o644)
 	f, err := file.Load(path)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ links:
 func TestATunnelCrossesItsUnderlay(t *testing.T) {
 	nstest.Root(t)
 	before := machine(t)
-	f, err := file.Parse("sites.yaml", []byte("name: "+unique("sites")+twoSites))
+	f, err := file.Parse("sites.yaml", []byte("name: "+nstest.LabNamed("sites")+twoSites))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,21 +58,11 @@ measure:
 func smallLab(t testing.TB, name string) (*file.File, Options) {
 	t.Helper()
 	nstest.Root(t)
-	f, err := file.Parse("small.yaml", []byte(strings.Replace(small, "NAME", unique(name), 1)))
+	f, err := file.Parse("small.yaml", []byte(strings.Replace(small, "NAME", nstest.LabNamed(name), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f, Options{stub: []string{"sleep", "1000"}, Log: t.Logf}
-}
-
-// idEnv makes names of labs unlike those of other runs of these tests: cgroups are the machine's.
-const idEnv = "SCAFFOLD_LAB_TEST_ID"
-
-func unique(name string) string {
-	if os.Getenv(idEnv) == "" {
-		os.Setenv(idEnv, strconv.Itoa(os.Getpid()))
-	}
-	return name + "_" + os.Getenv(idEnv)
 }
 
 func upLab(t *testing.T, name string) *Lab {
@@ -99,7 +88,7 @@ func machine(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, _ := filepath.Glob(root + "/scaffold-lab-*_" + os.Getenv(idEnv))
+	groups, _ := filepath.Glob(root + "/scaffold-lab-" + nstest.LabNamed("*"))
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +96,7 @@ func machine(t testing.TB) string {
 	for _, line := range strings.Split(string(mounts), "\n") {
 		ofALab := strings.Contains(line, "/run/netns/scaf-") || strings.Contains(line, "/run/scaffold/lab/")
 		switch {
-		case ofALab && !strings.Contains(line, "_"+os.Getenv(idEnv)): // of somebody else's: mounts of the machine are seen here
+		case ofALab && !strings.Contains(line, nstest.LabNamed("")): // of somebody else's: mounts of the machine are seen here
 		case strings.Contains(line, "/run/netns"), strings.Contains(line, "scaffold"):
 			all = append(all, line)
 		}
@@ -178,7 +167,7 @@ func TestTwoLabsRunSideBySide(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := Down(t.Context(), unique("left"), Options{}); err != nil {
+	if err := Down(t.Context(), nstest.LabNamed("left"), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	l, err := Open("", Options{})

@@ -18,7 +18,7 @@ func TestTheExampleScriptDrawsItsFigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), python, "-B", "../../../examples/python/tcp_loss.py", dir, "--name", unique("script"), "--seconds", "0.5", "--flows", "2", "--rtts", "0.004", "0.008", "--losses", "0.01")
+	cmd := exec.CommandContext(t.Context(), python, "-B", "../../../examples/python/tcp_loss.py", dir, "--name", nstest.LabNamed("script"), "--seconds", "0.5", "--flows", "2", "--rtts", "0.004", "0.008", "--losses", "0.01")
 	cmd.Env = append(os.Environ(), "SCAFFOLD="+self, "PYTHONPATH=../../../clients/python")
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -92,7 +92,7 @@ func TestALabWhoseCallerGoesAwayIsUndone(t *testing.T) {
 			reached(t, events, err, ": daemons")
 		},
 	} {
-		name := unique("away_" + call) // the first is let go of a moment after the last of it has gone
+		name := nstest.LabNamed("away_" + call) // the first is let go of a moment after the last of it has gone
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		begin(ctx, &labv1.LabFile{Source: network, Name: name})

@@ -30,9 +30,6 @@ timeline:
   - {at: 0s, do: "exec s1: echo hello"}
 `
 
-// unique is a name under which what a killed run leaves is found, and removed.
-func unique(name string) string { return nstest.LabName() + "_" + name }
-
 // A rig is a server with ways to ask it.
 type rig struct {
 	*testing.T
@@ -62,7 +59,7 @@ func serve(t *testing.T, cfg labapi.Config) *rig {
 func up(t *testing.T, source, name string) (*rig, string) {
 	t.Helper()
 	nstest.Root(t)
-	r, name := serve(t, labapi.Config{}), unique(name)
+	r, name := serve(t, labapi.Config{}), nstest.LabNamed(name)
 	raise(t, r.lab, source, name)
 	return r, name
 }

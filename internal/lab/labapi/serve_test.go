@@ -189,7 +189,7 @@ func TestASocketIsAloneAndGoesAtTheEnd(t *testing.T) {
 }
 
 func TestLabsOutliveTheServerUnlessTheyAreToGoWithIt(t *testing.T) {
-	name := unique("outlive")
+	name := nstest.LabNamed("outlive")
 	s := start(t, "--listen", "unix:"+filepath.Join(t.TempDir(), "s"))
 	raise(t, s.lab(""), network, name)
 	s.end(t, syscall.SIGINT)
@@ -209,7 +209,7 @@ func TestLabsOutliveTheServerUnlessTheyAreToGoWithIt(t *testing.T) {
 }
 
 func TestWhatIsInProgressIsUndoneWhenTheServerEnds(t *testing.T) {
-	name := unique("progress")
+	name := nstest.LabNamed("progress")
 	s := start(t, "--listen", "127.0.0.1:0")
 	events, err := s.lab(s.Token).Up(t.Context(), &labv1.LabFile{Source: network, Name: name})
 	if err != nil || !events.Receive() { // the first event: it has begun

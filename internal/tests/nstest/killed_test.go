@@ -77,3 +77,47 @@ func TestTheGroupOfAFormerRunIsNotInTheWay(t *testing.T) {
 	}
 	now.remove()
 }
+
+// Labs are in cgroups of their own, which end with the run as well.
+func TestLabsOfARunEndWithIt(t *testing.T) {
+	safety.Test(t, safety.Trace)
+	Root(t)
+	root, err := cgroups.Mount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := fmt.Sprint(os.Getpid(), "0") // nobody's
+	mine := []string{"test_" + id, "test_" + id + "_up", "small_" + id}
+	others := []string{"test_1" + id, "small_" + id + "_up"}
+	start := func(lab string) *exec.Cmd {
+		g, err := newGroup("scaffold-lab-" + lab)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { removeCgroup(filepath.Join(root, "scaffold-lab-"+lab)) })
+		defer g.dir.Close()
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.dir.Fd())}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cmd.Process.Kill() })
+		return cmd
+	}
+	var ends []*exec.Cmd
+	for _, lab := range mine {
+		ends = append(ends, start(lab))
+	}
+	for _, lab := range others {
+		start(lab)
+	}
+	removeLabs(root, id)
+	for _, cmd := range ends {
+		cmd.Wait() // hangs where it was left
+	}
+	for _, lab := range others {
+		if _, err := os.Stat(filepath.Join(root, "scaffold-lab-"+lab)); err != nil {
+			t.Errorf("a lab of another run is gone: %v", err)
+		}
+	}
+}

@@ -48,11 +48,21 @@ func MainAround(m *testing.M, around func(run func() int) int) {
 	os.Exit(around(m.Run))
 }
 
-// LabName is the name for a lab of this test binary: no other process that runs has the same, and what
-// a crash leaves running of it is killed.
-func LabName() string { return labName(os.Getppid()) }
+// runEnv tells the tests, and the programs that they start, who supervises them.
+const runEnv = "SCAFFOLD_TEST_RUN"
 
-func labName(supervisor int) string { return "test_" + strconv.Itoa(supervisor) }
+// LabName is the name for a lab of this test binary: no other process that runs has the same, and what
+// a crash leaves running of it, or of one whose name begins so, is killed.
+func LabName() string { return LabNamed("test") }
+
+// LabNamed is one for a lab of its own, which may have no more than 12 bytes: a lab's name has at most 20.
+func LabNamed(name string) string {
+	id := os.Getenv(runEnv)
+	if id == "" { // without root nobody supervises, and no lab runs
+		id = strconv.Itoa(os.Getppid())
+	}
+	return name + "_" + id
+}
 
 // supervise starts this binary again, passes signals on and kills what the tests left running.
 func supervise() int {
@@ -62,11 +72,12 @@ func supervise() int {
 		return 1
 	}
 	defer group.remove()
-	defer removeLabs(filepath.Join(filepath.Dir(group.path), "scaffold-lab-"+labName(os.Getpid())))
+	id := strconv.Itoa(os.Getpid())
+	defer removeLabs(filepath.Dir(group.path), id)
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), childEnv+"=1")
+	cmd.Env = append(os.Environ(), childEnv+"=1", runEnv+"="+id)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Unshareflags: syscall.CLONE_NEWNS, // Go makes the mounts private as well
 		Pdeathsig:    syscall.SIGKILL,
@@ -76,11 +87,13 @@ func supervise() int {
 	return group.run(cmd)
 }
 
-// removeLabs kills what is left of a test's lab, and of others that have its name and a suffix.
-func removeLabs(path string) {
-	suffixed, _ := filepath.Glob(path + "_*") // the pattern is well-formed
-	for _, p := range append(suffixed, path) {
-		removeCgroup(p)
+// removeLabs kills what is left of a run's labs: those of LabNamed, and those whose names begin with LabName.
+func removeLabs(root, id string) {
+	for _, pattern := range []string{"scaffold-lab-*_" + id, "scaffold-lab-test_" + id + "_*"} {
+		found, _ := filepath.Glob(filepath.Join(root, pattern)) // the patterns are well-formed
+		for _, p := range found {
+			removeCgroup(p)
+		}
 	}
 }
 
