@@ -76,5 +76,8 @@ func suite(ctx context.Context, kind, part string) error {
 			break
 		}
 	}
+	if ctx.Err() != nil {
+		fmt.Println("interrupted: what follows is of the stages that had ended")
+	}
 	return errors.Join(r.report(os.Stdout), ctx.Err())
 }

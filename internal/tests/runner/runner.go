@@ -174,7 +174,7 @@ func (r *runner) judge(ctx context.Context, s stage, o *outcome) {
 			r.fail(f, "a data race in its package: never tried again")
 		case many:
 			r.fail(f, fmt.Sprintf("not tried again: more than %d tests of this run failed", most))
-		case r.broken():
+		case r.broken() && r.kind != "long": // which goes on after a stage that failed, and tells all
 			r.fail(f, "not tried again, for there is more")
 		default:
 			r.alone(ctx, s, f)
