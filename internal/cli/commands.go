@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/cli/boost"
 	"scaffold.dev/scaffold/internal/cli/capture"
 	"scaffold.dev/scaffold/internal/cli/daemons"
 	"scaffold.dev/scaffold/internal/cli/diagnosis"
@@ -44,6 +45,7 @@ func commands(linked Linked) []*cobra.Command {
 		state.Command(),
 		flow.Command(),
 		network.Command(),
+		boost.Command(),
 		flow.ExplainCommand(),
 		events.Command(),
 		diagnosis.StatusCommand(),

@@ -19,16 +19,17 @@ const (
 	Host       Role = "host"
 	Router     Role = "router"
 	Admin      Role = "admin"
+	Agent      Role = "agent" // of boost
 	Controller Role = "controller"
 )
 
 // ParseRole reads a role that a token can give.
 func ParseRole(s string) (Role, error) {
 	switch r := Role(s); r {
-	case Host, Router, Admin:
+	case Host, Router, Admin, Agent:
 		return r, nil
 	}
-	return "", fmt.Errorf("role %.40q: want host, router or admin", s)
+	return "", fmt.Errorf("role %.40q: want host, router, admin or agent", s)
 }
 
 // An Identity is what a certificate says of its holder.

@@ -55,7 +55,7 @@ const (
 var ErrToken = errors.New("this is no token")
 
 // roleBytes are the roles as tokens write them, from 1 on.
-var roleBytes = []Role{Host, Router, Admin}
+var roleBytes = []Role{Host, Router, Admin, Agent}
 
 // NewToken makes one that nobody can guess.
 func NewToken(role Role, pin Pin, addresses ...string) Token {

@@ -8,7 +8,6 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 )
 
 // A fake is a member with a controller that says what the test wants, without a network between them.
@@ -30,7 +29,7 @@ func newFake(all *api.Controllers) *fake {
 	f := &fake{orders: make(chan any, 16), sent: make(chan *apiv1.RouterReport, 2*outLimit), half: make(chan struct{})}
 	f.m = &Member[*apiv1.RouterReport, *apiv1.RouterOrder, *apiv1.RouterJoined]{
 		Who: "this router", Controllers: all, Epoch: (*apiv1.RouterJoined).GetEpoch,
-		Open: func(ctx context.Context, _ apiv1connect.AgentClient) Stream[*apiv1.RouterReport, *apiv1.RouterOrder] {
+		Open: func(ctx context.Context, _ *http.Client, _ string) Stream[*apiv1.RouterReport, *apiv1.RouterOrder] {
 			f.ctx = ctx
 			return f
 		},

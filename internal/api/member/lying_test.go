@@ -126,8 +126,8 @@ func TestAControllerThatLiesAboutWhoLeadsSendsMembersToNobody(t *testing.T) {
 			all := api.NewControllers([]string{liar.answers(t, trust.NewServer(ours, "c2").Config()), leads.answers(t, trust.NewServer(ours, "c1").Config())})
 			own := credentials(t, ours, "r1")
 			f := newFake(all)
-			f.m.Open = func(ctx context.Context, c apiv1connect.AgentClient) Stream[*apiv1.RouterReport, *apiv1.RouterOrder] {
-				return c.Router(ctx)
+			f.m.Open = func(ctx context.Context, client *http.Client, base string) Stream[*apiv1.RouterReport, *apiv1.RouterOrder] {
+				return apiv1connect.NewAgentClient(client, base).Router(ctx)
 			}
 			ask := func(context.Context) (*apiv1.RouterReport, error) {
 				return &apiv1.RouterReport{Report: &apiv1.RouterReport_Join{Join: &apiv1.RouterJoin{Name: "r1"}}}, nil

@@ -9,7 +9,6 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/api/versions"
 )
 
@@ -50,7 +49,7 @@ type Member[R any, O Order[J], J interface {
 	Who         string           // "this host", for errors
 	Controllers *api.Controllers // nil: the way to one is found otherwise, and whichever is reached is followed
 
-	Open    func(context.Context, apiv1connect.AgentClient) Stream[R, O]
+	Open    func(ctx context.Context, client *http.Client, base string) Stream[R, O]
 	Epoch   func(J) uint64 // of the leader: one of a lower epoch than the last is refused; nil: any is taken
 	Refused func(*apiv1.Refused)
 	Joined  func(context.Context, *Session[R], J) error // an error ends the session
@@ -99,7 +98,7 @@ func Join[R any, O Order[J], J interface {
 func (m *Member[R, O, J]) Hold(ctx context.Context, endpoint string, client *http.Client, ask func(context.Context) (R, error)) (joined bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream := m.Open(ctx, apiv1connect.NewAgentClient(client, api.BaseURL()))
+	stream := m.Open(ctx, client, api.BaseURL())
 	defer stream.CloseResponse() //nolint:errcheck // how it ended has been told
 	report, err := ask(ctx)
 	if err != nil {

@@ -132,6 +132,21 @@ func (a *Agent) Drain(on bool) {
 	a.draining = on
 }
 
+// Trunks are how the trunks to other agents fare, by name.
+func (a *Agent) Trunks() map[string]trunk.Status {
+	a.mu.Lock()
+	trunks := make(map[string]*trunk.Trunk, len(a.peers))
+	for name, p := range a.peers {
+		trunks[name] = p.trunk
+	}
+	a.mu.Unlock()
+	all := make(map[string]trunk.Status, len(trunks))
+	for name, t := range trunks {
+		all[name] = t.Status()
+	}
+	return all
+}
+
 // take decides about first packets until the agent ends.
 func (a *Agent) take() {
 	for {

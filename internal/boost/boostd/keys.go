@@ -14,6 +14,8 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"scaffold.dev/scaffold/internal/linux/durable"
@@ -86,16 +88,44 @@ func certificate(key ed25519.PrivateKey) (tls.Certificate, error) {
 }
 
 // errUnknownKey says that the other end has a key of no agent that it could be.
-var errUnknownKey = errors.New("its key is that of no agent in this agent's file, or not of the one that was called")
+var errUnknownKey = errors.New("its key is that of no agent that this one was told of, or not of the one that was called")
+
+// A ring are the keys of the agents that there are now. It is safe for use by several goroutines.
+type ring struct {
+	mu  sync.Mutex
+	all []Other
+}
+
+func (r *ring) set(all []Other) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = all
+}
+
+func (r *ring) now() []Other {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all
+}
+
+// only is the agent of that name, if there is one.
+func (r *ring) only(name string) []Other {
+	all := r.now()
+	i := slices.IndexFunc(all, func(o Other) bool { return o.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i : i+1]
+}
 
 // config is an end of TLS of an agent: the certificate is its own, and the other end's key is to be among those that are
-// allowed.
-func config(own tls.Certificate, allowed ...Other) *tls.Config {
+// allowed at the time.
+func config(own tls.Certificate, allowed func() []Other) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAnyClientCert,
 		InsecureSkipVerify: true, // there is no chain: VerifyConnection compares keys
 		VerifyConnection: func(c tls.ConnectionState) error {
-			_, err := nameOf(c, allowed)
+			_, err := nameOf(c, allowed())
 			return err
 		},
 		SessionTicketsDisabled: true, // each control connection shows that the key is there

@@ -2,17 +2,21 @@ package boostd
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/ends"
+	"scaffold.dev/scaffold/internal/boost/joining"
 	"scaffold.dev/scaffold/internal/boost/trunk"
+	"scaffold.dev/scaffold/internal/trust"
 )
 
 const (
@@ -32,12 +36,9 @@ func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) (err e
 		return fmt.Errorf("the port for other agents: %w", err)
 	}
 	defer l.Close()
-	key, made, err := Key(s.Key) // made only once the rest of the file has shown to fit this machine
+	key, err := s.key(log) // made only once the rest of the file has shown to fit this machine
 	if err != nil {
 		return err
-	}
-	if made {
-		log.Info("made a key", "path", s.Key, "public", Public(key))
 	}
 	own, err := certificate(key)
 	if err != nil {
@@ -48,7 +49,8 @@ func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, kernel.Close()) }() // last: after it the kernel knows no session any more
-	a, err := agent.Start(s.config(own, l, kernelEnds{kernel, log}, log))
+	others := &ring{all: s.Agents}
+	a, err := agent.Start(s.config(own, l, kernelEnds{kernel, log}, others, log))
 	if err != nil {
 		return err
 	}
@@ -59,9 +61,26 @@ func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) (err e
 	if err := kernel.Beat(); err != nil {
 		return err
 	}
-	log.Info("agent", "name", s.Name, "door", s.Door, "lanes", len(s.Lanes), "agents", len(s.Agents))
+	log.Info("agent", "name", s.Name, "door", s.Door, "lanes", len(s.Lanes), "agents", len(s.Agents), "controllers", len(s.Controllers))
+	if len(s.Controllers) > 0 {
+		var joined sync.WaitGroup
+		joined.Go(func() { joining.Run(ctx, s.joining(key, &told{a, others, newMeter()}, log)) })
+		defer joined.Wait() // before the agent ends, whom it tells what to do
+	}
 	ready()
 	return live(ctx, kernel)
+}
+
+// key is the agent's private key, which is made where there is none.
+func (s *Settings) key(log *slog.Logger) (ed25519.PrivateKey, error) {
+	if s.Key == "" {
+		return trust.Directory(s.Credentials).Key()
+	}
+	key, made, err := Key(s.Key)
+	if made && err == nil {
+		log.Info("made a key", "path", s.Key, "public", Public(key))
+	}
+	return key, err
 }
 
 // live has the kernel hear that the agent lives until ctx ends.
@@ -87,17 +106,13 @@ func (s *Settings) peers() (list []agent.Peer) {
 	return list
 }
 
-func (s *Settings) config(own tls.Certificate, l net.Listener, e agent.Ends, log *slog.Logger) agent.Config {
-	byName := map[string]Other{}
-	for _, o := range s.Agents {
-		byName[o.Name] = o
-	}
+func (s *Settings) config(own tls.Certificate, l net.Listener, e agent.Ends, others *ring, log *slog.Logger) agent.Config {
 	return agent.Config{
 		Name: s.Name, Incarnation: uint64(time.Now().UnixNano()), Protection: s.Protection, Strategy: s.Strategy,
 		Connections: s.Connections, Memory: s.Memory << 20, Silence: silence, Patience: patience,
-		Ends: e, Door: l, Server: config(own, s.Agents...),
-		Client:   func(name string) *tls.Config { return config(own, byName[name]) },
-		Identity: func(c tls.ConnectionState) (string, error) { return nameOf(c, s.Agents) },
+		Ends: e, Door: l, Server: config(own, others.now),
+		Client:   func(name string) *tls.Config { return config(own, func() []Other { return others.only(name) }) },
+		Identity: func(c tls.ConnectionState) (string, error) { return nameOf(c, others.now()) },
 		Dial:     s.dial,
 		Report:   func(e agent.Event) { report(log, e) },
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/core/stripe"
@@ -22,7 +23,9 @@ type Settings struct {
 	Name        string         // of this agent
 	Door        netip.AddrPort // where other agents reach it
 	Ports       []string       // interfaces by which the connections pass
-	Key         string         // path of its private key
+	Key         string         // path of its private key; "": Credentials has it
+	Controllers []string       // endpoints; none: the file says what the agent is to do
+	Credentials string         // directory of what makes it a member of a network with keys
 	Memory      int            // MiB of each trunk, each way
 	Connections int            // of each trunk
 	Protection  frame.Protection
@@ -36,6 +39,9 @@ type Other struct {
 	agent.Peer
 	Key ed25519.PublicKey
 }
+
+// DefaultCredentials is where `scaffold join` puts an agent's.
+const DefaultCredentials = "/var/lib/scaffold/boostd"
 
 // DefaultPort is an agent's, where the file does not say another one.
 const DefaultPort = 23731
@@ -57,9 +63,9 @@ func Read(path string) (Settings, error) {
 }
 
 func parse(path string, text []byte) (s Settings, err error) {
-	s = Settings{Memory: defaultMemory, Connections: defaultConnections, Protection: frame.Sealed, Strategy: stripe.Strategies[0]}
+	s = Settings{Memory: defaultMemory, Connections: defaultConnections, Protection: frame.Sealed, Strategy: stripe.Strategies[0], Credentials: DefaultCredentials}
 	r := reader{Reader: yamlfile.Reader{Path: path, Columns: true}, s: &s}
-	if root := r.Tree(text, "name, door, ports, key, agents and lanes"); root != nil {
+	if root := r.Tree(text, "name, door, ports, and controllers, or key, agents and lanes"); root != nil {
 		r.file(root)
 	}
 	return s, r.Err()
@@ -80,6 +86,8 @@ func (r *reader) file(root *yamlfile.Node) {
 		"door":        note("door", func(n *yamlfile.Node) { s.Door = r.door(n) }),
 		"ports":       note("ports", func(n *yamlfile.Node) { s.Ports = r.names(n, "ports") }),
 		"key":         note("key", func(n *yamlfile.Node) { s.Key = r.Text(n, "key") }),
+		"controllers": note("controllers", func(n *yamlfile.Node) { r.controllers(n) }),
+		"credentials": note("credentials", func(n *yamlfile.Node) { s.Credentials = r.Text(n, "credentials") }),
 		"memory":      func(n *yamlfile.Node) { s.Memory = r.Integer(n, "memory, in MiB", 1, mostMemory) },
 		"connections": func(n *yamlfile.Node) { s.Connections = r.Integer(n, "connections", 1, mostConnections) },
 		"protect":     r.protect,
@@ -87,9 +95,22 @@ func (r *reader) file(root *yamlfile.Node) {
 		"agents":      note("agents", func(n *yamlfile.Node) { r.Each(n, "agents", r.other) }),
 		"lanes":       note("lanes", func(n *yamlfile.Node) { r.List(n, "lanes", r.lane) }),
 	})
-	for _, key := range []string{"name", "door", "ports", "key", "agents", "lanes"} {
-		if !has[key] {
+	told, own := []string{"controllers"}, []string{"key", "agents", "lanes"}
+	for _, key := range append([]string{"name", "door", "ports"}, own...) {
+		if !has[key] && !(has["controllers"] && slices.Contains(own, key)) {
 			r.At(root, "%s is missing", key)
+		}
+	}
+	if !has["controllers"] {
+		told, own = nil, []string{"credentials"}
+	}
+	for _, key := range own {
+		switch {
+		case !has[key]:
+		case told != nil:
+			r.At(root, "%s: the controllers say what the agent is to do, and its credentials have its key: leave %s out, or controllers", key, key)
+		default:
+			r.At(root, "%s: without controllers nobody gives any: leave it out", key)
 		}
 	}
 	r.fits(root)
@@ -133,6 +154,15 @@ func (r *reader) names(n *yamlfile.Node, what string) (list []string) {
 		r.At(n, "%s: expected one at least", what)
 	}
 	return list
+}
+
+func (r *reader) controllers(n *yamlfile.Node) {
+	r.s.Controllers = r.names(n, "controllers")
+	for _, text := range r.s.Controllers {
+		if _, err := api.ParseEndpoint(text); err != nil {
+			r.At(n, "controllers: %v", err)
+		}
+	}
 }
 
 // door reads an address with a port, or without for the default one.

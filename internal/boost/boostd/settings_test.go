@@ -50,12 +50,22 @@ func TestWhatIsWrongInTheFileIsSaidWithItsLine(t *testing.T) {
 		"no far agent": {", far: [y]", "", "lacks an agent"},
 		"overlap":      {"lanes:\n", "lanes:\n- {client: 192.0.2.0/25, server: 198.51.100.7, port: 80, near: [x], far: [y]}\n", "have connections in common"},
 		"clear":        {"key: k", "key: k\nprotect: none", "open networks"},
+		"both":         {"key: k", "key: k\ncontrollers: [http://192.0.2.9:23728]", "key: the controllers say"},
+		"no endpoint":  {"key: k", "controllers: [here]", "controllers: "},
+		"credentials":  {"key: k", "key: k\ncredentials: /x", "without controllers nobody gives any"},
 		"much":         {"key: k", "key: k\nmemory: 9999999", "memory, in MiB: expected a number"},
 	} {
 		_, err := parse("f", []byte(strings.Replace(good, c.old, c.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v; want that it says %q", what, err, c.says)
 		}
+	}
+}
+
+func TestControllersTakeThePlaceOfKeyAgentsAndLanes(t *testing.T) {
+	s, err := parse("f", []byte("name: x\ndoor: 192.0.2.1\nports: [p0]\ncontrollers: [https://192.0.2.9:23728]\n"))
+	if err != nil || len(s.Controllers) != 1 || s.Credentials != DefaultCredentials || s.Key != "" {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

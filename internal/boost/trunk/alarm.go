@@ -33,6 +33,9 @@ func (t *Trunk) arm() {
 	if len(t.unacked) > 0 {
 		sooner(t.alarm.acknowledge)
 	}
+	if t.resumed != nil {
+		sooner(t.resuming.Add(t.Patience))
+	}
 	if len(t.sessions) > 0 {
 		sooner(t.alarm.measure)
 		if !t.lonely.IsZero() {
@@ -70,5 +73,6 @@ func (t *Trunk) expire() {
 		t.acknowledge(now)
 	}
 	t.isolated(now)
+	t.unresumed(now)
 	t.changed()
 }

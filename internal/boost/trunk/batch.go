@@ -39,6 +39,14 @@ func (t *Trunk) collect(c *connection, b *batch) bool {
 	if t.conns[c.id] != c {
 		return false
 	}
+	if !c.told {
+		c.told = true
+		t.collectResumed(b)
+	}
+	if t.resumed != nil { // a new worker: of sessions that it does not know it takes no word, and it is about to say which these are
+		t.arm()
+		return true
+	}
 	if !c.late {
 		t.collectSmall(now, c, b)
 	}
@@ -52,6 +60,13 @@ func (t *Trunk) collect(c *connection, b *batch) bool {
 	}
 	t.arm()
 	return true
+}
+
+// collectResumed says that all sessions have been told that this end has from a worker before it: none, for each worker
+// begins without. It is said at the begin of each connection, and means nothing to who has heard it.
+func (t *Trunk) collectResumed(b *batch) {
+	b.small = (&frame.Resume{}).Append(b.small)
+	b.ends = append(b.ends, len(b.small))
 }
 
 // collectSmall takes what is small and waited for: it goes before chunks.

@@ -22,6 +22,8 @@ type connection struct {
 	work chan struct{} // there may be something to send
 
 	rtt  time.Duration // under the trunk's lock, as it was measured last
+	path time.Duration // the shortest that the kernel has seen; 0: it has seen none
+	told bool          // what this end has of sessions was said on it
 	late bool          // it takes more than twice as long as another one: what is small goes there
 
 	in  *link.Reader
@@ -144,6 +146,9 @@ func info(c *net.TCPConn) (i *unix.TCPInfo, err error) {
 	return i, err
 }
 
+// noMinRTT is tcp_info's min_rtt before there is one (Linux, tcp_min_rtt).
+const noMinRTT = 1<<32 - 1
+
 // measure tells the engines how fast the connections are.
 func (t *Trunk) measure() {
 	best, worst := time.Duration(0), time.Duration(0)
@@ -153,6 +158,9 @@ func (t *Trunk) measure() {
 			continue
 		}
 		c.rtt = time.Duration(i.Rtt) * time.Microsecond
+		if i.Min_rtt != noMinRTT {
+			c.path = time.Duration(i.Min_rtt) * time.Microsecond
+		}
 		t.sender.Measure(c.id, stripe.Measure{RTT: c.rtt, Rate: float64(i.Delivery_rate)})
 		if worst = max(worst, c.rtt); best == 0 || c.rtt < best {
 			best = c.rtt

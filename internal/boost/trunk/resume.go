@@ -21,7 +21,7 @@ func (t *Trunk) Up(secret seal.Secret, incarnation uint64) (down func()) {
 	if t.peer != 0 && incarnation != t.peer {
 		t.sender.PeerRestarted()
 		t.receiver.PeerRestarted()
-		t.resumed = map[uint64]struct{}{}
+		t.resumed, t.resuming = map[uint64]struct{}{}, time.Now()
 	}
 	t.peer = incarnation
 	t.changed()
@@ -71,6 +71,13 @@ func (t *Trunk) takeResume(now time.Time, h frame.Header, payload []byte) error 
 		wake(s.ready)
 	}
 	return nil
+}
+
+// unresumed ends the wait for a new worker's word that does not come.
+func (t *Trunk) unresumed(now time.Time) {
+	if t.resumed != nil && !now.Before(t.resuming.Add(t.Patience)) {
+		t.allResumed()
+	}
 }
 
 func (t *Trunk) allResumed() {

@@ -71,6 +71,7 @@ type Trunk struct {
 	unacked  map[*Session]struct{} // whose end host has not acknowledged all
 	starved  map[*Session]struct{} // which wait for room
 	resumed  map[uint64]struct{}   // what the peer's new worker has named; nil: it is not telling
+	resuming time.Time             // since when it is telling
 	peer     uint64                // incarnation of its worker
 	secret   seal.Secret
 	up       bool   // there is a secret
@@ -117,6 +118,28 @@ func (t *Trunk) Close() {
 	t.stop()
 	t.alarm.ring.Stop()
 	t.all.Wait()
+}
+
+// A Status is how a trunk fares.
+type Status struct {
+	Up                    bool // there is a connection
+	Connections, Sessions int
+	RTT                   time.Duration // the shortest of the connections that there are; 0: not measured
+	Counts                stripe.Counts // of what was sent
+}
+
+// Status asks the kernel, where a connection has not been measured lately.
+func (t *Trunk) Status() Status {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.measure()
+	s := Status{Up: len(t.conns) > 0, Connections: len(t.conns), Sessions: len(t.sessions), Counts: t.sender.Counts}
+	for _, c := range t.conns {
+		if c.path > 0 && (s.RTT == 0 || c.path < s.RTT) {
+			s.RTT = c.path
+		}
+	}
+	return s
 }
 
 // Sessions is how many there are.

@@ -446,3 +446,62 @@ func TestTheEndOfAFormerControlConnectionTakesNothingAway(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An agent that died and begins anew has no sessions. The other one resets what it had with the former, and the next
+// connection is carried: what it would still say of sessions of before is a fault to who never heard of them.
+func TestAnAgentThatBeginsAnewIsToldNothingOfBefore(t *testing.T) {
+	safety.Test(t, safety.Flow)
+	r := newRig(t, 3)
+	client, server := r.dial()
+	defer server.Close()
+	if _, err := client.Write(make([]byte, 100<<10)); err != nil { // some of it is not acknowledged
+		t.Fatal(err)
+	}
+	former := r.far
+	r.far = r.trunk(false, nil)
+	rand.Read(r.secret[:])
+	r.near.Up(r.secret, 2)
+	r.far.Up(r.secret, 1)
+	r.connect()
+	r.connect()
+	if n, err := client.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("the client got %d bytes, %v: it takes the stream for whole", n, err)
+	}
+	client.Close()
+	next, served := r.dial()
+	defer next.Close()
+	defer served.Close()
+	if _, err := next.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(served, make([]byte, len("hello"))); err != nil {
+		t.Error(err)
+	}
+	former.Close()
+	select {
+	case err := <-r.broken:
+		t.Errorf("a connection has ended by a fault: %v", err)
+	default:
+	}
+}
+
+// One that does not say what it has is waited for as long as one that is gone.
+func TestAnAgentThatBeginsAnewAndSaysNothingIsNotWaitedForForEver(t *testing.T) {
+	r := newRig(t, 0)
+	r.near.Up(r.secret, 2)
+	waits := func(since time.Duration) bool {
+		r.near.mu.Lock()
+		r.near.resuming = time.Now().Add(-since)
+		r.near.mu.Unlock()
+		r.near.expire()
+		r.near.mu.Lock()
+		defer r.near.mu.Unlock()
+		return r.near.resumed != nil
+	}
+	if !waits(0) {
+		t.Error("it does not wait for the other agent's word")
+	}
+	if waits(within) {
+		t.Error("it waits on")
+	}
+}

@@ -32,6 +32,7 @@ import (
 type joining struct {
 	tokenUse
 	uplinks, ports          []string
+	door                    string
 	tunnels                 []string
 	service, check, install bool
 	rewritten               bool // the daemon's file says something else than before
@@ -49,27 +50,29 @@ it gets for it: a certificate of this machine's key. It writes the daemon's conf
 service starts with; where there is no service it says the command. --install makes the service first, with
 all that belongs to it, as scaffold install does.
 
-What the machine becomes, a host or a router, the token says. A host looks for a router on every interface
+What the machine becomes, a host, a router or an agent of boost, the token says. A host looks for a router on every interface
 of Ethernet, if no --uplink names one, and makes a tunnel while none answers: UDP to a router that has
 --tunnel is enough. Join can be run again.`,
 		Example: `  scaffold join --token scaffold1-... --install
   scaffold join --token scaffold1-... --uplink eth0 [2001:db8::1]:23728
   scaffold join --token scaffold1-... --service --port eth1 --port eth2 192.0.2.1:23728
   scaffold join --token scaffold1-... --service --tunnel 192.0.2.2 --install 192.0.2.1:23728
+  scaffold join --token scaffold1-... --door 203.0.113.1 --port eth0 --port eth1
   scaffold join --token scaffold1-... --check 192.0.2.1:23728`,
 		RunE: func(cmd *cobra.Command, args []string) error { return j.run(cmd, args) },
 	}
 	j.add(cmd, "name of this machine in the network (default: its host name)")
 	set := cmd.Flags()
 	set.StringSliceVar(&j.uplinks, "uplink", nil, "of a host: interface that leads to a router, or tunnel; repeat for more (default auto: whichever leads to one, else a tunnel)")
-	set.StringSliceVar(&j.ports, "port", nil, "of a router: interface to forward on; repeat for more (default: all)")
+	set.StringSliceVar(&j.ports, "port", nil, "of a router: interface to forward on (default: all); of an agent: interface by which connections come and go; repeat for more")
+	set.StringVar(&j.door, "door", "", "of an agent: address, with or without a port, where other agents reach it")
 	set.StringArrayVar(&j.tunnels, "tunnel", nil, "of a router: offer tunnels to hosts at this address, [vxlan:|wireguard:]ADDRESS[:PORT]; repeat for more")
 	set.BoolVar(&j.service, "service", false, "of a router: resolve services")
 	set.BoolVar(&j.install, "install", false, "make the daemon part of this machine as well: unit, user, resolver")
 	set.BoolVar(&j.check, "check", false, "look at everything, and neither use the token nor write anything")
-	set.StringVar(&j.state, "state", "", "directory of key and certificates (default /var/lib/scaffold/hostd or routerd)")
+	set.StringVar(&j.state, "state", "", "directory of key and certificates (default /var/lib/scaffold/hostd, routerd or boostd)")
 	command.Exclusive(cmd, "check install")
-	set.StringVar(&j.config, "config", "", "file to write (default /etc/scaffold/hostd.yaml or routerd.yaml)")
+	set.StringVar(&j.config, "config", "", "file to write (default /etc/scaffold/hostd.yaml, routerd.yaml or boostd.yaml)")
 	return cmd
 }
 
@@ -136,7 +139,12 @@ func (j *joining) makeService(cmd *cobra.Command) error {
 	return installing.ExecuteContext(cmd.Context())
 }
 
-func (j *joining) daemon() string { return string(j.token.Role) + "d" }
+func (j *joining) daemon() string {
+	if j.token.Role == trust.Agent {
+		return "boostd"
+	}
+	return string(j.token.Role) + "d"
+}
 
 // fill puts in what was not said, and looks at what was.
 func (j *joining) fill() error {
@@ -149,6 +157,12 @@ func (j *joining) fill() error {
 	orElse(&j.name, cleanName(host))
 	if err := corenames.CheckMember(j.name); err != nil {
 		return exit.Fail(exit.Usage, "say another one with --name", err)
+	}
+	if j.token.Role == trust.Agent {
+		return j.fillAgent()
+	}
+	if j.door != "" {
+		return exit.Failf(exit.Usage, "an agent's token: `scaffold token create --role agent`", "--door is of agents of boost, and the token is for a %s", j.token.Role)
 	}
 	read := j.role().Config()
 	if orElse(&j.config, read); j.install && j.config != read {
@@ -256,13 +270,19 @@ func (j *joining) configure() error {
 	for _, a := range j.addresses {
 		controllers = append(controllers, "https://"+a)
 	}
-	if j.token.Role == trust.Host {
+	switch j.token.Role {
+	case trust.Agent:
+		line("door", j.door)
+		line("ports", j.ports)
+		line("controllers", controllers)
+		line("credentials", j.state)
+	case trust.Host:
 		line("uplink", j.uplinks)
 		line("state", j.state)
 		if !strings.HasPrefix(j.addresses[0], "[fe80:") { // a router's: it is found without
 			line("controller", controllers)
 		}
-	} else {
+	default:
 		line("controller", controllers)
 		line("credentials", j.state)
 		line("service", j.service)

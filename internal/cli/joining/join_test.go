@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/boost/boostd"
 	"scaffold.dev/scaffold/internal/cli/install"
 	"scaffold.dev/scaffold/internal/host/hostd"
 	"scaffold.dev/scaffold/internal/operate/setup"
@@ -78,6 +79,37 @@ func TestAUnitStartsWithWhatJoinWrote(t *testing.T) {
 			if !strings.Contains(string(wrote), `"`+state+`"`) {
 				t.Errorf("%s: credentials are not in %s:\n%s", role, state, wrote)
 			}
+		}
+	}
+}
+
+// What join writes for an agent of boost its daemon takes, and what cannot be right is told before the token is used.
+func TestAnAgentStartsWithWhatJoinWrote(t *testing.T) {
+	dir := t.TempDir()
+	j := &joining{config: filepath.Join(dir, "boostd.yaml"), state: filepath.Join(dir, "state"), door: "[2001:db8::1]:99", ports: []string{"lo"}}
+	j.name, j.addresses, j.token.Role = "east-1", []string{"192.0.2.1:23728"}, trust.Agent
+	if err := j.fill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.configure(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := boostd.Read(j.config)
+	if err != nil || s.Name != "east-1" || s.Door.String() != j.door || s.Credentials != j.state || len(s.Controllers) != 1 || s.Controllers[0] != "https://192.0.2.1:23728" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for says, change := range map[string]func(*joining){
+		"--door where other agents": func(j *joining) { j.door = "" },
+		"with --port by which":      func(j *joining) { j.ports = nil },
+		"expected an address":       func(j *joining) { j.door = "here" },
+		"interface nosuch":          func(j *joining) { j.ports = []string{"nosuch"} },
+		"no unit yet":               func(j *joining) { j.install = true },
+		"are of hosts and routers":  func(j *joining) { j.service = true },
+	} {
+		wrong := *j
+		change(&wrong)
+		if err := wrong.fill(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v; want that it says %q", err, says)
 		}
 	}
 }

@@ -27,12 +27,12 @@ func TokenCommand() *cobra.Command {
 }
 
 // Roles are what a token's bearer may become.
-var Roles = []string{"host", "router", "admin"}
+var Roles = []string{"host", "router", "admin", string(trust.Agent)}
 
 func tokenCreate(a remote.Admin) *cobra.Command {
 	req, valid := &apiv1.CreateTokenRequest{}, time.Hour
 	cmd := &cobra.Command{
-		Use:   "create --role host|router|admin",
+		Use:   "create --role host|router|admin|agent",
 		Short: "Make a token, and print it this once",
 		Example: `  scaffold token create --role host
   scaffold token create --role router --name r1 --for 10m --address [2001:db8::1]:23728
@@ -40,7 +40,7 @@ func tokenCreate(a remote.Admin) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(Roles, req.Role) {
-				return exit.Failf(exit.Usage, "", "--role %.40q: want host, router or admin", req.Role)
+				return exit.Failf(exit.Usage, "", "--role %.40q: want host, router, admin or agent", req.Role)
 			}
 			if req.Uses == 0 {
 				return exit.Failf(exit.Usage, "without --uses it is good once", "--uses 0: a token that nobody may use")
@@ -64,7 +64,7 @@ func tokenCreate(a remote.Admin) *cobra.Command {
 		},
 	}
 	set := cmd.Flags()
-	set.StringVar(&req.Role, "role", "", "what its bearer becomes: host, router or admin")
+	set.StringVar(&req.Role, "role", "", "what its bearer becomes: host, router, admin, or agent (of boost)")
 	set.StringVar(&req.Name, "name", "", "who alone may use it (default: anybody, under any free name)")
 	set.DurationVar(&valid, "for", time.Hour, "how long it is good")
 	set.Uint32Var(&req.Uses, "uses", 1, "how many may use it, once each")
@@ -83,7 +83,8 @@ func tellUse(to io.Writer, answer *apiv1.CreateTokenResponse) error {
 	if len(t.Addresses) == 0 {
 		where = " ADDRESS" // the controller listens on its own machine alone
 	}
-	line := map[trust.Role]string{trust.Host: "sudo scaffold join --token %s --install%s", trust.Router: "sudo scaffold join --token %s --service --install%s", trust.Admin: "scaffold login --token %s%s"}[t.Role]
+	line := map[trust.Role]string{trust.Host: "sudo scaffold join --token %s --install%s", trust.Router: "sudo scaffold join --token %s --service --install%s", trust.Admin: "scaffold login --token %s%s",
+		trust.Agent: "sudo scaffold join --token %s --door ADDRESS --port INTERFACE%s"}[t.Role]
 	_, err = fmt.Fprintf(to, "until %s UTC, for %s: "+line+"\n", output.Second(answer.Stored.ExpiresUnix), whom(answer.Stored), answer.Token, where)
 	return err
 }

@@ -143,3 +143,16 @@ func Second(unix int64) string {
 	}
 	return time.Unix(unix, 0).UTC().Format(time.DateTime)
 }
+
+// Bytes is an amount of them as people read it.
+func Bytes(n uint64) string {
+	const units = "kMGTPE"
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, i := float64(n)/1000, 0
+	for size >= 999.5 && i < len(units)-1 {
+		size, i = size/1000, i+1
+	}
+	return fmt.Sprintf("%.3g %cB", size, units[i])
+}

@@ -26,3 +26,11 @@ func TestTablesAreAlignedAndShowEmptyCells(t *testing.T) {
 		t.Errorf("table:\n%s\nwant:\n%s", out.String(), want)
 	}
 }
+
+func TestBytesAreReadable(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 1500: "1.5 kB", 999_499: "999 kB", 999_600: "1 MB", 200 << 20: "210 MB", 1<<64 - 1: "18.4 EB"} {
+		if got := Bytes(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

@@ -110,6 +110,15 @@ func (r *Remote) DialTrust() (apiv1connect.TrustClient, string, error) {
 	return apiv1connect.NewTrustClient(client, base), endpoint, nil
 }
 
+// DialBoost connects to the service of agents of boost.
+func (r *Remote) DialBoost() (apiv1connect.BoostClient, string, error) {
+	client, base, endpoint, err := r.Dial()
+	if err != nil {
+		return nil, "", err
+	}
+	return apiv1connect.NewBoostClient(client, base), endpoint, nil
+}
+
 // DialSwitches connects to the service of switches where the flags choose.
 func (r *Remote) DialSwitches() (apiv1connect.SwitchesClient, string, error) {
 	client, base, endpoint, err := r.Dial()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/controller/controld/boost"
 	"scaffold.dev/scaffold/internal/controller/controld/gate"
 	"scaffold.dev/scaffold/internal/controller/controld/routers"
 	"scaffold.dev/scaffold/internal/core/plan"
@@ -21,6 +22,13 @@ func (n *network) tellKeys() {
 		all = append(all, func() {
 			if c := n.members.Renewed(gate.PeerOf(s.Context())); c != nil {
 				s.Send(&apiv1.RouterOrder{Order: &apiv1.RouterOrder_Credential{Credential: c}})
+			}
+		})
+	})
+	n.boost.Each(func(s *boost.Session) {
+		all = append(all, func() {
+			if c := n.members.Renewed(gate.PeerOf(s.Context())); c != nil {
+				s.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Credential{Credential: c}})
 			}
 		})
 	})

@@ -30,6 +30,9 @@ func (s membership) HasRouter(name string) bool {
 	return known
 }
 
+// HasAgent reports whether there is an agent of boost of that name.
+func (s membership) HasAgent(name string) bool { return s.n.boost.Known(name) }
+
 // Needed says who would lose a router.
 func (s membership) Needed(router string) error {
 	return needed(router, s.n.places.HostsAt(router))
@@ -44,6 +47,8 @@ func (s membership) Forget(role trust.Role, name string) {
 		if s.n.routers.Forget(name) {
 			s.sendAway(name)
 		}
+	case trust.Agent:
+		s.n.boost.Forget(name)
 	}
 }
 

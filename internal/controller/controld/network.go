@@ -7,6 +7,7 @@ import (
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/controller/controld/access"
+	"scaffold.dev/scaffold/internal/controller/controld/boost"
 	"scaffold.dev/scaffold/internal/controller/controld/certificates"
 	"scaffold.dev/scaffold/internal/controller/controld/config"
 	"scaffold.dev/scaffold/internal/controller/controld/controllers"
@@ -77,6 +78,7 @@ type network struct {
 	silences      *silences.Silences // of hosts
 	links         *links.Links
 	tunnels       *tunnels.Tunnels
+	boost         *boost.Boost
 	events        *events.History
 	// changedHands: since the last flush an instance became ready, or a host fell silent or came back.
 	changedHands bool
@@ -128,6 +130,7 @@ func newNetwork(c *process, s *saving.Saver, log *slog.Logger) *network {
 	n.grace = newGrace(n)
 	n.routers = newRouters(n)
 	n.certificates = newCertificates(n)
+	n.boost = newBoost(n)
 	n.resign = func(error) {}
 	n.export(n.metrics.registry)
 	return n
@@ -180,6 +183,7 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 	for _, r := range state.Redirects {
 		n.redirects.Restore(r)
 	}
+	n.boost.Restore(state.Boost, state.Epoch)
 	kind, text := "controller.start", "controller started"
 	if n.process.store.Elected() {
 		kind, text = "controller.lead", "controller leads"
@@ -200,6 +204,7 @@ func (n *network) restore(ctx context.Context, state store.State) error {
 func (n *network) flush() {
 	n.access.Move()
 	n.registrations.Flush()
+	n.boost.Flush()
 	if !n.grace.Over() {
 		return
 	}

@@ -2,6 +2,7 @@ package controld
 
 import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/controller/controld/boost"
 	"scaffold.dev/scaffold/internal/controller/controld/pushes"
 	"scaffold.dev/scaffold/internal/controller/controld/routers"
 )
@@ -35,5 +36,8 @@ func (n *network) tellControllers(all *apiv1.Controllers) {
 	}
 	n.routers.Each(func(_ routers.Router, s *routers.Session) {
 		s.Send(&apiv1.RouterOrder{Order: &apiv1.RouterOrder_Controllers{Controllers: all}})
+	})
+	n.boost.Each(func(s *boost.Session) {
+		s.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Controllers{Controllers: all}})
 	})
 }

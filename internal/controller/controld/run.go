@@ -92,6 +92,8 @@ func (n *network) handler() http.Handler {
 		n.orders.RefusedCall(gate.ActorOf(ctx, n.cfg.Name), path, err)
 	})))
 	mux.Handle(apiv1connect.NewTrustHandler(n.members.API(), limit))
+	mux.Handle(apiv1connect.NewBoostHandler(n.boost.API(), limit))
+	mux.Handle(apiv1connect.NewBoostStreamHandler(boostStream{n}, limit, connect.WithCompression("gzip", nil, nil)))
 	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n}, limit, connect.WithCompression("gzip", nil, nil)))
 	for _, m := range n.cfg.Mounts {
 		mux.Handle(m.Path, m.Handler)

@@ -115,6 +115,7 @@ type State struct {
 	Pledges     []Pledge
 	Redirects   []Redirect
 	SwitchFlows []SwitchFlow
+	Boost       Boost
 	Served      []Served
 	Tokens      []Token
 	Members     []Member
@@ -240,6 +241,8 @@ func (s *State) read(key string, value []byte) error {
 		s.Redirects, err = decode(s.Redirects, value)
 	case "switchflow":
 		s.SwitchFlows, err = decode(s.SwitchFlows, value)
+	case boostSite, boostEntry, boostAgent:
+		err = s.Boost.read(kind, value)
 	case "token":
 		s.Tokens, err = decode(s.Tokens, value)
 	case "served":

@@ -22,8 +22,8 @@ func newAsHost(c *control) *asHost {
 	a := &asHost{c: c}
 	a.Member = member.Member[*apiv1.HostReport, *apiv1.HostOrder, *apiv1.Joined]{
 		Who: "this host", Controllers: c.d.controllers,
-		Open: func(ctx context.Context, agent apiv1connect.AgentClient) member.Stream[*apiv1.HostReport, *apiv1.HostOrder] {
-			return agent.Host(ctx)
+		Open: func(ctx context.Context, client *http.Client, base string) member.Stream[*apiv1.HostReport, *apiv1.HostOrder] {
+			return apiv1connect.NewAgentClient(client, base).Host(ctx)
 		},
 		Refused: func(no *apiv1.Refused) { c.d.post(func() { c.d.uplinks.NoRouter(no.NoRouter) }) },
 		Joined:  a.joined, Order: a.order, Parted: a.parted,

@@ -131,7 +131,9 @@ func TestWhatIsSpawnedIsFoundStoppedAndKilled(t *testing.T) {
 	if err := p.Signal(t.Context(), "h", "", syscall.SIGSTOP); err != nil { // the whole node
 		t.Error(err)
 	}
-	is("stopped")
+	if now, _ := p.State("h", "long"); now != "stopped" {
+		t.Errorf("after SIGSTOP it is %s", now)
+	}
 	if err := p.Signal(t.Context(), "h", "long", syscall.SIGCONT); err != nil {
 		t.Error(err)
 	}

@@ -3,13 +3,19 @@ package processes
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"scaffold.dev/scaffold/internal/lab/poll"
+	"scaffold.dev/scaffold/internal/linux/cgroups"
 )
 
 // Running reports whether a program or daemon of a node has processes.
@@ -26,8 +32,11 @@ func (p *Processes) Kill(ctx context.Context, node, name string) error {
 	return p.Group(node, name).Kill(ctx)
 }
 
-// Signal reaches every process of a program, or of a node. A SIGKILL is waited for: afterwards all
-// are gone.
+// stopTime bounds how long processes may take to stop: a thread may be in the middle of a long system call.
+const stopTime = time.Second
+
+// Signal reaches every process of a program, or of a node. What it does is waited for where a program has no say in it:
+// after SIGKILL all are gone, after SIGSTOP none runs.
 func (p *Processes) Signal(ctx context.Context, node, program string, s syscall.Signal) error {
 	c := p.Group(node, program)
 	switch {
@@ -36,8 +45,32 @@ func (p *Processes) Signal(ctx context.Context, node, program string, s syscall.
 	case s == syscall.SIGKILL:
 		return c.Kill(ctx)
 	}
-	return c.Signal(s)
+	if err := c.Signal(s); err != nil || s != syscall.SIGSTOP {
+		return err
+	}
+	p.awaitStopped(ctx, c)
+	return nil
 }
+
+// awaitStopped returns when all threads have stopped. Of a process's threads one takes the signal and tells the others:
+// until it gets a processor, these go on, and an answer may come from a daemon that was stopped (do_signal_stop, Linux).
+func (p *Processes) awaitStopped(ctx context.Context, c cgroups.Group) {
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	_ = poll.Until(ctx, func() error { // one that waits in the kernel stops when it comes back
+		for _, pid := range c.PIDs() {
+			threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+			for _, stat := range threads {
+				if stateOf(stat) == "running" {
+					return errRuns
+				}
+			}
+		}
+		return nil
+	})
+}
+
+var errRuns = errors.New("a thread runs")
 
 // State is what a program or daemon of a node is doing, "running", "stopped" (by a signal) or "down", and its processes.
 func (p *Processes) State(node, name string) (state string, pids []int) {
@@ -52,11 +85,13 @@ func (p *Processes) State(node, name string) (state string, pids []int) {
 }
 
 // processState reads the letter after the last bracket of /proc/PID/stat.
-func processState(pid int) string {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+func processState(pid int) string { return stateOf("/proc/" + strconv.Itoa(pid) + "/stat") }
+
+func stateOf(stat string) string {
+	text, err := os.ReadFile(stat)
 	after := string(text[strings.LastIndexByte(string(text), ')')+1:])
 	switch {
-	case err != nil || len(after) < 2:
+	case err != nil || len(after) < 2 || strings.ContainsRune("ZX", rune(after[1])): // ended, and not waited for yet
 		return "down"
 	case after[1] == 'T':
 		return "stopped"

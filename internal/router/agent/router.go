@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -98,8 +99,8 @@ type asRouter = member.Member[*apiv1.RouterReport, *apiv1.RouterOrder, *apiv1.Ro
 func (r *Router) member() *asRouter {
 	return &asRouter{
 		Who: "this router", Controllers: r.Controllers, Epoch: (*apiv1.RouterJoined).GetEpoch,
-		Open: func(ctx context.Context, agent apiv1connect.AgentClient) member.Stream[*apiv1.RouterReport, *apiv1.RouterOrder] {
-			return agent.Router(ctx)
+		Open: func(ctx context.Context, client *http.Client, base string) member.Stream[*apiv1.RouterReport, *apiv1.RouterOrder] {
+			return apiv1connect.NewAgentClient(client, base).Router(ctx)
 		},
 		Joined: r.begin, Order: r.obey,
 		Parted: func(s *Session) {

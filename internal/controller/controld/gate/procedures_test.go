@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -13,23 +14,26 @@ import (
 	"scaffold.dev/scaffold/internal/trust"
 )
 
-// mayBeCalled says of each procedure of the controller who may call it: s somebody without a credential who speaks TLS, h a host, r a router,
+// mayBeCalled says of each procedure of the controller who may call it: s somebody without a credential who speaks TLS, h a host, r a router, b an agent of boost,
 // a an administrator, c another controller, l a user on the controller's own socket. A host's calls of those with an h
 // that steer are about itself alone (TestRolesAreHeld).
 var mayBeCalled = map[string]string{
 	"Admin/AddController": "acl", "Admin/Apply": "acl", "Admin/BackupState": "acl", "Admin/CreateService": "acl",
-	"Admin/Drain": "hacl", "Admin/DrainHost": "hacl", "Admin/Explain": "hracl", "Admin/Export": "hracl",
-	"Admin/GetHealth": "hracl", "Admin/GetHost": "hracl", "Admin/GetPath": "hracl", "Admin/GetService": "hracl", "Admin/GetStatus": "hracl",
-	"Admin/ListControllers": "hracl", "Admin/ListHosts": "hracl", "Admin/ListRouters": "hracl", "Admin/ListServices": "hracl",
+	"Admin/Drain": "hacl", "Admin/DrainHost": "hacl", "Admin/Explain": "hrbacl", "Admin/Export": "hrbacl",
+	"Admin/GetHealth": "hrbacl", "Admin/GetHost": "hrbacl", "Admin/GetPath": "hrbacl", "Admin/GetService": "hrbacl", "Admin/GetStatus": "hrbacl",
+	"Admin/ListControllers": "hrbacl", "Admin/ListHosts": "hrbacl", "Admin/ListRouters": "hrbacl", "Admin/ListServices": "hrbacl",
 	"Admin/RemoveController": "acl", "Admin/RemoveService": "acl", "Admin/SetWeight": "hacl", "Admin/SetWeights": "acl",
-	"Admin/UpdateAccess": "acl", "Admin/UpdatePolicy": "acl", "Admin/WatchEvents": "hracl",
+	"Admin/UpdateAccess": "acl", "Admin/UpdatePolicy": "acl", "Admin/WatchEvents": "hrbacl",
 	"Agent/Host": "hacl", "Agent/KeepFlow": "acl", "Agent/KeptFlows": "acl", "Agent/Note": "acl", "Agent/Others": "hracl",
 	"Agent/Resolve": "hracl", "Agent/Router": "racl", "Agent/Tunnel": "hacl",
-	"Switches/AddSwitchFlow": "acl", "Switches/GetSwitch": "hracl", "Switches/ListSwitchFlows": "hracl",
-	"Switches/ListSwitches": "hracl", "Switches/RemoveSwitchFlow": "acl",
-	"Trust/CreateToken": "acl", "Trust/Forget": "hracl", "Trust/GetAuthority": "acl", "Trust/Issue": "acl",
-	"Trust/ListMembers": "hracl", "Trust/ListTokens": "acl", "Trust/Meet": "shracl", "Trust/Redeem": "shracl",
-	"Trust/Renew": "hracl", "Trust/RetireAuthority": "acl", "Trust/RevokeToken": "acl", "Trust/Rotate": "hracl", "Trust/RotateAuthority": "acl",
+	"Boost/AllowBoost": "acl", "Boost/DenyBoost": "acl", "Boost/DrainBoostAgent": "acl", "Boost/ListBoost": "hrbacl",
+	"Boost/RemoveBoostSite": "acl", "Boost/SetBoostSite": "acl",
+	"BoostStream/Agent":      "bacl",
+	"Switches/AddSwitchFlow": "acl", "Switches/GetSwitch": "hrbacl", "Switches/ListSwitchFlows": "hrbacl",
+	"Switches/ListSwitches": "hrbacl", "Switches/RemoveSwitchFlow": "acl",
+	"Trust/CreateToken": "acl", "Trust/Forget": "hrbacl", "Trust/GetAuthority": "acl", "Trust/Issue": "acl",
+	"Trust/ListMembers": "hrbacl", "Trust/ListTokens": "acl", "Trust/Meet": "shrbacl", "Trust/Redeem": "shrbacl",
+	"Trust/Renew": "hrbacl", "Trust/RetireAuthority": "acl", "Trust/RevokeToken": "acl", "Trust/Rotate": "hrbacl", "Trust/RotateAuthority": "acl",
 }
 
 // TestEachProcedureSaysWhoMayCallIt: one that is new fails here until somebody has decided.
@@ -42,11 +46,15 @@ func TestEachProcedureSaysWhoMayCallIt(t *testing.T) {
 		peer   Peer
 	}{
 		{"s", Peer{Identity: trust.Identity{Key: key}, Unauthenticated: errNoMember}},
-		{"h", as(trust.Host)}, {"r", as(trust.Router)}, {"a", as(trust.Admin)}, {"c", as(trust.Controller)}, {"l", Peer{Local: true}},
+		{"h", as(trust.Host)}, {"r", as(trust.Router)}, {"b", as(trust.Agent)}, {"a", as(trust.Admin)}, {"c", as(trust.Controller)}, {"l", Peer{Local: true}},
 	}
 	seen := map[string]bool{}
-	for _, service := range []string{"Admin", "Agent", "Switches", "Trust"} {
-		methods := apiv1.File_scaffold_proto.Services().ByName(protoreflect.Name(service)).Methods()
+	for _, service := range []string{"Admin", "Agent", "Boost", "BoostStream", "Switches", "Trust"} {
+		file := apiv1.File_scaffold_proto
+		if strings.HasPrefix(service, "Boost") {
+			file = apiv1.File_boost_proto
+		}
+		methods := file.Services().ByName(protoreflect.Name(service)).Methods()
 		for i := range methods.Len() {
 			name := service + "/" + string(methods.Get(i).Name())
 			want, decided := mayBeCalled[name]

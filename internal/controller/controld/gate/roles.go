@@ -25,6 +25,7 @@ const (
 	onlyHosts                        // of the certificate's name: the method compares
 	onlyRouters                      // likewise
 	unauthenticatedToo               // whoever speaks TLS
+	onlyAgents                       // of boost; likewise
 	hostsOrRouter                    // what daemons ask
 )
 
@@ -40,6 +41,7 @@ var circles = map[string]circle{
 	apiv1connect.AgentHostProcedure:         onlyHosts,
 	apiv1connect.AgentTunnelProcedure:       onlyHosts,
 	apiv1connect.AgentRouterProcedure:       onlyRouters,
+	apiv1connect.BoostStreamAgentProcedure:  onlyAgents,
 	apiv1connect.AgentNoteProcedure:         onlyAdmins, // of who drives the switches, on the socket
 	apiv1connect.AgentKeepFlowProcedure:     onlyAdmins,
 	apiv1connect.AgentKeptFlowsProcedure:    onlyAdmins,
@@ -52,7 +54,7 @@ var circles = map[string]circle{
 // API is for administrators whatever its path is called.
 var (
 	reading  = []string{"Get", "List", "Watch", "Explain", "Export"}
-	readable = []string{apiv1connect.AdminName, apiv1connect.SwitchesName, apiv1connect.TrustName}
+	readable = []string{apiv1connect.AdminName, apiv1connect.SwitchesName, apiv1connect.TrustName, apiv1connect.BoostName}
 )
 
 func circleOf(path string) circle {
@@ -90,6 +92,8 @@ func mayCall(p Peer, path string) error {
 		may = p.Role == trust.Host
 	case onlyRouters:
 		may = p.Role == trust.Router
+	case onlyAgents:
+		may = p.Role == trust.Agent
 	case hostsOrRouter:
 		may = p.Role == trust.Host || p.Role == trust.Router
 	}

@@ -141,6 +141,8 @@ func (x *Members) whoIs(role trust.Role, name string) (store.Member, bool) {
 		return store.Member{Role: string(role), Name: name, Key: key}, here
 	case role == trust.Router:
 		return store.Member{Role: string(role), Name: name}, x.network.HasRouter(name)
+	case role == trust.Agent:
+		return store.Member{Role: string(role), Name: name}, x.network.HasAgent(name)
 	}
 	return m, false
 }

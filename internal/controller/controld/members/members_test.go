@@ -46,6 +46,7 @@ func (f *fake) Inc(...string)                        { f.refused++ }
 func (f *fake) Await(context.Context)                {}
 func (f *fake) HostKey(string) ([]byte, bool)        { return nil, false }
 func (f *fake) HasRouter(string) bool                { return false }
+func (f *fake) HasAgent(string) bool                 { return false }
 func (f *fake) Needed(string) error                  { return nil }
 func (f *fake) Unaware() string                      { return "" }
 func (f *fake) Unheard() []string                    { return f.unheard }

@@ -54,6 +54,7 @@ type Config struct {
 type Network interface {
 	HostKey(name string) (key []byte, known bool)
 	HasRouter(name string) bool
+	HasAgent(name string) bool           // of boost
 	Needed(router string) error          // who would lose it
 	Forget(role trust.Role, name string) // a host or router, for good
 	Unaware() string                     // a host that is here and knows no successions of keys

@@ -1,0 +1,81 @@
+package boostd
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/api/member"
+	"scaffold.dev/scaffold/internal/boost/agent"
+	"scaffold.dev/scaffold/internal/boost/joining"
+	"scaffold.dev/scaffold/internal/operate/obs"
+	"scaffold.dev/scaffold/internal/trust"
+)
+
+// told is an agent as a controller tells it what to do.
+type told struct {
+	*agent.Agent
+	others *ring
+	meter  *meter
+}
+
+// Tell replaces which agents there are and which lanes. Keys come first: whoever is called is to be known.
+func (t *told) Tell(peers []joining.Peer, lanes []agent.Lane) error {
+	before := t.others.now()
+	var keys []Other
+	var names []agent.Peer
+	for _, p := range peers {
+		keys, names = append(keys, Other(p)), append(names, p.Peer)
+	}
+	t.others.set(keys)
+	if err := t.Agent.Tell(names, lanes); err != nil {
+		t.others.set(before)
+		return err
+	}
+	return nil
+}
+
+// Load is the share of the machine's processors that this process has had since the last call.
+func (t *told) Load() float64 { return t.meter.read() }
+
+// joining is how the agent joins its network.
+func (s *Settings) joining(key ed25519.PrivateKey, t *told, log *slog.Logger) joining.Config {
+	return joining.Config{
+		Name: s.Name, Door: s.Door, Key: key.Public().(ed25519.PublicKey), BootID: rand.Text(), Version: obs.Version(),
+		Controllers: api.NewControllers(s.Controllers), Credentials: &member.Credentials{Directory: trust.Directory(s.Credentials)},
+		Agent: t, Log: log,
+	}
+}
+
+// A meter reads how busy this process is.
+type meter struct {
+	mu   sync.Mutex
+	at   time.Time
+	used time.Duration
+}
+
+func newMeter() *meter { return &meter{at: time.Now(), used: processorTime()} }
+
+func (m *meter) read() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, used := time.Now(), processorTime()
+	share := float64(used-m.used) / float64(max(now.Sub(m.at), time.Millisecond)) / float64(runtime.GOMAXPROCS(0))
+	m.at, m.used = now, used
+	return min(max(share, 0), 1)
+}
+
+// processorTime is what this process has had of processors so far.
+func processorTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

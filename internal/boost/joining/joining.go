@@ -1,0 +1,270 @@
+package joining
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/api/member"
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/api/versions"
+	"scaffold.dev/scaffold/internal/boost/agent"
+	"scaffold.dev/scaffold/internal/boost/trunk"
+)
+
+const (
+	// retryLast is the longest wait between attempts to reach the controller.
+	retryLast = time.Second
+	// tellEach is how often the controller hears how the agent fares: it chooses by that where a new lane goes.
+	tellEach = 500 * time.Millisecond
+)
+
+// A Peer is another agent as the controller knows it.
+type Peer struct {
+	agent.Peer
+	Key ed25519.PublicKey
+}
+
+// Agent is the one that is told what to do.
+type Agent interface {
+	// Tell replaces which agents there are and which lanes.
+	Tell(peers []Peer, lanes []agent.Lane) error
+	// Drain says whether new connections are refused.
+	Drain(bool)
+	Trunks() map[string]trunk.Status
+	Load() float64 // of what it can carry, 0 to 1
+}
+
+// A Config is who joins, and by which way.
+type Config struct {
+	Name        string
+	Door        netip.AddrPort
+	Key         ed25519.PublicKey
+	BootID      string // of this process
+	Version     string
+	Controllers *api.Controllers
+	Credentials *member.Credentials // nil: in the clear
+	Agent       Agent
+	Log         *slog.Logger
+	Told        func() // nil: nobody wants to hear that there was a first word on what to do
+}
+
+type asAgent = member.Member[*apiv1.BoostReport, *apiv1.BoostOrder, *apiv1.BoostJoined]
+type session = member.Session[*apiv1.BoostReport]
+
+// A joiner holds sessions, one at a time.
+type joiner struct {
+	Config
+	mu   sync.Mutex
+	held []*apiv1.BoostLane // as told last
+	in   *session
+}
+
+// Run keeps the agent in its network until ctx ends, and says once why it is not.
+func Run(ctx context.Context, c Config) {
+	j := &joiner{Config: c}
+	patience, as := member.Patience{Last: retryLast}, j.member()
+	var said member.Said
+	endpoint, _ := c.Controllers.Next()
+	for {
+		joined, err := j.attempt(ctx, as, endpoint)
+		if ctx.Err() != nil {
+			return
+		}
+		if joined {
+			said.Forget()
+			c.Controllers.Lost(endpoint)
+		} else if c.Credentials != nil {
+			c.Credentials.Reload()
+		}
+		kind, what := "unreachable", "controller unreachable; what was told last holds, trying again"
+		if member.Outside(err) {
+			kind, what = err.Error(), "not in the network; what was told last holds, trying again"
+		}
+		if said.New(kind) { // the errors of one absence differ
+			c.Log.Warn(what, "controller", endpoint, "error", err)
+		}
+		next, tired := c.Controllers.Next()
+		if wait := patience.Next(joined, err, !tired); joined || tired { // each is tried once before a pause
+			if !member.Pause(ctx, wait, nil) {
+				return
+			}
+		}
+		endpoint = next
+	}
+}
+
+func (j *joiner) attempt(ctx context.Context, as *asAgent, endpoint string) (joined bool, err error) {
+	client, err := j.Credentials.Client(endpoint, nil, j.Controllers.Several())
+	if err != nil {
+		return false, err
+	}
+	defer client.CloseIdleConnections()
+	return as.Hold(ctx, endpoint, client, j.ask)
+}
+
+// member is the agent as its controllers know it.
+func (j *joiner) member() *asAgent {
+	return &asAgent{
+		Who: "this agent", Controllers: j.Controllers, Epoch: (*apiv1.BoostJoined).GetEpoch,
+		Open: func(ctx context.Context, client *http.Client, base string) member.Stream[*apiv1.BoostReport, *apiv1.BoostOrder] {
+			return apiv1connect.NewBoostStreamClient(client, base).Agent(ctx)
+		},
+		Joined: j.begin, Order: j.obey,
+		Parted: func(*session) { j.session(nil) },
+	}
+}
+
+// ask is the first report of a session.
+func (j *joiner) ask(context.Context) (*apiv1.BoostReport, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	speaks := versions.Agent()
+	return &apiv1.BoostReport{Report: &apiv1.BoostReport_Join{Join: &apiv1.BoostJoin{
+		Name: j.Name, Door: j.Door.String(), Key: j.Key, BootId: j.BootID, Version: j.Version,
+		Speaks: &apiv1.Versions{From: speaks.From, To: speaks.To}, Held: j.held,
+	}}}, nil
+}
+
+func (j *joiner) session(s *session) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.in = s
+}
+
+func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoined) error {
+	j.session(s)
+	j.Log.Info("joined", "network", joined.Network)
+	if joined.Trust == "open" {
+		j.Log.Warn("the network is open: anybody who reaches it may join it, and say what this agent carries (trust: open)", "network", joined.Network)
+	}
+	j.renew(joined.Credential)
+	go j.report(ctx, s) // ends with the session, whose end ends ctx
+	return nil
+}
+
+// report tells how the agent fares until the session ends.
+func (j *joiner) report(ctx context.Context, s *session) {
+	tick := time.NewTicker(tellEach)
+	defer tick.Stop()
+	for {
+		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: j.load()}})
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (j *joiner) load() *apiv1.BoostLoad {
+	trunks := j.Agent.Trunks()
+	all := &apiv1.BoostLoad{Load: j.Agent.Load()}
+	for _, name := range slices.Sorted(maps.Keys(trunks)) {
+		t := trunks[name]
+		all.Sessions += uint32(t.Sessions)
+		all.Trunks = append(all.Trunks, &apiv1.BoostTrunk{
+			Agent: name, Up: t.Up, Connections: uint32(t.Connections), Sessions: uint32(t.Sessions), RttUs: uint32(t.RTT.Microseconds()),
+			Sent: t.Counts.First + t.Counts.Again + t.Counts.Copy + t.Counts.Late, Resent: t.Counts.Again + t.Counts.Copy + t.Counts.Late,
+		})
+	}
+	return all
+}
+
+// obey does what the controller orders.
+func (j *joiner) obey(order *apiv1.BoostOrder) error {
+	switch o := order.Order.(type) {
+	case *apiv1.BoostOrder_Credential:
+		j.renew(o.Credential)
+	case *apiv1.BoostOrder_Lanes:
+		j.take(o.Lanes)
+	}
+	return nil
+}
+
+// take has the agent do what it is told, and says what came of it. What cannot be read changes nothing.
+func (j *joiner) take(told *apiv1.BoostLanes) {
+	peers, lanes, err := decode(told)
+	if err == nil {
+		err = j.Agent.Tell(peers, lanes)
+	}
+	applied := &apiv1.BoostApplied{Generation: told.Generation}
+	if err == nil {
+		j.Agent.Drain(told.Draining)
+		j.Log.Debug("lanes", "lanes", len(lanes), "agents", len(peers), "draining", told.Draining)
+	} else {
+		applied.Error = err.Error()
+		j.Log.Error("what the controller tells cannot be done; what was told before holds", "error", err)
+	}
+	j.mu.Lock()
+	if err == nil {
+		j.held = told.Lanes
+	}
+	s := j.in
+	j.mu.Unlock()
+	if s != nil {
+		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Applied{Applied: applied}})
+	}
+	if err == nil && j.Told != nil {
+		j.Told()
+	}
+}
+
+// renew keeps a credential that the controller sent.
+func (j *joiner) renew(fresh *apiv1.Credential) {
+	if j.Credentials == nil || fresh == nil {
+		return
+	}
+	if err := j.Credentials.Take(fresh); err != nil {
+		j.Log.Error("credential", "error", err)
+	}
+}
+
+// errKey says that another agent's key is none.
+var errKey = errors.New("its key is none of Ed25519")
+
+// decode reads what the controller tells.
+func decode(told *apiv1.BoostLanes) (peers []Peer, lanes []agent.Lane, err error) {
+	for _, p := range told.Agents {
+		door, err := netip.ParseAddrPort(p.Door)
+		if err == nil && len(p.Key) != ed25519.PublicKeySize {
+			err = errKey
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("agent %.80q: %w", p.Name, err)
+		}
+		peers = append(peers, Peer{agent.Peer{Name: p.Name, Door: door}, p.Key})
+	}
+	for _, l := range told.Lanes {
+		out, err := decodeLane(l)
+		if err != nil {
+			return nil, nil, fmt.Errorf("lane %d: %w", l.Number, err)
+		}
+		lanes = append(lanes, out)
+	}
+	return peers, lanes, nil
+}
+
+// errRange says that a number of a lane is larger than it may be.
+var errRange = errors.New("a port, or a slot of the port's bits, is larger than 65535, or 16")
+
+func decodeLane(l *apiv1.BoostLane) (out agent.Lane, err error) {
+	if max(l.Port, l.Slot) > 65535 || l.Bits > 16 {
+		return out, errRange
+	}
+	out = agent.Lane{Number: l.Number, Port: uint16(l.Port), Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: []string{l.Near}, Far: l.Far}
+	if out.Client, err = netip.ParsePrefix(l.Client); err == nil {
+		out.Server, err = netip.ParsePrefix(l.Server)
+	}
+	return out, err
+}

@@ -1,0 +1,119 @@
+package boost
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/cli/command"
+	"scaffold.dev/scaffold/internal/cli/output"
+	"scaffold.dev/scaffold/internal/cli/remote"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/trust"
+)
+
+func agentList(a remote.Admin) *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "List the agents, what they carry, and their trunks",
+		Long: `Ls lists the agents. STATE is here, draining, or away: such an agent has lost its controller, and goes on with
+what it was told last. SESSIONS are connections that it carries, LOAD is its share of its machine's processors.
+TRUNKS are its connections to other agents, each with the shortest round trip, or down. A session is counted at
+both of its agents.`,
+		Example: "  scaffold boost agent ls", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := list(cmd, a)
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd.OutOrStdout(), &apiv1.ListBoostResponse{Agents: all.Agents, Trust: all.Trust}, func(t *output.Table) { drawAgents(t, all.Agents) })
+		},
+	}
+}
+
+func drawAgents(t *output.Table, agents []*apiv1.BoostAgent) {
+	t.Row("NAME", "SITE", "STATE", "DOOR", "SESSIONS", "LOAD", "SENT", "RESENT", "TRUNKS")
+	for _, g := range agents {
+		state := g.State
+		switch {
+		case g.Error != "":
+			state += ": " + g.Error
+		case g.State == "here" && g.Site == "":
+			state += ": no site names it"
+		}
+		t.Row(g.Name, output.OrElse(g.Site, "none"), state, g.Door, g.Sessions, fmt.Sprintf("%.0f%%", 100*g.Load), output.Bytes(g.Sent), share(g.Resent, g.Sent), trunks(g.Trunks))
+	}
+}
+
+func share(part, of uint64) string {
+	if of == 0 {
+		return "0%"
+	}
+	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(of))
+}
+
+func trunks(all []*apiv1.BoostTrunk) (text string) {
+	for i, t := range all {
+		if i > 0 {
+			text += ", "
+		}
+		switch {
+		case !t.Up:
+			text += t.Agent + " down"
+		case t.RttUs == 0:
+			text += t.Agent
+		default:
+			text += t.Agent + " " + output.Short(time.Duration(t.RttUs)*time.Microsecond)
+		}
+	}
+	return text
+}
+
+func agentDrain(a remote.Admin) *cobra.Command {
+	return &cobra.Command{
+		Use: "drain NAME", Short: "Have an agent take no more connections; those that it carries go on",
+		Example: "  scaffold boost agent drain east-1", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return drain(cmd, a, args[0], false) },
+	}
+}
+
+func agentUndrain(a remote.Admin) *cobra.Command {
+	return &cobra.Command{
+		Use: "undrain NAME", Short: "Have a drained agent take connections again",
+		Example: "  scaffold boost agent undrain east-1", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return drain(cmd, a, args[0], true) },
+	}
+}
+
+func drain(cmd *cobra.Command, a remote.Admin, name string, undrain bool) error {
+	client, endpoint, err := a.DialBoost()
+	if err != nil {
+		return err
+	}
+	answer, err := remote.Ask(cmd.Context(), client.DrainBoostAgent, &apiv1.DrainBoostAgentRequest{Name: name, Undrain: undrain}, endpoint, listAgents)
+	if err != nil {
+		return err
+	}
+	return a.Print(cmd.OutOrStdout(), answer, func(t *output.Table) { drawAgents(t, []*apiv1.BoostAgent{answer}) })
+}
+
+func agentForget(a remote.Admin) *cobra.Command {
+	return &cobra.Command{
+		Use: "forget NAME", Short: "Take an agent out of the network: its key is revoked, and what it carries is reset",
+		Example: "  scaffold boost agent forget old", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, endpoint, err := a.DialTrust()
+			if err != nil {
+				return err
+			}
+			answer, err := remote.Ask(cmd.Context(), client.Forget, &apiv1.ForgetRequest{Role: string(trust.Agent), Name: args[0]}, endpoint, listAgents)
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd.OutOrStdout(), answer, func(t *output.Table) {
+				t.Row(fmt.Sprintf("agent %s is forgotten: %s; only a new key and a new token let it in again", args[0], command.Counts(answer.Sessions, "session ended", "sessions ended")))
+			})
+		},
+	}
+}

@@ -1,0 +1,93 @@
+package boost
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/cli/exit"
+	"scaffold.dev/scaffold/internal/cli/output"
+	"scaffold.dev/scaffold/internal/cli/remote"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+)
+
+func allow(a remote.Admin) *cobra.Command {
+	e := &apiv1.BoostEntry{}
+	var from, until string
+	cmd := &cobra.Command{
+		Use:   "allow NAME --client PREFIX --server PREFIX",
+		Short: "Have agents carry the connections of some clients to some servers",
+		Long: `Allow adds an entry: TCP connections of the clients to the servers are carried by agents of their two sites
+from now on, or within a time. Connections that exist already stay as they are. Each connection is of one entry
+at most; what entries have in common is refused.`,
+		Example: `  scaffold boost allow files --client 192.0.2.0/24 --server 198.51.100.7 --port 443
+  scaffold boost allow nightly --client 192.0.2.0/24 --server 198.51.100.0/24 --from 2026-12-01T22:00:00Z --until 2026-12-02T04:00:00Z
+  scaffold boost allow today --client 2001:db8:1::/48 --server 2001:db8:2::/48 --until +8h`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			now := time.Now()
+			if e.FromUnixMs, err = when("from", from, now); err != nil {
+				return err
+			}
+			if e.UntilUnixMs, err = when("until", until, now); err != nil {
+				return err
+			}
+			client, endpoint, err := a.DialBoost()
+			if err != nil {
+				return err
+			}
+			e.Name = args[0]
+			answer, err := remote.Ask(cmd.Context(), client.AllowBoost, e, endpoint, listSites)
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd.OutOrStdout(), answer, func(t *output.Table) { drawEntries(t, []*apiv1.BoostEntry{answer}) })
+		},
+	}
+	set := cmd.Flags()
+	set.StringVar(&e.Client, "client", "", "address or prefix of the clients, all of one site")
+	set.StringVar(&e.Server, "server", "", "address or prefix of the servers, all of another site")
+	set.Uint32Var(&e.Port, "port", 0, "of the servers (default: any)")
+	set.StringVar(&from, "from", "", "when connections may begin: a time as 2026-12-01T22:00:00Z, or +2h from now (default: at once)")
+	set.StringVar(&until, "until", "", "when no more connections begin that are boosted; those that are go on (default: never)")
+	cmd.MarkFlagRequired("client")
+	cmd.MarkFlagRequired("server")
+	return cmd
+}
+
+// when reads a moment, as milliseconds since 1970; 0 where none is named.
+func when(flag, text string, now time.Time) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if after, ok := strings.CutPrefix(text, "+"); ok {
+		if d, err := time.ParseDuration(after); err == nil && d > 0 {
+			return now.Add(d).UnixMilli(), nil
+		}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0, exit.Failf(exit.Usage, "", "--%s %.40q: expected a time as 2026-12-01T22:00:00Z, or a while from now as +2h", flag, text)
+	}
+	return t.UnixMilli(), nil
+}
+
+func deny(a remote.Admin) *cobra.Command {
+	return &cobra.Command{
+		Use: "deny NAME", Short: "Take an entry away: connections that begin pass unboosted, those that are boosted go on until they end",
+		Example: "  scaffold boost deny files", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, endpoint, err := a.DialBoost()
+			if err != nil {
+				return err
+			}
+			answer, err := remote.Ask(cmd.Context(), client.DenyBoost, &apiv1.DenyBoostRequest{Name: args[0]}, endpoint, listEntries)
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd.OutOrStdout(), answer, func(*output.Table) {})
+		},
+	}
+}

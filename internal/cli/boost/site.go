@@ -1,0 +1,77 @@
+package boost
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scaffold.dev/scaffold/internal/cli/output"
+	"scaffold.dev/scaffold/internal/cli/remote"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+)
+
+func siteSet(a remote.Admin) *cobra.Command {
+	s := &apiv1.BoostSite{}
+	cmd := &cobra.Command{
+		Use:   "set NAME --prefix PREFIX --agent NAME",
+		Short: "Make a site, or give one other prefixes and agents",
+		Long: `Set says which hosts are at a site, and which agents carry their connections: no other agent does. What was
+said of the site before is replaced. Agents may be named before they have joined.`,
+		Example: `  scaffold boost site set east --prefix 192.0.2.0/24 --prefix 2001:db8:1::/48 --agent east-1 --agent east-2`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, endpoint, err := a.DialBoost()
+			if err != nil {
+				return err
+			}
+			s.Name = args[0]
+			answer, err := remote.Ask(cmd.Context(), client.SetBoostSite, s, endpoint, listSites)
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd.OutOrStdout(), answer, func(t *output.Table) { drawSites(t, []*apiv1.BoostSite{answer}) })
+		},
+	}
+	cmd.Flags().StringSliceVar(&s.Prefixes, "prefix", nil, "address or prefix of hosts at the site; repeat for more")
+	cmd.Flags().StringSliceVar(&s.Agents, "agent", nil, "name of an agent that serves the site; repeat for more")
+	cmd.MarkFlagRequired("prefix")
+	return cmd
+}
+
+func siteRemove(a remote.Admin) *cobra.Command {
+	return &cobra.Command{
+		Use: "rm NAME", Short: "Remove a site that no entry needs", Example: "  scaffold boost site rm east", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, endpoint, err := a.DialBoost()
+			if err != nil {
+				return err
+			}
+			answer, err := remote.Ask(cmd.Context(), client.RemoveBoostSite, &apiv1.RemoveBoostSiteRequest{Name: args[0]}, endpoint, listSites)
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd.OutOrStdout(), answer, func(*output.Table) {})
+		},
+	}
+}
+
+func siteList(a remote.Admin) *cobra.Command {
+	return &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "List the sites", Example: "  scaffold boost site ls", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := list(cmd, a)
+			if err != nil {
+				return err
+			}
+			return a.Print(cmd.OutOrStdout(), &apiv1.ListBoostResponse{Sites: all.Sites}, func(t *output.Table) { drawSites(t, all.Sites) })
+		},
+	}
+}
+
+func drawSites(t *output.Table, sites []*apiv1.BoostSite) {
+	t.Row("NAME", "PREFIXES", "AGENTS")
+	for _, s := range sites {
+		t.Row(s.Name, strings.Join(s.Prefixes, ", "), strings.Join(s.Agents, ", "))
+	}
+}

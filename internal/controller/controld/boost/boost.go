@@ -1,0 +1,185 @@
+package boost
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/controller/controld/gate"
+	"scaffold.dev/scaffold/internal/controller/controld/orders"
+	"scaffold.dev/scaffold/internal/controller/controld/session"
+	"scaffold.dev/scaffold/internal/controller/store"
+	"scaffold.dev/scaffold/internal/core/lane"
+	"scaffold.dev/scaffold/internal/trust"
+)
+
+// A Session is an agent's stream.
+type Session = session.Session[apiv1.BoostOrder]
+
+// Members are those of a network with keys.
+type Members interface {
+	Member(role trust.Role, name string) (store.Member, bool)
+	Succeeded(role trust.Role, name string, key []byte) bool
+	Fresh(gate.Peer) *apiv1.Credential // nil: there is no need
+	RenewLater(session context.Context, p gate.Peer, send func(*apiv1.Credential))
+}
+
+// Events take what happens into the history.
+type Events interface {
+	Tell(kind, subject, text string, attrs ...string)
+}
+
+// A Saver keeps records until they are stored.
+type Saver interface {
+	Later(...store.Change)
+}
+
+// A Loop runs what is to be done in the goroutine that owns the agents.
+type Loop interface {
+	After(time.Duration, func())
+	Ask(context.Context, func()) error
+}
+
+// Orders carry out what operators order.
+type Orders interface {
+	Do(ctx context.Context, check func() (orders.Change, error)) error
+}
+
+// A Config is what agents need of others.
+type Config struct {
+	Trust    string        // "open", "keys"
+	Patience time.Duration // how long an agent that is away keeps its lanes, and a new leader waits for those of before
+	Members  Members
+	Events   Events
+	Saver    Saver
+	Loop     Loop
+	Orders   Orders
+	Accept   func() *apiv1.BoostJoined // what each is told that joins
+}
+
+// Patience is how long an agent may be away, by default: agents are asked one after the other, so that one which died costs a
+// connection nothing, and one which only lost its controller should not lose its lanes.
+const Patience = 10 * time.Second
+
+// A Boost is the agents, sites and entries of one network. The loop owns it.
+type Boost struct {
+	Config
+	sites   map[string]store.BoostSite
+	entries map[string]store.BoostEntry
+	agents  map[string]*agent
+
+	generation uint64            // of what agents were told
+	waits      map[string]bool   // agents of before that have not come yet; empty: nothing is waited for
+	lanes      []lane.Lane       // as planned last
+	unserved   map[string]string // why, by entry
+	rtt        map[pair]time.Duration
+	stale      bool // something changed that lanes are made from
+	clock      func() time.Time
+	wake       time.Time // when an entry begins or ends next; zero: none does
+	armed      bool      // a timer runs that looks whether it is time
+}
+
+type pair [2]string // near, far
+
+// An agent is one that ever joined.
+type agent struct {
+	store.BoostAgent
+	session *Session // nil: it is away
+	bootID  string
+	version string
+	since   time.Time // of its coming or going
+	load    *apiv1.BoostLoad
+	told    *apiv1.BoostLanes
+	applied uint64
+	trouble string // why it has not applied what it was told
+}
+
+// New knows of none.
+func New(cfg Config) *Boost {
+	return &Boost{
+		Config: cfg, sites: map[string]store.BoostSite{}, entries: map[string]store.BoostEntry{}, agents: map[string]*agent{},
+		waits: map[string]bool{}, unserved: map[string]string{}, rtt: map[pair]time.Duration{}, clock: time.Now,
+	}
+}
+
+// Restore takes up what is stored, and waits for the agents of before.
+func (x *Boost) Restore(state store.Boost, epoch uint64) {
+	x.generation = epoch << 32 // told by this leader: above all that was told by one before
+	for _, s := range state.Sites {
+		x.sites[s.Name] = s
+	}
+	for _, e := range state.Entries {
+		x.entries[e.Name] = e
+	}
+	for _, a := range state.Agents {
+		x.agents[a.Name] = &agent{BoostAgent: a, since: x.clock()}
+		x.waits[a.Name] = true
+	}
+	x.stale = true
+	if len(x.waits) > 0 {
+		x.Loop.After(x.Patience, func() { clear(x.waits) }) // the flush after it plans
+	}
+}
+
+// Forget takes an agent out of the network: who has a trunk to it ends that.
+func (x *Boost) Forget(name string) {
+	a := x.agents[name]
+	if a == nil {
+		return
+	}
+	if a.session != nil {
+		a.session.End(session.ErrRevoked)
+	}
+	delete(x.agents, name)
+	delete(x.waits, name)
+	maps.DeleteFunc(x.rtt, func(p pair, _ time.Duration) bool { return p[0] == name || p[1] == name })
+	x.Saver.Later(store.DeleteBoostAgent(name))
+	x.stale = true
+}
+
+// Each calls f with the stream of each agent that is here.
+func (x *Boost) Each(f func(*Session)) {
+	for _, a := range x.agents {
+		if a.session != nil {
+			f(a.session)
+		}
+	}
+}
+
+// Known reports whether there is an agent of the name.
+func (x *Boost) Known(name string) bool { return x.agents[name] != nil }
+
+// siteOf is the site that an agent serves; "": none.
+func (x *Boost) siteOf(agent string) string {
+	for _, s := range x.sites {
+		if slices.Contains(s.Agents, agent) {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// planned are sites as lanes are planned from them.
+func planned(sites map[string]store.BoostSite) (list []lane.Site) {
+	for _, name := range slices.Sorted(maps.Keys(sites)) {
+		s := lane.Site{Name: name}
+		for _, p := range sites[name].Prefixes {
+			s.Prefixes = append(s.Prefixes, netip.MustParsePrefix(p)) // looked at before it was stored
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func plannedEntries(entries map[string]store.BoostEntry) (list []lane.Entry) {
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		e := entries[name]
+		list = append(list, lane.Entry{
+			Name: e.Name, Client: netip.MustParsePrefix(e.Client), Server: netip.MustParsePrefix(e.Server), Port: e.Port, From: e.From, Until: e.Until,
+		})
+	}
+	return list
+}

@@ -1,0 +1,178 @@
+package boost
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"net/netip"
+	"time"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/versions"
+	"scaffold.dev/scaffold/internal/controller/controld/events"
+	"scaffold.dev/scaffold/internal/controller/controld/gate"
+	"scaffold.dev/scaffold/internal/controller/controld/session"
+	"scaffold.dev/scaffold/internal/controller/store"
+	"scaffold.dev/scaffold/internal/core/lane"
+	"scaffold.dev/scaffold/internal/core/names"
+	"scaffold.dev/scaffold/internal/trust"
+	"scaffold.dev/scaffold/wire"
+)
+
+const (
+	// maxText bounds identifiers and versions, in bytes.
+	maxText = 256
+	// maxAgents is how many agents a network has: each has a trunk to each of another site, and memory for it.
+	maxAgents = 256
+	// maxHeld is how many lanes an agent may say that it has.
+	maxHeld = 1 << 16
+)
+
+// Join admits an agent or says why not.
+func (x *Boost) Join(s *Session, j *apiv1.BoostJoin) *apiv1.Refused {
+	no := func(format string, args ...any) *apiv1.Refused {
+		return &apiv1.Refused{Reason: fmt.Sprintf(format, args...)}
+	}
+	if name, err := names.Clean(j.Name, ""); err != nil || name != j.Name {
+		return no("agent name %.80q: want letters, digits and hyphens, in lower case", j.Name)
+	}
+	door, err := netip.ParseAddrPort(j.Door)
+	switch {
+	case max(len(j.BootId), len(j.Version)) > maxText:
+		return no("boot id or version of more than %d bytes", maxText)
+	case err != nil || door.Port() == 0 || !door.Addr().IsGlobalUnicast() && !door.Addr().IsLoopback():
+		return no("door %.80q: want an address of one machine and a port, where other agents reach this one", j.Door)
+	case len(j.Key) != ed25519.PublicKeySize:
+		return no("a key of %d bytes, want an Ed25519 one of %d", len(j.Key), ed25519.PublicKeySize)
+	case len(j.Held) > maxHeld:
+		return no("%d lanes are said to be held, at most %d can be", len(j.Held), maxHeld)
+	}
+	protocol, err := versions.Agent().Agree("this controller", "agent "+j.Name, versions.Told(j.Speaks.GetFrom(), j.Speaks.GetTo()))
+	if err != nil {
+		return no("%v", err)
+	}
+	peer := gate.PeerOf(s.Context())
+	if err := gate.Itself(peer, trust.Agent, j.Name, j.Key); err != nil {
+		return no("%v", err)
+	}
+	if m, _ := x.Members.Member(trust.Agent, j.Name); peer.Leaf != nil && !bytes.Equal(m.Key, peer.Key) && !bytes.Equal(m.Next, peer.Key) {
+		return no("agent %s has the key %08x, and this one shows %08x: is it started from a copy of before?", j.Name, wire.KeyID(m.Key), wire.KeyID(peer.Key))
+	}
+	a := x.agents[j.Name]
+	switch {
+	case a == nil && len(x.agents) >= maxAgents:
+		return no("the network has %d agents, as many as it may: forget one that is gone, `scaffold boost agent forget NAME`", maxAgents)
+	case a != nil && a.session != nil && a.bootID != j.BootId:
+		return &apiv1.Refused{Retry: true, Reason: fmt.Sprintf("an agent named %s is connected already: give this one another name", j.Name)}
+	}
+	for _, o := range x.agents {
+		if o.Door == door.String() && o.Name != j.Name {
+			return no("agent %s has the door %v: two agents need two addresses or ports", o.Name, door)
+		}
+	}
+	if a != nil && a.session != nil {
+		a.session.End(session.ErrReplaced)
+	}
+	x.admit(s, j, door, protocol)
+	return nil
+}
+
+func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, door netip.AddrPort, protocol uint32) {
+	a := x.agents[j.Name]
+	if a == nil {
+		a = &agent{}
+		x.agents[j.Name] = a
+	}
+	stored := store.BoostAgent{Name: j.Name, Door: door.String(), Key: j.Key, Draining: a.Draining}
+	if a.Name == "" || a.Door != stored.Door || !bytes.Equal(a.Key, stored.Key) {
+		a.BoostAgent = stored
+		x.Saver.Later(store.PutBoostAgent(stored))
+	}
+	if x.waits[a.Name] {
+		x.held(j.Held)
+		delete(x.waits, a.Name)
+	}
+	a.session, a.bootID, a.version, a.since = s, j.BootId, j.Version, x.clock()
+	a.told, a.load, a.applied, a.trouble = nil, nil, 0, ""
+	peer := gate.PeerOf(s.Context())
+	x.Members.Succeeded(trust.Agent, a.Name, peer.Key)
+	x.Events.Tell("boost.join", a.Name, "agent joined", "door", a.Door, "version", a.version)
+	x.Members.RenewLater(s.Context(), peer, func(c *apiv1.Credential) {
+		s.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Credential{Credential: c}})
+	})
+	joined := x.Accept()
+	joined.Protocol, joined.Credential = protocol, x.Members.Fresh(peer)
+	s.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Joined{Joined: joined}})
+	x.stale = true
+}
+
+// held takes up who had which lane under the leader before, from an agent that was told. What it says is a wish: agents that
+// are not of the lane's sites do not get it by that.
+func (x *Boost) held(list []*apiv1.BoostLane) {
+	known := map[uint64]bool{}
+	for _, l := range x.lanes {
+		known[l.Number] = true
+	}
+	for _, l := range list {
+		if !known[l.Number] && l.Near != "" && len(l.Far) > 0 && l.Bits <= 16 {
+			x.lanes = append(x.lanes, lane.Lane{Number: l.Number, Entry: l.Entry, Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: l.Near, Far: l.Far})
+			known[l.Number] = true
+		}
+	}
+}
+
+// Lost notes that a stream has ended.
+func (x *Boost) Lost(name string, s *Session, err error) {
+	a := x.agents[name]
+	if a == nil || a.session != s {
+		return
+	}
+	a.session, a.since = nil, x.clock()
+	x.Events.Tell("boost.lost", name, events.Because("agent lost its stream; it goes on with the lanes that it has", events.Said(err)))
+	x.Loop.After(x.Patience, func() {
+		if a.session == nil && x.agents[name] == a {
+			x.stale = true
+		}
+	})
+}
+
+// Report takes what an agent says.
+func (x *Boost) Report(name string, s *Session, m *apiv1.BoostReport) {
+	a := x.agents[name]
+	if a == nil || a.session != s {
+		return
+	}
+	switch r := m.Report.(type) {
+	case *apiv1.BoostReport_Load:
+		x.loaded(a, r.Load)
+	case *apiv1.BoostReport_Applied:
+		x.haveApplied(a, r.Applied)
+	}
+}
+
+// loaded notes how an agent is. A round trip that was not known yet is a reason to order agents anew, one that is another
+// than before is none: lanes would flap with it.
+func (x *Boost) loaded(a *agent, load *apiv1.BoostLoad) {
+	a.load = load
+	for _, t := range load.Trunks {
+		if t.RttUs == 0 || x.agents[t.Agent] == nil {
+			continue
+		}
+		rtt := time.Duration(t.RttUs) * time.Microsecond
+		for _, p := range []pair{{a.Name, t.Agent}, {t.Agent, a.Name}} {
+			if _, known := x.rtt[p]; !known {
+				x.stale = true
+			}
+			x.rtt[p] = rtt
+		}
+	}
+}
+
+func (x *Boost) haveApplied(a *agent, applied *apiv1.BoostApplied) {
+	a.applied = applied.Generation
+	if why := events.Shortened(applied.Error); why != a.trouble {
+		if a.trouble = why; why != "" {
+			x.Events.Tell("boost.trouble", a.Name, "agent has not taken its lanes: "+events.Printable(why))
+		}
+	}
+}

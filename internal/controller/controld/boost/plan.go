@@ -1,0 +1,120 @@
+package boost
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/lane"
+)
+
+// Flush plans anew what has changed, and tells agents what differs for them.
+func (x *Boost) Flush() {
+	if len(x.waits) > 0 || !x.stale && (x.wake.IsZero() || x.clock().Before(x.wake)) {
+		return
+	}
+	x.stale, x.wake = false, time.Time{}
+	r := lane.Plan(x.state())
+	x.lanes = r.Lanes
+	x.judge(r.Unserved)
+	x.wake = r.Next
+	x.arm()
+	for _, name := range slices.Sorted(maps.Keys(x.agents)) {
+		x.tell(x.agents[name])
+	}
+}
+
+// arm has the loop look again when an entry begins or ends: what runs in it is followed by a flush. Operators mean the time
+// of day, which is set now and then, and timers do not follow it; so it looks each minute as well.
+func (x *Boost) arm() {
+	if x.armed || x.wake.IsZero() {
+		return
+	}
+	x.armed = true
+	x.Loop.After(max(min(x.wake.Sub(x.clock()), time.Minute), time.Millisecond), func() {
+		x.armed = false
+		x.arm()
+	})
+}
+
+func (x *Boost) state() lane.State {
+	s := lane.State{Now: x.clock(), Sites: planned(x.sites), Entries: plannedEntries(x.entries), Before: x.lanes, RTT: map[[2]string]time.Duration{}}
+	for p, rtt := range x.rtt {
+		s.RTT[p] = rtt
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.agents)) {
+		a := x.agents[name]
+		s.Agents = append(s.Agents, lane.Agent{
+			Name: name, Site: x.siteOf(name), Here: a.session != nil || x.clock().Sub(a.since) < x.Patience,
+			Draining: a.Draining, Load: a.load.GetLoad(),
+		})
+	}
+	return s
+}
+
+// judge tells of entries that nobody carries, once, and of those that somebody carries again.
+func (x *Boost) judge(unserved []lane.Unserved) {
+	now := map[string]string{}
+	for _, u := range unserved {
+		now[u.Entry] = u.Why
+		if x.unserved[u.Entry] != u.Why {
+			x.Events.Tell("boost.unserved", u.Entry, "connections of the entry pass unboosted: "+u.Why)
+		}
+	}
+	for entry := range x.unserved {
+		if _, still := now[entry]; !still {
+			x.Events.Tell("boost.served", entry, "connections of the entry are boosted")
+		}
+	}
+	x.unserved = now
+}
+
+// tell tells an agent that is here what it does not know yet.
+func (x *Boost) tell(a *agent) {
+	if a.session == nil {
+		return
+	}
+	now := x.orderFor(a)
+	if a.told != nil {
+		now.Generation = a.told.Generation
+		if proto.Equal(now, a.told) {
+			return
+		}
+	}
+	x.generation++
+	now.Generation = x.generation
+	a.told = now
+	a.session.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Lanes{Lanes: now}})
+}
+
+// orderFor is all that an agent is to know. Agents of other sites are among it whether they are here or not, and whether a
+// lane names them or not: a trunk ends with its agent's mention, and with the trunk what it carries.
+func (x *Boost) orderFor(a *agent) *apiv1.BoostLanes {
+	all := &apiv1.BoostLanes{Draining: a.Draining}
+	site := x.siteOf(a.Name)
+	if site == "" {
+		return all
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.agents)) {
+		if other := x.siteOf(name); other != "" && other != site {
+			o := x.agents[name]
+			all.Agents = append(all.Agents, &apiv1.BoostPeer{Name: name, Door: o.Door, Key: o.Key})
+		}
+	}
+	for i := range x.lanes {
+		if l := &x.lanes[i]; l.Near == a.Name || slices.Contains(l.Far, a.Name) {
+			all.Lanes = append(all.Lanes, apiLane(l))
+		}
+	}
+	return all
+}
+
+func apiLane(l *lane.Lane) *apiv1.BoostLane {
+	return &apiv1.BoostLane{
+		Number: l.Number, Entry: l.Entry, Client: l.Client.String(), Server: l.Server.String(), Port: uint32(l.Port),
+		Slot: uint32(l.Slot), Bits: uint32(l.Bits), Near: l.Near, Far: l.Far,
+	}
+}

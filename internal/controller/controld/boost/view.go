@@ -1,0 +1,91 @@
+package boost
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/controller/controld/orders"
+	"scaffold.dev/scaffold/internal/controller/store"
+)
+
+// ListBoost is all that there is, by name.
+func (a *API) ListBoost(ctx context.Context, _ *connect.Request[apiv1.ListBoostRequest]) (*connect.Response[apiv1.ListBoostResponse], error) {
+	x, all := a.x, &apiv1.ListBoostResponse{Trust: a.x.Trust}
+	err := x.Loop.Ask(ctx, func() {
+		for _, name := range slices.Sorted(maps.Keys(x.sites)) {
+			s := x.sites[name]
+			all.Sites = append(all.Sites, &apiv1.BoostSite{Name: name, Prefixes: s.Prefixes, Agents: s.Agents})
+		}
+		for _, name := range slices.Sorted(maps.Keys(x.entries)) {
+			all.Entries = append(all.Entries, x.apiEntry(x.entries[name]))
+		}
+		for _, name := range slices.Sorted(maps.Keys(x.agents)) {
+			all.Agents = append(all.Agents, x.apiAgent(x.agents[name]))
+		}
+	})
+	if err != nil {
+		return nil, orders.Error(err)
+	}
+	return connect.NewResponse(all), nil
+}
+
+// The states of an entry.
+const (
+	boosts   = "boosts"
+	waits    = "waits"
+	over     = "over"
+	unserved = "unserved"
+)
+
+func (x *Boost) apiEntry(e store.BoostEntry) *apiv1.BoostEntry {
+	out := &apiv1.BoostEntry{Name: e.Name, Client: e.Client, Server: e.Server, Port: uint32(e.Port), FromUnixMs: unixMs(e.From), UntilUnixMs: unixMs(e.Until)}
+	for i := range x.lanes {
+		if x.lanes[i].Entry == e.Name {
+			out.Lanes = append(out.Lanes, apiLane(&x.lanes[i]))
+		}
+	}
+	why, nobody := x.unserved[e.Name]
+	switch now := x.clock(); {
+	case now.Before(e.From):
+		out.State = waits
+	case !e.Until.IsZero() && !now.Before(e.Until):
+		out.State = over
+	case len(x.waits) > 0:
+		out.State, out.Why = waits, "the controller has begun a moment ago and waits for agents of before"
+	case nobody:
+		out.State, out.Why = unserved, why
+	default:
+		out.State = boosts
+	}
+	return out
+}
+
+func unixMs(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func (x *Boost) apiAgent(a *agent) *apiv1.BoostAgent {
+	out := &apiv1.BoostAgent{
+		Name: a.Name, Site: x.siteOf(a.Name), Door: a.Door, State: "here", Version: a.version, SinceUnixMs: unixMs(a.since),
+		Sessions: a.load.GetSessions(), Load: a.load.GetLoad(), Trunks: a.load.GetTrunks(),
+		Current: a.told != nil && a.applied == a.told.Generation && a.trouble == "", Error: a.trouble,
+	}
+	switch {
+	case a.session == nil:
+		out.State = "away"
+	case a.Draining:
+		out.State = "draining"
+	}
+	for _, t := range out.Trunks {
+		out.Sent, out.Resent = out.Sent+t.Sent, out.Resent+t.Resent
+	}
+	return out
+}
