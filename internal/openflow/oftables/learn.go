@@ -49,6 +49,17 @@ func (t *Tables) Learn(flows []ofp.Flow, groups []ofp.GroupDesc, meters []ofp.Me
 	t.groups.learn(r.groups)
 	t.meters.learn(r.meters)
 	t.foreign = r.foreign
+	t.had = map[flowKey]entry{}
+	for key, e := range r.flows {
+		if key.table == t.table(tableRoutes) {
+			t.had[key] = e
+		}
+	}
+	for p, route := range t.routes {
+		if t.nextHop(route) == (ofp.MAC{}) {
+			t.renderRoute(p)
+		}
+	}
 }
 
 // mostDifferences bounds what Verify says.

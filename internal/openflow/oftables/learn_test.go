@@ -1,6 +1,8 @@
 package oftables
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -109,6 +111,74 @@ func TestSmallChangesAreSmall(t *testing.T) {
 		c.change()
 		if bodies := tables.Drain(); len(bodies) != c.want {
 			t.Errorf("%s: %d messages, want %d: %+v", c.what, len(bodies), c.want, bodies)
+		}
+	}
+}
+
+// A controller that begins to lead has the rules of the one before, and not yet the MACs of neighbours: one that is a switch
+// as well may come to it seconds later. Until it knows them the switch keeps its ways, whichever it is told first: the rules
+// or what the switch has. A way by another port is not kept.
+func TestRoutesToNeighboursThatAreNotBackStay(t *testing.T) {
+	o := kinds["Open vSwitch"]
+	next := func() *Tables {
+		tables := New(space, o)
+		tables.SetRouter(ownHere, true)
+		for i := range 4 {
+			tables.SetPort(fmt.Sprintf("p%d", i+1), ofp.Port(i+1))
+		}
+		return tables
+	}
+	elsewhere := demoRules()
+	elsewhere.Routes[0].Port = "p3"
+	for what, c := range map[string]struct {
+		rules plan.Rules
+		first bool // the rules come first
+		lost  bool
+	}{"rules, then what it has": {demoRules(), true, false}, "what it has, then rules": {demoRules(), false, false}, "by another port": {elsewhere, true, true}} {
+		m := newModel(o.Version)
+		if err := m.do(demo(o).Drain()...); err != nil {
+			t.Fatal(err)
+		}
+		empty := next()
+		key, _ := empty.flow(empty.table(tableRoutes), routePriority(c.rules.Routes[0].Prefix), PuntNothing, ofp.Match{ipv6, ofp.Prefix(ofp.IPv6Dst, c.rules.Routes[0].Prefix)})
+		before, there := m.flows[key]
+		if !there {
+			t.Fatal("the switch has no such route: the test shows nothing")
+		}
+		tables := next()
+		if c.first {
+			tables.Apply(c.rules)
+		}
+		tables.Learn(m.read(newWalker()))
+		if !c.first {
+			tables.Apply(c.rules)
+		}
+		if err := m.do(tables.Drain()...); err != nil {
+			t.Fatal(err)
+		}
+		after, stays := m.flows[key]
+		if stays == c.lost {
+			t.Errorf("%s: the route is there: %v", what, stays)
+		}
+		if stays && !reflect.DeepEqual(before, after) {
+			t.Errorf("%s: %+v, was %+v", what, after, before)
+		}
+		if tables.Waiting() != 1 {
+			t.Errorf("%s: %d routes wait for a MAC, want 1", what, tables.Waiting())
+		}
+		tables.SetNeighbour(c.rules.Routes[0].Port, c.rules.Routes[0].Via, hostMAC(0x777))
+		if err := m.do(tables.Drain()...); err != nil {
+			t.Fatal(err)
+		}
+		if told := m.flows[key]; reflect.DeepEqual(told, before) || !strings.Contains(fmt.Sprint(told), fmt.Sprint(hostMAC(0x777))) {
+			t.Errorf("%s: once the MAC is known the route is %+v", what, told)
+		}
+		tables.SetNeighbour(c.rules.Routes[0].Port, c.rules.Routes[0].Via, ofp.MAC{})
+		if err := m.do(tables.Drain()...); err != nil {
+			t.Fatal(err)
+		}
+		if _, stays := m.flows[key]; stays {
+			t.Errorf("%s: the neighbour has gone, and the route is there", what)
 		}
 	}
 }

@@ -104,6 +104,13 @@ func (t *Tables) renderRoute(p netip.Prefix) {
 	foreign := !t.space.Services.Overlaps(p) && !t.space.AS.Overlaps(p)
 	number, there := t.ports[r.Port]
 	mac := t.nextHop(r)
+	if ok && there && mac == (ofp.MAC{}) && t.own != 0 && t.keep(key, number) {
+		if foreign {
+			t.flows.set(outer, entrance)
+		}
+		return
+	}
+	delete(t.had, key)
 	if !ok || !there || mac == (ofp.MAC{}) || t.own == 0 {
 		t.flows.unset(key)
 		if foreign {
@@ -124,6 +131,23 @@ func (t *Tables) renderRoute(p netip.Prefix) {
 	if foreign {
 		t.flows.set(outer, entrance)
 	}
+}
+
+// keep leaves a route in the switch that it had when it was read, if that leads out of the port, and reports whether it does.
+// A controller that has just begun does not know the MACs of next hops. One that is a switch too may come to it some seconds
+// later, and says nothing before: what would be taken out until then is what carries its hosts' packets.
+func (t *Tables) keep(key flowKey, number ofp.Port) bool {
+	e, had := t.had[key]
+	if !had {
+		return false
+	}
+	for _, i := range e.instructions {
+		if w, ok := i.(ofp.WriteMetadata); ok && w.Mask == outMask && w.Metadata == uint64(number) {
+			t.flows.set(key, e)
+			return true
+		}
+	}
+	return false
 }
 
 // routePriority lets the longest prefix win.

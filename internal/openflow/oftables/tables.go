@@ -53,6 +53,7 @@ type Tables struct {
 	copyBits uint32 // that are in use
 	naming   plan.Naming
 	foreign  map[flowKey]struct{} // others' entries at the switch, when it was read
+	had      map[flowKey]entry    // routes of the switch, when it was read, that have not been told anew since
 }
 
 // New is the tables of a switch that was told nothing. Until SetRouter they hold the modules' entries alone.

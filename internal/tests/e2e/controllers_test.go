@@ -62,6 +62,9 @@ type churn struct {
 	acked map[string]uint32 // weights by service
 }
 
+// churned begins the names of its services.
+const churned = "churn"
+
 func (n *network) startChurn() *churn {
 	c := &churn{n: n, stop: make(chan struct{}), acked: map[string]uint32{}}
 	c.done.Go(func() {
@@ -70,7 +73,7 @@ func (n *network) startChurn() *churn {
 			case <-c.stop:
 				return
 			default:
-				c.change(fmt.Sprintf("churn%d", i))
+				c.change(fmt.Sprintf("%s%d", churned, i))
 			}
 		}
 	})

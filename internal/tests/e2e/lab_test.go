@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -225,7 +226,7 @@ func (n *network) explain() {
 			continue // of another lab
 		}
 		text, _ := os.ReadFile(n.lab.LogPath(d[0], d[1]))
-		lines := strings.Split(string(text), "\n")
-		n.t.Logf("%s ends:\n%s", n.lab.LogPath(d[0], d[1]), strings.Join(lines[max(0, len(lines)-12):], "\n"))
+		lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.Contains(line, " subject="+churned) })
+		n.t.Logf("%s ends:\n%s", n.lab.LogPath(d[0], d[1]), strings.Join(lines[max(0, len(lines)-25):], "\n"))
 	}
 }

@@ -81,14 +81,20 @@ func (u *upgrade) run4(version string) {
 type callers struct {
 	stop  atomic.Bool
 	ended chan error
+	over  chan struct{} // closed when none is opened any more
 	calls int
 }
 
 func (u *upgrade) callers() *callers {
-	c := &callers{ended: make(chan error, 1)}
+	c := &callers{ended: make(chan error, 1), over: make(chan struct{})}
+	u.t.Cleanup(func() { // a test that fails goes on to take the namespaces away
+		c.stop.Store(true)
+		<-c.over
+	})
 	at := u.at("c1")
 	to := port(u.addr, askPort)
 	go func() {
+		defer close(c.over)
 		var err error
 		for ; !c.stop.Load() && err == nil; c.calls++ {
 			err = callOnce(at, to)
