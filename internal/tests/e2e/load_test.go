@@ -149,11 +149,9 @@ func (l *load) finish() {
 	}
 }
 
-// mayLose: a question of a UDP flow may be asked again where a queue of the kernel was full since. On switches once
-// without that, too: when another controller takes the lead one was lost in one of five runs, three seconds after, for a
-// reason that is not known. A second one fails, and finish tells of the first.
+// mayLose: a question of a UDP flow may be asked again where a queue of the kernel was full since.
 func (f *loadFlow) mayLose(full uint64) bool {
-	return f.conn.LocalAddr().Network() == "udp" && (fullQueues() > full || os.Getenv("SCAFFOLD_PLANE") == "openflow" && !f.lost)
+	return f.conn.LocalAddr().Network() == "udp" && fullQueues() > full
 }
 
 // fullQueues is how many packets the kernel has dropped because a processor's queue of received packets was full. All
