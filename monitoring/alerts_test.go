@@ -23,6 +23,7 @@ var Causes = map[string]string{
 	"ScaffoldRouterAway":       `scaffold_controld_problems{kind="router.away",severity="warning"} => 1x60`,
 	"ScaffoldRouterSlow":       `scaffold_controld_problems{kind="router.lags",severity="warning"} => 1x60`,
 	"ScaffoldHostDaemonsAway":  `scaffold_controld_problems{kind="host.daemon",severity="warning"} => 1x60`,
+	"ScaffoldBoostTrouble":     `scaffold_controld_problems{kind="boost.unserved",severity="warning"} => 1x60`,
 	"ScaffoldCredentialEnds":   `scaffold_controld_problems{kind="credential.ends",severity="warning"} => 1x60`,
 	"ScaffoldNetworkOpen":      `scaffold_controld_problems{kind="network.open",severity="warning"} => 1x60`,
 	"ScaffoldMachinesDiffer":   `scaffold_controld_problems{kind="version.differs",severity="warning"} => 2x60`,

@@ -24,6 +24,7 @@ func (n *network) describe(ctx context.Context) health.Snapshot {
 func (n *network) snapshotOf() health.Snapshot {
 	s := health.Snapshot{
 		Settling: n.grace.Settling(), Routers: n.routerFacts(), Hosts: n.hostFacts(), Services: n.explain.Unserved(),
+		Agents: n.boost.Agents(), Entries: n.boost.Entries(),
 		Credentials: n.members.Credentials(), Former: n.members.Former(),
 		Stores: []health.Store{{At: n.cfg.Name, Since: n.notSince, Pending: n.saver.Waiting()}},
 	}

@@ -37,6 +37,11 @@ func versions(s Snapshot) []Problem {
 			note("host", h.Name, h.Version)
 		}
 	}
+	for _, a := range s.Agents {
+		if !a.Away {
+			note("agent", a.Name, a.Version)
+		}
+	}
 	if len(other) == 0 || s.Version == "" {
 		return nil
 	}

@@ -66,12 +66,15 @@ const (
 	NotJoined        Kind = "daemon.alone"
 	NoUplink         Kind = "uplink.none"
 	TableFull        Kind = "table.full"
+	AgentAway        Kind = "agent.away"
+	AgentError       Kind = "agent.error"
+	BoostUnserved    Kind = "boost.unserved"
 )
 
 // Kinds are all, in the order in which problems of one severity are told: the causes before what follows from them.
 var Kinds = []Kind{
 	NoLeader, StoreDamaged, StoreFailing, DiskFull, NotJoined, NoUplink, ControllerAway, RouterAway, RouterError, RouterLags, TableFull,
-	ServiceUnserved, ServiceUnready, ServiceWanted, HostSilent, HostDaemon, StoreBehind, ControllerLearns, DiskLow,
+	ServiceUnserved, ServiceUnready, ServiceWanted, HostSilent, HostDaemon, AgentError, AgentAway, BoostUnserved, StoreBehind, ControllerLearns, DiskLow,
 	CertificateEnds, CredentialEnds, PermitEnds, KeyFormer, ClockDiffers, VersionDiffers, StateRestored, NetworkOpen, StoreClear,
 }
 
@@ -101,6 +104,8 @@ type Snapshot struct {
 	Routers     []Router
 	Hosts       []Host
 	Services    []Service
+	Agents      []Agent // of boost
+	Entries     []Entry // that are to be boosted now
 	Credentials []Credential
 	Former      Former
 	Own         *Own // of a host or router that judges itself
@@ -109,7 +114,7 @@ type Snapshot struct {
 // Judge says what is wrong, the worst first. It only reads.
 func Judge(s Snapshot) []Problem {
 	var all []Problem
-	for _, judge := range []func(Snapshot) []Problem{cluster, stores, routers, hosts, services, credentials, versions, clocks, own, open, clear} {
+	for _, judge := range []func(Snapshot) []Problem{cluster, stores, routers, hosts, services, boost, credentials, versions, clocks, own, open, clear} {
 		all = append(all, judge(s)...)
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int {

@@ -26,6 +26,7 @@ func well() Snapshot {
 		Credentials: []Credential{{Role: "host", Name: "s1", Until: now.Add(60 * 24 * time.Hour), For: 90 * 24 * time.Hour},
 			{Role: "admin", Name: "long-gone", Until: ago(30 * 24 * time.Hour), For: 90 * 24 * time.Hour},
 			{Role: "host", Name: "brief", Until: now.Add(time.Minute), For: 90 * time.Second}},
+		Agents: []Agent{{Name: "e1", Version: "v1"}}, Entries: []Entry{{Name: "files"}},
 		Former: Former{ID: "0a0a", Since: ago(time.Hour)},
 	}
 }
@@ -39,6 +40,12 @@ var cases = []struct {
 	what     string // a part of it
 	next     string
 }{
+	{"an agent of boost is away", func(s *Snapshot) { s.Agents[0].Away, s.Agents[0].Since = true, ago(time.Minute) },
+		AgentAway, Warning, "agent e1 of boost is not connected", "scaffold boostd --config /etc/scaffold/boostd.yaml  # on e1; if it is gone for good: scaffold boost agent forget e1"},
+	{"an agent of boost cannot do what it is told", func(s *Snapshot) { s.Agents[0].Error = "no room" },
+		AgentError, Warning, "has not taken its lanes: no room", "scaffold boost agent ls"},
+	{"nobody carries an entry", func(s *Snapshot) { s.Entries[0].Why = "site \"west\" has no agent" },
+		BoostUnserved, Warning, "connections of the entry files pass unboosted: site \"west\" has no agent", "scaffold boost agent ls"},
 	{"the last voter but one is dead", func(s *Snapshot) {
 		s.Cluster.Leader, s.Cluster.Controllers = "", []Controller{{Name: "c1", Votes: true}, {Name: "c2", Votes: true, Away: true}}
 	},

@@ -15,6 +15,9 @@ func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
+	if stem, ok := strings.CutSuffix(thing, "ry"); ok {
+		return number(n) + " " + stem + "ries"
+	}
 	return number(n) + " " + thing + "s"
 }
 

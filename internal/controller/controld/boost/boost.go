@@ -71,10 +71,10 @@ type Boost struct {
 	entries map[string]store.BoostEntry
 	agents  map[string]*agent
 
-	generation uint64            // of what agents were told
-	waits      map[string]bool   // agents of before that have not come yet; empty: nothing is waited for
-	lanes      []lane.Lane       // as planned last
-	unserved   map[string]string // why, by entry
+	generation uint64          // of what agents were told
+	waits      map[string]bool // agents of before that have not come yet; empty: nothing is waited for
+	lanes      []lane.Lane     // as planned last
+	unserved   map[string]lack // by entry
 	rtt        map[pair]time.Duration
 	stale      bool // something changed that lanes are made from
 	clock      func() time.Time
@@ -83,6 +83,12 @@ type Boost struct {
 }
 
 type pair [2]string // near, far
+
+// A lack is why nobody carries an entry's connections, and since when.
+type lack struct {
+	why   string
+	since time.Time
+}
 
 // An agent is one that ever joined.
 type agent struct {
@@ -101,7 +107,7 @@ type agent struct {
 func New(cfg Config) *Boost {
 	return &Boost{
 		Config: cfg, sites: map[string]store.BoostSite{}, entries: map[string]store.BoostEntry{}, agents: map[string]*agent{},
-		waits: map[string]bool{}, unserved: map[string]string{}, rtt: map[pair]time.Duration{}, clock: time.Now,
+		waits: map[string]bool{}, unserved: map[string]lack{}, rtt: map[pair]time.Duration{}, clock: time.Now,
 	}
 }
 

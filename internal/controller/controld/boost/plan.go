@@ -57,10 +57,13 @@ func (x *Boost) state() lane.State {
 
 // judge tells of entries that nobody carries, once, and of those that somebody carries again.
 func (x *Boost) judge(unserved []lane.Unserved) {
-	now := map[string]string{}
+	now := map[string]lack{}
 	for _, u := range unserved {
-		now[u.Entry] = u.Why
-		if x.unserved[u.Entry] != u.Why {
+		was, before := x.unserved[u.Entry]
+		if !before {
+			was.since = x.clock()
+		}
+		if now[u.Entry] = (lack{u.Why, was.since}); was.why != u.Why {
 			x.Events.Tell("boost.unserved", u.Entry, "connections of the entry pass unboosted: "+u.Why)
 		}
 	}

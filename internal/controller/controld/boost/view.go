@@ -11,6 +11,7 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/controller/controld/orders"
 	"scaffold.dev/scaffold/internal/controller/store"
+	"scaffold.dev/scaffold/internal/core/health"
 )
 
 // ListBoost is all that there is, by name.
@@ -49,7 +50,7 @@ func (x *Boost) apiEntry(e store.BoostEntry) *apiv1.BoostEntry {
 			out.Lanes = append(out.Lanes, apiLane(&x.lanes[i]))
 		}
 	}
-	why, nobody := x.unserved[e.Name]
+	lack, nobody := x.unserved[e.Name]
 	switch now := x.clock(); {
 	case now.Before(e.From):
 		out.State = waits
@@ -58,7 +59,7 @@ func (x *Boost) apiEntry(e store.BoostEntry) *apiv1.BoostEntry {
 	case len(x.waits) > 0:
 		out.State, out.Why = waits, "the controller has begun a moment ago and waits for agents of before"
 	case nobody:
-		out.State, out.Why = unserved, why
+		out.State, out.Why = unserved, lack.why
 	default:
 		out.State = boosts
 	}
@@ -88,4 +89,27 @@ func (x *Boost) apiAgent(a *agent) *apiv1.BoostAgent {
 		out.Sent, out.Resent = out.Sent+t.Sent, out.Resent+t.Resent
 	}
 	return out
+}
+
+// Agents are those of the network, as its health is judged by.
+func (x *Boost) Agents() (list []health.Agent) {
+	for _, name := range slices.Sorted(maps.Keys(x.agents)) {
+		a := x.agents[name]
+		list = append(list, health.Agent{Name: name, Away: a.session == nil, Since: a.since, Error: a.trouble, Version: a.version})
+	}
+	return list
+}
+
+// Entries are those whose connections are to be boosted now.
+func (x *Boost) Entries() (list []health.Entry) {
+	if len(x.waits) > 0 {
+		return nil // nothing is known yet
+	}
+	for _, e := range plannedEntries(x.entries) {
+		if e.At(x.clock()) {
+			lack := x.unserved[e.Name]
+			list = append(list, health.Entry{Name: e.Name, Why: lack.why, Since: lack.since})
+		}
+	}
+	return list
 }
