@@ -742,6 +742,252 @@ func (x *BoostTrunk) GetResent() uint64 {
 	return 0
 }
 
+// Without any of the conditions all sessions. limit: 0 means 100.
+type ListBoostSessionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entry         string                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	Agent         string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
+	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBoostSessionsRequest) Reset() {
+	*x = ListBoostSessionsRequest{}
+	mi := &file_boost_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBoostSessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBoostSessionsRequest) ProtoMessage() {}
+
+func (x *ListBoostSessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBoostSessionsRequest.ProtoReflect.Descriptor instead.
+func (*ListBoostSessionsRequest) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListBoostSessionsRequest) GetEntry() string {
+	if x != nil {
+		return x.Entry
+	}
+	return ""
+}
+
+func (x *ListBoostSessionsRequest) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *ListBoostSessionsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListBoostSessionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sessions      []*BoostSession        `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	Total         uint32                 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"` // that fulfil the conditions, also where limit cut them off
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBoostSessionsResponse) Reset() {
+	*x = ListBoostSessionsResponse{}
+	mi := &file_boost_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBoostSessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBoostSessionsResponse) ProtoMessage() {}
+
+func (x *ListBoostSessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBoostSessionsResponse.ProtoReflect.Descriptor instead.
+func (*ListBoostSessionsResponse) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListBoostSessionsResponse) GetSessions() []*BoostSession {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *ListBoostSessionsResponse) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+// One connection that is carried, as its near agent tells.
+type BoostSession struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"fixed64,1,opt,name=number,proto3" json:"number,omitempty"` // of the trunk between the two agents
+	Near          string                 `protobuf:"bytes,2,opt,name=near,proto3" json:"near,omitempty"`
+	Far           string                 `protobuf:"bytes,3,opt,name=far,proto3" json:"far,omitempty"`
+	Lane          uint64                 `protobuf:"fixed64,4,opt,name=lane,proto3" json:"lane,omitempty"`
+	Entry         string                 `protobuf:"bytes,5,opt,name=entry,proto3" json:"entry,omitempty"`   // empty: it is gone, or has not been told yet
+	Client        string                 `protobuf:"bytes,6,opt,name=client,proto3" json:"client,omitempty"` // address and port
+	Server        string                 `protobuf:"bytes,7,opt,name=server,proto3" json:"server,omitempty"`
+	Sent          uint64                 `protobuf:"varint,8,opt,name=sent,proto3" json:"sent,omitempty"`                          // bytes of the client, and
+	Received      uint64                 `protobuf:"varint,9,opt,name=received,proto3" json:"received,omitempty"`                  // of the server, as far as the client's socket has them
+	SendRate      uint64                 `protobuf:"varint,10,opt,name=send_rate,json=sendRate,proto3" json:"send_rate,omitempty"` // bytes a second of late
+	ReceiveRate   uint64                 `protobuf:"varint,11,opt,name=receive_rate,json=receiveRate,proto3" json:"receive_rate,omitempty"`
+	SinceUnixMs   int64                  `protobuf:"varint,12,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostSession) Reset() {
+	*x = BoostSession{}
+	mi := &file_boost_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostSession) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostSession) ProtoMessage() {}
+
+func (x *BoostSession) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostSession.ProtoReflect.Descriptor instead.
+func (*BoostSession) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *BoostSession) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *BoostSession) GetNear() string {
+	if x != nil {
+		return x.Near
+	}
+	return ""
+}
+
+func (x *BoostSession) GetFar() string {
+	if x != nil {
+		return x.Far
+	}
+	return ""
+}
+
+func (x *BoostSession) GetLane() uint64 {
+	if x != nil {
+		return x.Lane
+	}
+	return 0
+}
+
+func (x *BoostSession) GetEntry() string {
+	if x != nil {
+		return x.Entry
+	}
+	return ""
+}
+
+func (x *BoostSession) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *BoostSession) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *BoostSession) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *BoostSession) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *BoostSession) GetSendRate() uint64 {
+	if x != nil {
+		return x.SendRate
+	}
+	return 0
+}
+
+func (x *BoostSession) GetReceiveRate() uint64 {
+	if x != nil {
+		return x.ReceiveRate
+	}
+	return 0
+}
+
+func (x *BoostSession) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
 // A part of an entry's connections, and who carries it: those whose client's port ends in slot, in so many bits.
 type BoostLane struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -760,7 +1006,7 @@ type BoostLane struct {
 
 func (x *BoostLane) Reset() {
 	*x = BoostLane{}
-	mi := &file_boost_proto_msgTypes[11]
+	mi := &file_boost_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -772,7 +1018,7 @@ func (x *BoostLane) String() string {
 func (*BoostLane) ProtoMessage() {}
 
 func (x *BoostLane) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[11]
+	mi := &file_boost_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -785,7 +1031,7 @@ func (x *BoostLane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLane.ProtoReflect.Descriptor instead.
 func (*BoostLane) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{11}
+	return file_boost_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BoostLane) GetNumber() uint64 {
@@ -858,6 +1104,7 @@ type BoostReport struct {
 	//	*BoostReport_Join
 	//	*BoostReport_Load
 	//	*BoostReport_Applied
+	//	*BoostReport_Sessions
 	Report        isBoostReport_Report `protobuf_oneof:"report"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -865,7 +1112,7 @@ type BoostReport struct {
 
 func (x *BoostReport) Reset() {
 	*x = BoostReport{}
-	mi := &file_boost_proto_msgTypes[12]
+	mi := &file_boost_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +1124,7 @@ func (x *BoostReport) String() string {
 func (*BoostReport) ProtoMessage() {}
 
 func (x *BoostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[12]
+	mi := &file_boost_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +1137,7 @@ func (x *BoostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostReport.ProtoReflect.Descriptor instead.
 func (*BoostReport) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{12}
+	return file_boost_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BoostReport) GetReport() isBoostReport_Report {
@@ -927,6 +1174,15 @@ func (x *BoostReport) GetApplied() *BoostApplied {
 	return nil
 }
 
+func (x *BoostReport) GetSessions() *BoostSessions {
+	if x != nil {
+		if x, ok := x.Report.(*BoostReport_Sessions); ok {
+			return x.Sessions
+		}
+	}
+	return nil
+}
+
 type isBoostReport_Report interface {
 	isBoostReport_Report()
 }
@@ -943,11 +1199,17 @@ type BoostReport_Applied struct {
 	Applied *BoostApplied `protobuf:"bytes,3,opt,name=applied,proto3,oneof"` // after each BoostLanes
 }
 
+type BoostReport_Sessions struct {
+	Sessions *BoostSessions `protobuf:"bytes,4,opt,name=sessions,proto3,oneof"` // at whose near end it is
+}
+
 func (*BoostReport_Join) isBoostReport_Report() {}
 
 func (*BoostReport_Load) isBoostReport_Report() {}
 
 func (*BoostReport_Applied) isBoostReport_Report() {}
+
+func (*BoostReport_Sessions) isBoostReport_Report() {}
 
 type BoostJoin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -964,7 +1226,7 @@ type BoostJoin struct {
 
 func (x *BoostJoin) Reset() {
 	*x = BoostJoin{}
-	mi := &file_boost_proto_msgTypes[13]
+	mi := &file_boost_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -976,7 +1238,7 @@ func (x *BoostJoin) String() string {
 func (*BoostJoin) ProtoMessage() {}
 
 func (x *BoostJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[13]
+	mi := &file_boost_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -989,7 +1251,7 @@ func (x *BoostJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostJoin.ProtoReflect.Descriptor instead.
 func (*BoostJoin) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{13}
+	return file_boost_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BoostJoin) GetName() string {
@@ -1052,7 +1314,7 @@ type BoostLoad struct {
 
 func (x *BoostLoad) Reset() {
 	*x = BoostLoad{}
-	mi := &file_boost_proto_msgTypes[14]
+	mi := &file_boost_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1064,7 +1326,7 @@ func (x *BoostLoad) String() string {
 func (*BoostLoad) ProtoMessage() {}
 
 func (x *BoostLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[14]
+	mi := &file_boost_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1077,7 +1339,7 @@ func (x *BoostLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLoad.ProtoReflect.Descriptor instead.
 func (*BoostLoad) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{14}
+	return file_boost_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BoostLoad) GetSessions() uint32 {
@@ -1101,6 +1363,111 @@ func (x *BoostLoad) GetTrunks() []*BoostTrunk {
 	return nil
 }
 
+// What has changed since the last one of the same stream.
+type BoostSessions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changed       []*BoostSession        `protobuf:"bytes,1,rep,name=changed,proto3" json:"changed,omitempty"` // begun, or with other numbers than were told; near and entry are left out
+	Ended         []*BoostSessionEnd     `protobuf:"bytes,2,rep,name=ended,proto3" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostSessions) Reset() {
+	*x = BoostSessions{}
+	mi := &file_boost_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostSessions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostSessions) ProtoMessage() {}
+
+func (x *BoostSessions) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostSessions.ProtoReflect.Descriptor instead.
+func (*BoostSessions) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *BoostSessions) GetChanged() []*BoostSession {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *BoostSessions) GetEnded() []*BoostSessionEnd {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
+type BoostSessionEnd struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Far           string                 `protobuf:"bytes,1,opt,name=far,proto3" json:"far,omitempty"`
+	Number        uint64                 `protobuf:"fixed64,2,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostSessionEnd) Reset() {
+	*x = BoostSessionEnd{}
+	mi := &file_boost_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostSessionEnd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostSessionEnd) ProtoMessage() {}
+
+func (x *BoostSessionEnd) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostSessionEnd.ProtoReflect.Descriptor instead.
+func (*BoostSessionEnd) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *BoostSessionEnd) GetFar() string {
+	if x != nil {
+		return x.Far
+	}
+	return ""
+}
+
+func (x *BoostSessionEnd) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
 type BoostApplied struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Generation    uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
@@ -1111,7 +1478,7 @@ type BoostApplied struct {
 
 func (x *BoostApplied) Reset() {
 	*x = BoostApplied{}
-	mi := &file_boost_proto_msgTypes[15]
+	mi := &file_boost_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1490,7 @@ func (x *BoostApplied) String() string {
 func (*BoostApplied) ProtoMessage() {}
 
 func (x *BoostApplied) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[15]
+	mi := &file_boost_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1503,7 @@ func (x *BoostApplied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostApplied.ProtoReflect.Descriptor instead.
 func (*BoostApplied) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{15}
+	return file_boost_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BoostApplied) GetGeneration() uint64 {
@@ -1169,7 +1536,7 @@ type BoostOrder struct {
 
 func (x *BoostOrder) Reset() {
 	*x = BoostOrder{}
-	mi := &file_boost_proto_msgTypes[16]
+	mi := &file_boost_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1548,7 @@ func (x *BoostOrder) String() string {
 func (*BoostOrder) ProtoMessage() {}
 
 func (x *BoostOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[16]
+	mi := &file_boost_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1561,7 @@ func (x *BoostOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostOrder.ProtoReflect.Descriptor instead.
 func (*BoostOrder) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{16}
+	return file_boost_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BoostOrder) GetOrder() isBoostOrder_Order {
@@ -1298,7 +1665,7 @@ type BoostJoined struct {
 
 func (x *BoostJoined) Reset() {
 	*x = BoostJoined{}
-	mi := &file_boost_proto_msgTypes[17]
+	mi := &file_boost_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1310,7 +1677,7 @@ func (x *BoostJoined) String() string {
 func (*BoostJoined) ProtoMessage() {}
 
 func (x *BoostJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[17]
+	mi := &file_boost_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1323,7 +1690,7 @@ func (x *BoostJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostJoined.ProtoReflect.Descriptor instead.
 func (*BoostJoined) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{17}
+	return file_boost_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BoostJoined) GetNetwork() string {
@@ -1387,7 +1754,7 @@ type BoostLanes struct {
 
 func (x *BoostLanes) Reset() {
 	*x = BoostLanes{}
-	mi := &file_boost_proto_msgTypes[18]
+	mi := &file_boost_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1766,7 @@ func (x *BoostLanes) String() string {
 func (*BoostLanes) ProtoMessage() {}
 
 func (x *BoostLanes) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[18]
+	mi := &file_boost_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1779,7 @@ func (x *BoostLanes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLanes.ProtoReflect.Descriptor instead.
 func (*BoostLanes) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{18}
+	return file_boost_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BoostLanes) GetGeneration() uint64 {
@@ -1454,7 +1821,7 @@ type BoostPeer struct {
 
 func (x *BoostPeer) Reset() {
 	*x = BoostPeer{}
-	mi := &file_boost_proto_msgTypes[19]
+	mi := &file_boost_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1466,7 +1833,7 @@ func (x *BoostPeer) String() string {
 func (*BoostPeer) ProtoMessage() {}
 
 func (x *BoostPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[19]
+	mi := &file_boost_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1479,7 +1846,7 @@ func (x *BoostPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostPeer.ProtoReflect.Descriptor instead.
 func (*BoostPeer) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{19}
+	return file_boost_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BoostPeer) GetName() string {
@@ -1563,7 +1930,28 @@ const file_boost_proto_rawDesc = "" +
 	"\bsessions\x18\x04 \x01(\rR\bsessions\x12\x15\n" +
 	"\x06rtt_us\x18\x05 \x01(\rR\x05rttUs\x12\x12\n" +
 	"\x04sent\x18\x06 \x01(\x04R\x04sent\x12\x16\n" +
-	"\x06resent\x18\a \x01(\x04R\x06resent\"\xcb\x01\n" +
+	"\x06resent\x18\a \x01(\x04R\x06resent\"\\\n" +
+	"\x18ListBoostSessionsRequest\x12\x14\n" +
+	"\x05entry\x18\x01 \x01(\tR\x05entry\x12\x14\n" +
+	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"h\n" +
+	"\x19ListBoostSessionsResponse\x125\n" +
+	"\bsessions\x18\x01 \x03(\v2\x19.scaffold.v1.BoostSessionR\bsessions\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xba\x02\n" +
+	"\fBoostSession\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x12\n" +
+	"\x04near\x18\x02 \x01(\tR\x04near\x12\x10\n" +
+	"\x03far\x18\x03 \x01(\tR\x03far\x12\x12\n" +
+	"\x04lane\x18\x04 \x01(\x06R\x04lane\x12\x14\n" +
+	"\x05entry\x18\x05 \x01(\tR\x05entry\x12\x16\n" +
+	"\x06client\x18\x06 \x01(\tR\x06client\x12\x16\n" +
+	"\x06server\x18\a \x01(\tR\x06server\x12\x12\n" +
+	"\x04sent\x18\b \x01(\x04R\x04sent\x12\x1a\n" +
+	"\breceived\x18\t \x01(\x04R\breceived\x12\x1b\n" +
+	"\tsend_rate\x18\n" +
+	" \x01(\x04R\bsendRate\x12!\n" +
+	"\freceive_rate\x18\v \x01(\x04R\vreceiveRate\x12\"\n" +
+	"\rsince_unix_ms\x18\f \x01(\x03R\vsinceUnixMs\"\xcb\x01\n" +
 	"\tBoostLane\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
@@ -1573,11 +1961,12 @@ const file_boost_proto_rawDesc = "" +
 	"\x04bits\x18\x06 \x01(\rR\x04bits\x12\x12\n" +
 	"\x04near\x18\a \x01(\tR\x04near\x12\x10\n" +
 	"\x03far\x18\b \x03(\tR\x03far\x12\x14\n" +
-	"\x05entry\x18\t \x01(\tR\x05entry\"\xaa\x01\n" +
+	"\x05entry\x18\t \x01(\tR\x05entry\"\xe4\x01\n" +
 	"\vBoostReport\x12,\n" +
 	"\x04join\x18\x01 \x01(\v2\x16.scaffold.v1.BoostJoinH\x00R\x04join\x12,\n" +
 	"\x04load\x18\x02 \x01(\v2\x16.scaffold.v1.BoostLoadH\x00R\x04load\x125\n" +
-	"\aapplied\x18\x03 \x01(\v2\x19.scaffold.v1.BoostAppliedH\x00R\aappliedB\b\n" +
+	"\aapplied\x18\x03 \x01(\v2\x19.scaffold.v1.BoostAppliedH\x00R\aapplied\x128\n" +
+	"\bsessions\x18\x04 \x01(\v2\x1a.scaffold.v1.BoostSessionsH\x00R\bsessionsB\b\n" +
 	"\x06report\"\xd3\x01\n" +
 	"\tBoostJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -1590,7 +1979,13 @@ const file_boost_proto_rawDesc = "" +
 	"\tBoostLoad\x12\x1a\n" +
 	"\bsessions\x18\x01 \x01(\rR\bsessions\x12\x12\n" +
 	"\x04load\x18\x02 \x01(\x01R\x04load\x12/\n" +
-	"\x06trunks\x18\x03 \x03(\v2\x17.scaffold.v1.BoostTrunkR\x06trunks\"D\n" +
+	"\x06trunks\x18\x03 \x03(\v2\x17.scaffold.v1.BoostTrunkR\x06trunks\"x\n" +
+	"\rBoostSessions\x123\n" +
+	"\achanged\x18\x01 \x03(\v2\x19.scaffold.v1.BoostSessionR\achanged\x122\n" +
+	"\x05ended\x18\x02 \x03(\v2\x1c.scaffold.v1.BoostSessionEndR\x05ended\";\n" +
+	"\x0fBoostSessionEnd\x12\x10\n" +
+	"\x03far\x18\x01 \x01(\tR\x03far\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x06R\x06number\"D\n" +
 	"\fBoostApplied\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
@@ -1628,7 +2023,7 @@ const file_boost_proto_rawDesc = "" +
 	"\tBoostPeer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04door\x18\x02 \x01(\tR\x04door\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\fR\x03key2\xce\x03\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key2\xb2\x04\n" +
 	"\x05Boost\x12J\n" +
 	"\tListBoost\x12\x1d.scaffold.v1.ListBoostRequest\x1a\x1e.scaffold.v1.ListBoostResponse\x12>\n" +
 	"\fSetBoostSite\x12\x16.scaffold.v1.BoostSite\x1a\x16.scaffold.v1.BoostSite\x12\\\n" +
@@ -1636,7 +2031,8 @@ const file_boost_proto_rawDesc = "" +
 	"\n" +
 	"AllowBoost\x12\x17.scaffold.v1.BoostEntry\x1a\x17.scaffold.v1.BoostEntry\x12J\n" +
 	"\tDenyBoost\x12\x1d.scaffold.v1.DenyBoostRequest\x1a\x1e.scaffold.v1.DenyBoostResponse\x12O\n" +
-	"\x0fDrainBoostAgent\x12#.scaffold.v1.DrainBoostAgentRequest\x1a\x17.scaffold.v1.BoostAgent2M\n" +
+	"\x0fDrainBoostAgent\x12#.scaffold.v1.DrainBoostAgentRequest\x1a\x17.scaffold.v1.BoostAgent\x12b\n" +
+	"\x11ListBoostSessions\x12%.scaffold.v1.ListBoostSessionsRequest\x1a&.scaffold.v1.ListBoostSessionsResponse2M\n" +
 	"\vBoostStream\x12>\n" +
 	"\x05Agent\x12\x18.scaffold.v1.BoostReport\x1a\x17.scaffold.v1.BoostOrder(\x010\x01B-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
 
@@ -1652,73 +2048,84 @@ func file_boost_proto_rawDescGZIP() []byte {
 	return file_boost_proto_rawDescData
 }
 
-var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_boost_proto_goTypes = []any{
-	(*ListBoostRequest)(nil),        // 0: scaffold.v1.ListBoostRequest
-	(*ListBoostResponse)(nil),       // 1: scaffold.v1.ListBoostResponse
-	(*BoostSite)(nil),               // 2: scaffold.v1.BoostSite
-	(*RemoveBoostSiteRequest)(nil),  // 3: scaffold.v1.RemoveBoostSiteRequest
-	(*RemoveBoostSiteResponse)(nil), // 4: scaffold.v1.RemoveBoostSiteResponse
-	(*BoostEntry)(nil),              // 5: scaffold.v1.BoostEntry
-	(*DenyBoostRequest)(nil),        // 6: scaffold.v1.DenyBoostRequest
-	(*DenyBoostResponse)(nil),       // 7: scaffold.v1.DenyBoostResponse
-	(*DrainBoostAgentRequest)(nil),  // 8: scaffold.v1.DrainBoostAgentRequest
-	(*BoostAgent)(nil),              // 9: scaffold.v1.BoostAgent
-	(*BoostTrunk)(nil),              // 10: scaffold.v1.BoostTrunk
-	(*BoostLane)(nil),               // 11: scaffold.v1.BoostLane
-	(*BoostReport)(nil),             // 12: scaffold.v1.BoostReport
-	(*BoostJoin)(nil),               // 13: scaffold.v1.BoostJoin
-	(*BoostLoad)(nil),               // 14: scaffold.v1.BoostLoad
-	(*BoostApplied)(nil),            // 15: scaffold.v1.BoostApplied
-	(*BoostOrder)(nil),              // 16: scaffold.v1.BoostOrder
-	(*BoostJoined)(nil),             // 17: scaffold.v1.BoostJoined
-	(*BoostLanes)(nil),              // 18: scaffold.v1.BoostLanes
-	(*BoostPeer)(nil),               // 19: scaffold.v1.BoostPeer
-	(*Versions)(nil),                // 20: scaffold.v1.Versions
-	(*Refused)(nil),                 // 21: scaffold.v1.Refused
-	(*Controllers)(nil),             // 22: scaffold.v1.Controllers
-	(*Credential)(nil),              // 23: scaffold.v1.Credential
+	(*ListBoostRequest)(nil),          // 0: scaffold.v1.ListBoostRequest
+	(*ListBoostResponse)(nil),         // 1: scaffold.v1.ListBoostResponse
+	(*BoostSite)(nil),                 // 2: scaffold.v1.BoostSite
+	(*RemoveBoostSiteRequest)(nil),    // 3: scaffold.v1.RemoveBoostSiteRequest
+	(*RemoveBoostSiteResponse)(nil),   // 4: scaffold.v1.RemoveBoostSiteResponse
+	(*BoostEntry)(nil),                // 5: scaffold.v1.BoostEntry
+	(*DenyBoostRequest)(nil),          // 6: scaffold.v1.DenyBoostRequest
+	(*DenyBoostResponse)(nil),         // 7: scaffold.v1.DenyBoostResponse
+	(*DrainBoostAgentRequest)(nil),    // 8: scaffold.v1.DrainBoostAgentRequest
+	(*BoostAgent)(nil),                // 9: scaffold.v1.BoostAgent
+	(*BoostTrunk)(nil),                // 10: scaffold.v1.BoostTrunk
+	(*ListBoostSessionsRequest)(nil),  // 11: scaffold.v1.ListBoostSessionsRequest
+	(*ListBoostSessionsResponse)(nil), // 12: scaffold.v1.ListBoostSessionsResponse
+	(*BoostSession)(nil),              // 13: scaffold.v1.BoostSession
+	(*BoostLane)(nil),                 // 14: scaffold.v1.BoostLane
+	(*BoostReport)(nil),               // 15: scaffold.v1.BoostReport
+	(*BoostJoin)(nil),                 // 16: scaffold.v1.BoostJoin
+	(*BoostLoad)(nil),                 // 17: scaffold.v1.BoostLoad
+	(*BoostSessions)(nil),             // 18: scaffold.v1.BoostSessions
+	(*BoostSessionEnd)(nil),           // 19: scaffold.v1.BoostSessionEnd
+	(*BoostApplied)(nil),              // 20: scaffold.v1.BoostApplied
+	(*BoostOrder)(nil),                // 21: scaffold.v1.BoostOrder
+	(*BoostJoined)(nil),               // 22: scaffold.v1.BoostJoined
+	(*BoostLanes)(nil),                // 23: scaffold.v1.BoostLanes
+	(*BoostPeer)(nil),                 // 24: scaffold.v1.BoostPeer
+	(*Versions)(nil),                  // 25: scaffold.v1.Versions
+	(*Refused)(nil),                   // 26: scaffold.v1.Refused
+	(*Controllers)(nil),               // 27: scaffold.v1.Controllers
+	(*Credential)(nil),                // 28: scaffold.v1.Credential
 }
 var file_boost_proto_depIdxs = []int32{
 	2,  // 0: scaffold.v1.ListBoostResponse.sites:type_name -> scaffold.v1.BoostSite
 	5,  // 1: scaffold.v1.ListBoostResponse.entries:type_name -> scaffold.v1.BoostEntry
 	9,  // 2: scaffold.v1.ListBoostResponse.agents:type_name -> scaffold.v1.BoostAgent
-	11, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
+	14, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
 	10, // 4: scaffold.v1.BoostAgent.trunks:type_name -> scaffold.v1.BoostTrunk
-	13, // 5: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
-	14, // 6: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
-	15, // 7: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
-	20, // 8: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
-	11, // 9: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
-	10, // 10: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
-	17, // 11: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
-	21, // 12: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
-	22, // 13: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
-	23, // 14: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
-	18, // 15: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
-	22, // 16: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
-	23, // 17: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
-	19, // 18: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
-	11, // 19: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
-	0,  // 20: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
-	2,  // 21: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
-	3,  // 22: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
-	5,  // 23: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
-	6,  // 24: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
-	8,  // 25: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
-	12, // 26: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
-	1,  // 27: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
-	2,  // 28: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
-	4,  // 29: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
-	5,  // 30: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
-	7,  // 31: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
-	9,  // 32: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
-	16, // 33: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
-	27, // [27:34] is the sub-list for method output_type
-	20, // [20:27] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	13, // 5: scaffold.v1.ListBoostSessionsResponse.sessions:type_name -> scaffold.v1.BoostSession
+	16, // 6: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
+	17, // 7: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
+	20, // 8: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
+	18, // 9: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
+	25, // 10: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
+	14, // 11: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
+	10, // 12: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
+	13, // 13: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
+	19, // 14: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
+	22, // 15: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
+	26, // 16: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
+	27, // 17: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
+	28, // 18: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
+	23, // 19: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
+	27, // 20: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
+	28, // 21: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
+	24, // 22: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
+	14, // 23: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
+	0,  // 24: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
+	2,  // 25: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
+	3,  // 26: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
+	5,  // 27: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
+	6,  // 28: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
+	8,  // 29: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
+	11, // 30: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
+	15, // 31: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
+	1,  // 32: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
+	2,  // 33: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
+	4,  // 34: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
+	5,  // 35: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
+	7,  // 36: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
+	9,  // 37: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
+	12, // 38: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
+	21, // 39: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
+	32, // [32:40] is the sub-list for method output_type
+	24, // [24:32] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_boost_proto_init() }
@@ -1727,12 +2134,13 @@ func file_boost_proto_init() {
 		return
 	}
 	file_scaffold_proto_init()
-	file_boost_proto_msgTypes[12].OneofWrappers = []any{
+	file_boost_proto_msgTypes[15].OneofWrappers = []any{
 		(*BoostReport_Join)(nil),
 		(*BoostReport_Load)(nil),
 		(*BoostReport_Applied)(nil),
+		(*BoostReport_Sessions)(nil),
 	}
-	file_boost_proto_msgTypes[16].OneofWrappers = []any{
+	file_boost_proto_msgTypes[21].OneofWrappers = []any{
 		(*BoostOrder_Joined)(nil),
 		(*BoostOrder_Refused)(nil),
 		(*BoostOrder_Controllers)(nil),
@@ -1745,7 +2153,7 @@ func file_boost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boost_proto_rawDesc), len(file_boost_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

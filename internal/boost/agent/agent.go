@@ -147,6 +147,19 @@ func (a *Agent) Trunks() map[string]trunk.Status {
 	return all
 }
 
+// EachSession calls f with each session and the agent at its other end, with that trunk's lock held.
+func (a *Agent) EachSession(f func(other string, s trunk.SessionStatus)) {
+	a.mu.Lock()
+	trunks := make(map[string]*trunk.Trunk, len(a.peers))
+	for name, p := range a.peers {
+		trunks[name] = p.trunk
+	}
+	a.mu.Unlock()
+	for name, t := range trunks {
+		t.EachSession(func(s trunk.SessionStatus) { f(name, s) })
+	}
+}
+
 // take decides about first packets until the agent ends.
 func (a *Agent) take() {
 	for {

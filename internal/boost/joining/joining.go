@@ -42,6 +42,8 @@ type Agent interface {
 	// Drain says whether new connections are refused.
 	Drain(bool)
 	Trunks() map[string]trunk.Status
+	// EachSession calls f with each session and the agent at its other end. f is quick, and calls nothing of the agent.
+	EachSession(f func(other string, s trunk.SessionStatus))
 	Load() float64 // of what it can carry, 0 to 1
 }
 
@@ -157,8 +159,12 @@ func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoine
 func (j *joiner) report(ctx context.Context, s *session) {
 	tick := time.NewTicker(tellEach)
 	defer tick.Stop()
+	sessions := newTeller(time.Now())
 	for {
 		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: j.load()}})
+		if changed := sessions.look(time.Now(), j.Agent.EachSession); changed != nil {
+			s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: changed}})
+		}
 		select {
 		case <-ctx.Done():
 			return

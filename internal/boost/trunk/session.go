@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
 )
@@ -24,6 +25,7 @@ type Session struct {
 	room   chan struct{}
 	ready  chan struct{}
 
+	at       time.Time // when it was opened
 	slot     filling
 	read     uint64 // bytes of the end host so far
 	written  uint64 // bytes to it
@@ -108,7 +110,7 @@ func (t *Trunk) begin(m frame.Open, credit uint64) (s *Session, own uint64, err 
 	}
 	s = &Session{
 		t: t, id: m.Session, open: m, answer: make(chan error, 1),
-		room: make(chan struct{}, 1), ready: make(chan struct{}, 1), on: map[frame.Type]connectionID{},
+		room: make(chan struct{}, 1), ready: make(chan struct{}, 1), on: map[frame.Type]connectionID{}, at: time.Now(),
 	}
 	t.sessions[s.id] = s
 	return s, own, nil

@@ -142,6 +142,23 @@ func (t *Trunk) Status() Status {
 	return s
 }
 
+// A SessionStatus is how a session fares at this end.
+type SessionStatus struct {
+	Open           frame.Open
+	Mine           bool   // it was opened here: its client is on this side
+	Sent, Received uint64 // bytes of the end host here, and to it
+	Since          time.Time
+}
+
+// EachSession calls f with each session, under the trunk's lock.
+func (t *Trunk) EachSession(f func(SessionStatus)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.sessions {
+		f(SessionStatus{s.open, s.mine, s.read, s.written, s.at})
+	}
+}
+
 // Sessions is how many there are.
 func (t *Trunk) Sessions() int {
 	t.mu.Lock()

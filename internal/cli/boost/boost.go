@@ -27,6 +27,7 @@ func Command() *cobra.Command {
 	a := remote.AddAdmin(cmd)
 	cmd.AddCommand(entryList(a), allow(a), deny(a),
 		command.Group("site", "Say which hosts are at which site, and which agents serve them", siteSet(a), siteRemove(a), siteList(a)),
+		command.Group("session", "Look at connections that are carried", sessionList(a)),
 		command.Group("agent", "Look at agents, drain and forget them", agentList(a), agentDrain(a), agentUndrain(a), agentForget(a)))
 	return cmd
 }

@@ -1,6 +1,7 @@
 package boost
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -43,6 +44,18 @@ func TestAgentsCarryWhatTheControllerSays(t *testing.T) {
 	if all, err := n.list(); err != nil || all.Entries[0].State != "boosts" || all.Agents[0].Sessions == 0 && !await(t, n) {
 		t.Errorf("%v, %v", all, err)
 	}
+	nstest.Wait(t, "what agents said", func() error { // the one that is carried, and what was said on it
+		all, err := n.boost.ListBoostSessions(t.Context(), connect.NewRequest(&apiv1.ListBoostSessionsRequest{Entry: "all"}))
+		if err != nil {
+			return err
+		}
+		for _, s := range all.Msg.Sessions {
+			if s.Client == boosted.client.LocalAddr().String() && s.Server == serverAndPort && s.Near == "x" && s.Far == "y" && s.Sent == 7 && s.Received == 7 {
+				return nil
+			}
+		}
+		return fmt.Errorf("sessions: %v", all.Msg.Sessions)
+	})
 	if _, err := n.boost.DenyBoost(t.Context(), connect.NewRequest(&apiv1.DenyBoostRequest{Name: "all"})); err != nil {
 		t.Fatal(err)
 	}

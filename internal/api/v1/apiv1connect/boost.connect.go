@@ -49,6 +49,8 @@ const (
 	BoostDenyBoostProcedure = "/scaffold.v1.Boost/DenyBoost"
 	// BoostDrainBoostAgentProcedure is the fully-qualified name of the Boost's DrainBoostAgent RPC.
 	BoostDrainBoostAgentProcedure = "/scaffold.v1.Boost/DrainBoostAgent"
+	// BoostListBoostSessionsProcedure is the fully-qualified name of the Boost's ListBoostSessions RPC.
+	BoostListBoostSessionsProcedure = "/scaffold.v1.Boost/ListBoostSessions"
 	// BoostStreamAgentProcedure is the fully-qualified name of the BoostStream's Agent RPC.
 	BoostStreamAgentProcedure = "/scaffold.v1.BoostStream/Agent"
 )
@@ -64,6 +66,8 @@ type BoostClient interface {
 	DenyBoost(context.Context, *connect.Request[v1.DenyBoostRequest]) (*connect.Response[v1.DenyBoostResponse], error)
 	// DrainBoostAgent has an agent take no more connections, or takes that back; those that it carries go on.
 	DrainBoostAgent(context.Context, *connect.Request[v1.DrainBoostAgentRequest]) (*connect.Response[v1.BoostAgent], error)
+	// ListBoostSessions is what agents carry now, the fastest first.
+	ListBoostSessions(context.Context, *connect.Request[v1.ListBoostSessionsRequest]) (*connect.Response[v1.ListBoostSessionsResponse], error)
 }
 
 // NewBoostClient constructs a client for the scaffold.v1.Boost service. By default, it uses the
@@ -113,17 +117,24 @@ func NewBoostClient(httpClient connect.HTTPClient, baseURL string, opts ...conne
 			connect.WithSchema(boostMethods.ByName("DrainBoostAgent")),
 			connect.WithClientOptions(opts...),
 		),
+		listBoostSessions: connect.NewClient[v1.ListBoostSessionsRequest, v1.ListBoostSessionsResponse](
+			httpClient,
+			baseURL+BoostListBoostSessionsProcedure,
+			connect.WithSchema(boostMethods.ByName("ListBoostSessions")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // boostClient implements BoostClient.
 type boostClient struct {
-	listBoost       *connect.Client[v1.ListBoostRequest, v1.ListBoostResponse]
-	setBoostSite    *connect.Client[v1.BoostSite, v1.BoostSite]
-	removeBoostSite *connect.Client[v1.RemoveBoostSiteRequest, v1.RemoveBoostSiteResponse]
-	allowBoost      *connect.Client[v1.BoostEntry, v1.BoostEntry]
-	denyBoost       *connect.Client[v1.DenyBoostRequest, v1.DenyBoostResponse]
-	drainBoostAgent *connect.Client[v1.DrainBoostAgentRequest, v1.BoostAgent]
+	listBoost         *connect.Client[v1.ListBoostRequest, v1.ListBoostResponse]
+	setBoostSite      *connect.Client[v1.BoostSite, v1.BoostSite]
+	removeBoostSite   *connect.Client[v1.RemoveBoostSiteRequest, v1.RemoveBoostSiteResponse]
+	allowBoost        *connect.Client[v1.BoostEntry, v1.BoostEntry]
+	denyBoost         *connect.Client[v1.DenyBoostRequest, v1.DenyBoostResponse]
+	drainBoostAgent   *connect.Client[v1.DrainBoostAgentRequest, v1.BoostAgent]
+	listBoostSessions *connect.Client[v1.ListBoostSessionsRequest, v1.ListBoostSessionsResponse]
 }
 
 // ListBoost calls scaffold.v1.Boost.ListBoost.
@@ -156,6 +167,11 @@ func (c *boostClient) DrainBoostAgent(ctx context.Context, req *connect.Request[
 	return c.drainBoostAgent.CallUnary(ctx, req)
 }
 
+// ListBoostSessions calls scaffold.v1.Boost.ListBoostSessions.
+func (c *boostClient) ListBoostSessions(ctx context.Context, req *connect.Request[v1.ListBoostSessionsRequest]) (*connect.Response[v1.ListBoostSessionsResponse], error) {
+	return c.listBoostSessions.CallUnary(ctx, req)
+}
+
 // BoostHandler is an implementation of the scaffold.v1.Boost service.
 type BoostHandler interface {
 	ListBoost(context.Context, *connect.Request[v1.ListBoostRequest]) (*connect.Response[v1.ListBoostResponse], error)
@@ -167,6 +183,8 @@ type BoostHandler interface {
 	DenyBoost(context.Context, *connect.Request[v1.DenyBoostRequest]) (*connect.Response[v1.DenyBoostResponse], error)
 	// DrainBoostAgent has an agent take no more connections, or takes that back; those that it carries go on.
 	DrainBoostAgent(context.Context, *connect.Request[v1.DrainBoostAgentRequest]) (*connect.Response[v1.BoostAgent], error)
+	// ListBoostSessions is what agents carry now, the fastest first.
+	ListBoostSessions(context.Context, *connect.Request[v1.ListBoostSessionsRequest]) (*connect.Response[v1.ListBoostSessionsResponse], error)
 }
 
 // NewBoostHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -212,6 +230,12 @@ func NewBoostHandler(svc BoostHandler, opts ...connect.HandlerOption) (string, h
 		connect.WithSchema(boostMethods.ByName("DrainBoostAgent")),
 		connect.WithHandlerOptions(opts...),
 	)
+	boostListBoostSessionsHandler := connect.NewUnaryHandler(
+		BoostListBoostSessionsProcedure,
+		svc.ListBoostSessions,
+		connect.WithSchema(boostMethods.ByName("ListBoostSessions")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/scaffold.v1.Boost/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case BoostListBoostProcedure:
@@ -226,6 +250,8 @@ func NewBoostHandler(svc BoostHandler, opts ...connect.HandlerOption) (string, h
 			boostDenyBoostHandler.ServeHTTP(w, r)
 		case BoostDrainBoostAgentProcedure:
 			boostDrainBoostAgentHandler.ServeHTTP(w, r)
+		case BoostListBoostSessionsProcedure:
+			boostListBoostSessionsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -257,6 +283,10 @@ func (UnimplementedBoostHandler) DenyBoost(context.Context, *connect.Request[v1.
 
 func (UnimplementedBoostHandler) DrainBoostAgent(context.Context, *connect.Request[v1.DrainBoostAgentRequest]) (*connect.Response[v1.BoostAgent], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Boost.DrainBoostAgent is not implemented"))
+}
+
+func (UnimplementedBoostHandler) ListBoostSessions(context.Context, *connect.Request[v1.ListBoostSessionsRequest]) (*connect.Response[v1.ListBoostSessionsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.Boost.ListBoostSessions is not implemented"))
 }
 
 // BoostStreamClient is a client for the scaffold.v1.BoostStream service.

@@ -93,14 +93,15 @@ type lack struct {
 // An agent is one that ever joined.
 type agent struct {
 	store.BoostAgent
-	session *Session // nil: it is away
-	bootID  string
-	version string
-	since   time.Time // of its coming or going
-	load    *apiv1.BoostLoad
-	told    *apiv1.BoostLanes
-	applied uint64
-	trouble string // why it has not applied what it was told
+	session  *Session // nil: it is away
+	bootID   string
+	version  string
+	since    time.Time // of its coming or going
+	load     *apiv1.BoostLoad
+	told     *apiv1.BoostLanes
+	applied  uint64
+	trouble  string                             // why it has not applied what it was told
+	sessions map[sessionKey]*apiv1.BoostSession // at whose near end it is
 }
 
 // New knows of none.

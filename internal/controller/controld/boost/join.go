@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -93,7 +94,7 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, door netip.AddrPort, proto
 		delete(x.waits, a.Name)
 	}
 	a.session, a.bootID, a.version, a.since = s, j.BootId, j.Version, x.clock()
-	a.told, a.load, a.applied, a.trouble = nil, nil, 0, ""
+	a.told, a.load, a.applied, a.trouble, a.sessions = nil, nil, 0, "", nil
 	peer := gate.PeerOf(s.Context())
 	x.Members.Succeeded(trust.Agent, a.Name, peer.Key)
 	x.Events.Tell("boost.join", a.Name, "agent joined", "door", a.Door, "version", a.version)
@@ -127,8 +128,12 @@ func (x *Boost) Lost(name string, s *Session, err error) {
 	if a == nil || a.session != s {
 		return
 	}
-	a.session, a.since = nil, x.clock()
-	x.Events.Tell("boost.lost", name, events.Because("agent lost its stream; it goes on with the lanes that it has", events.Said(err)))
+	a.session, a.since, a.sessions = nil, x.clock(), nil // it tells them all to the next
+	text := "agent left: it was stopped, or starts again"
+	if err != nil {
+		text = events.Because("agent lost its stream; it goes on with the lanes that it has", events.Said(err))
+	}
+	x.Events.Tell("boost.lost", name, text)
 	x.Loop.After(x.Patience, func() {
 		if a.session == nil && x.agents[name] == a {
 			x.stale = true
@@ -147,15 +152,23 @@ func (x *Boost) Report(name string, s *Session, m *apiv1.BoostReport) {
 		x.loaded(a, r.Load)
 	case *apiv1.BoostReport_Applied:
 		x.haveApplied(a, r.Applied)
+	case *apiv1.BoostReport_Sessions:
+		a.tell(r.Sessions)
 	}
 }
 
 // loaded notes how an agent is. A round trip that was not known yet is a reason to order agents anew, one that is another
 // than before is none: lanes would flap with it.
 func (x *Boost) loaded(a *agent, load *apiv1.BoostLoad) {
+	load.Trunks = slices.DeleteFunc(load.Trunks, func(t *apiv1.BoostTrunk) bool { return x.agents[t.Agent] == nil })
+	load.Trunks = load.Trunks[:min(len(load.Trunks), maxAgents)]
+	if !(load.Load >= 0) { // nor is what is no number at all
+		load.Load = 0
+	}
+	load.Load = min(load.Load, 1)
 	a.load = load
 	for _, t := range load.Trunks {
-		if t.RttUs == 0 || x.agents[t.Agent] == nil {
+		if t.RttUs == 0 {
 			continue
 		}
 		rtt := time.Duration(t.RttUs) * time.Microsecond

@@ -26,7 +26,7 @@ var mayBeCalled = map[string]string{
 	"Admin/UpdateAccess": "acl", "Admin/UpdatePolicy": "acl", "Admin/WatchEvents": "hrbacl",
 	"Agent/Host": "hacl", "Agent/KeepFlow": "acl", "Agent/KeptFlows": "acl", "Agent/Note": "acl", "Agent/Others": "hracl",
 	"Agent/Resolve": "hracl", "Agent/Router": "racl", "Agent/Tunnel": "hacl",
-	"Boost/AllowBoost": "acl", "Boost/DenyBoost": "acl", "Boost/DrainBoostAgent": "acl", "Boost/ListBoost": "hrbacl",
+	"Boost/AllowBoost": "acl", "Boost/DenyBoost": "acl", "Boost/DrainBoostAgent": "acl", "Boost/ListBoost": "hrbacl", "Boost/ListBoostSessions": "hrbacl",
 	"Boost/RemoveBoostSite": "acl", "Boost/SetBoostSite": "acl",
 	"BoostStream/Agent":      "bacl",
 	"Switches/AddSwitchFlow": "acl", "Switches/GetSwitch": "hrbacl", "Switches/ListSwitchFlows": "hrbacl",

@@ -24,6 +24,11 @@ func (c *Process) standbyHandler() http.Handler {
 	mux.Handle(path+"Router", handler)
 	onward := c.handOn()
 	mux.Handle(path, onward)
+	path, handler = apiv1connect.NewBoostStreamHandler(&standbyBoost{c})
+	mux.Handle(path+"Agent", handler)
+	mux.Handle(path, onward)
+	path, _ = apiv1connect.NewBoostHandler(apiv1connect.UnimplementedBoostHandler{})
+	mux.Handle(path, onward)
 	path, handler = apiv1connect.NewAdminHandler(&standbyAdmin{c: c})
 	mux.Handle(path+"ListControllers", handler)
 	mux.Handle(path+"GetHealth", handler)
@@ -61,6 +66,17 @@ func (a *standbyAgent) Router(_ context.Context, stream *connect.BidiStream[apiv
 		return err
 	}
 	return stream.Send(&apiv1.RouterOrder{Order: &apiv1.RouterOrder_Refused{Refused: a.c.elsewhere()}})
+}
+
+// standbyBoost sends agents of boost to the leader.
+type standbyBoost struct{ c *Process }
+
+// Agent refuses an agent and says where to go.
+func (b *standbyBoost) Agent(_ context.Context, stream *connect.BidiStream[apiv1.BoostReport, apiv1.BoostOrder]) error {
+	if _, err := stream.Receive(); err != nil {
+		return err
+	}
+	return stream.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Refused{Refused: b.c.elsewhere()}})
 }
 
 // elsewhere is the answer of one that does not lead.

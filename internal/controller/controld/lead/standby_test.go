@@ -134,3 +134,31 @@ func TestTheListSaysWhoLeads(t *testing.T) {
 		t.Errorf("where nobody can say who leads: %v", list)
 	}
 }
+
+// TestOneThatStandsByAnswersForEachService: an agent's stream it refuses with the leader's place, as those of hosts and
+// routers; all else it hands on. A service that it did not know would work with the leader alone.
+func TestOneThatStandsByAnswersForEachService(t *testing.T) {
+	c := process(newElections(), nil)
+	handler := c.standbyHandler()
+	for _, service := range []string{apiv1connect.AdminName, apiv1connect.TrustName, apiv1connect.AgentName, apiv1connect.BoostName, apiv1connect.BoostStreamName} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // nobody leads: it would wait for somebody
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+service+"/Something", strings.NewReader("{}"))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		if handler.ServeHTTP(w, r); !strings.Contains(w.Body.String(), "no controller leads") {
+			t.Errorf("%s: %d %s", service, w.Code, w.Body)
+		}
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	stream := apiv1connect.NewBoostStreamClient(server.Client(), server.URL).Agent(t.Context())
+	if err := stream.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Join{Join: &apiv1.BoostJoin{Name: "e1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := stream.Receive(); err != nil || !o.GetRefused().GetStandby() {
+		t.Errorf("an agent is told %v, %v", o, err)
+	}
+}
