@@ -132,7 +132,7 @@ type BoostSite struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Prefixes      []string               `protobuf:"bytes,2,rep,name=prefixes,proto3" json:"prefixes,omitempty"`
-	Agents        []string               `protobuf:"bytes,3,rep,name=agents,proto3" json:"agents,omitempty"` // by name: no other one carries connections of the site
+	Agents        []string               `protobuf:"bytes,3,rep,name=agents,proto3" json:"agents,omitempty"` // by name: no other one carries connections of the site; to set none leaves those that there are
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1219,7 +1219,8 @@ type BoostJoin struct {
 	BootId        string                 `protobuf:"bytes,4,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"` // tells a second agent of the same name from one that comes back
 	Version       string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
 	Speaks        *Versions              `protobuf:"bytes,6,opt,name=speaks,proto3" json:"speaks,omitempty"`
-	Held          []*BoostLane           `protobuf:"bytes,7,rep,name=held,proto3" json:"held,omitempty"` // of the last session, by which a new leader knows who has which lane
+	Held          []*BoostLane           `protobuf:"bytes,7,rep,name=held,proto3" json:"held,omitempty"`              // of the last session, by which a new leader knows who has which lane
+	Generation    uint64                 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"` // of these
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1301,6 +1302,13 @@ func (x *BoostJoin) GetHeld() []*BoostLane {
 		return x.Held
 	}
 	return nil
+}
+
+func (x *BoostJoin) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
 }
 
 type BoostLoad struct {
@@ -1967,7 +1975,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x04load\x18\x02 \x01(\v2\x16.scaffold.v1.BoostLoadH\x00R\x04load\x125\n" +
 	"\aapplied\x18\x03 \x01(\v2\x19.scaffold.v1.BoostAppliedH\x00R\aapplied\x128\n" +
 	"\bsessions\x18\x04 \x01(\v2\x1a.scaffold.v1.BoostSessionsH\x00R\bsessionsB\b\n" +
-	"\x06report\"\xd3\x01\n" +
+	"\x06report\"\xf3\x01\n" +
 	"\tBoostJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04door\x18\x02 \x01(\tR\x04door\x12\x10\n" +
@@ -1975,7 +1983,10 @@ const file_boost_proto_rawDesc = "" +
 	"\aboot_id\x18\x04 \x01(\tR\x06bootId\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\tR\aversion\x12-\n" +
 	"\x06speaks\x18\x06 \x01(\v2\x15.scaffold.v1.VersionsR\x06speaks\x12*\n" +
-	"\x04held\x18\a \x03(\v2\x16.scaffold.v1.BoostLaneR\x04held\"l\n" +
+	"\x04held\x18\a \x03(\v2\x16.scaffold.v1.BoostLaneR\x04held\x12\x1e\n" +
+	"\n" +
+	"generation\x18\b \x01(\x04R\n" +
+	"generation\"l\n" +
 	"\tBoostLoad\x12\x1a\n" +
 	"\bsessions\x18\x01 \x01(\rR\bsessions\x12\x12\n" +
 	"\x04load\x18\x02 \x01(\x01R\x04load\x12/\n" +

@@ -20,7 +20,7 @@ import (
 // A Config is what an agent needs to know. Its functions are called by several goroutines.
 type Config struct {
 	Name        string // of the agent, as lanes and certificates have it
-	Incarnation uint64 // of this process: higher than that of the one before
+	Incarnation uint64 // of this process: higher than those that the one before had for its trunks
 	Protection  frame.Protection
 	Strategy    string // one of stripe.Strategies
 	Connections int    // data connections of a trunk
@@ -68,6 +68,7 @@ type Agent struct {
 	byTrunk  map[uint64]*peer // under the numbers that dialers drew
 	draining bool
 	refused  map[door.Reason]uint64
+	born     uint64 // trunks so far
 }
 
 // Start begins to serve. It takes nothing before Tell says what.
@@ -116,13 +117,28 @@ func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
 			near = append(near, l)
 		}
 	}
-	if err := a.meet(peers); err != nil {
+	made, err := a.meet(peers)
+	if err == nil {
+		err = a.Ends.SetLanes(near)
+	}
+	if err != nil { // nothing has changed
+		a.part(made)
 		return err
 	}
 	a.mu.Lock()
 	a.lanes = next
 	a.mu.Unlock()
-	return a.Ends.SetLanes(near)
+	a.part(a.gone(peers))
+	return nil
+}
+
+// incarnation is one for a trunk that is made: an agent that was forgotten and comes again is told that nothing of before
+// is left.
+func (a *Agent) incarnation() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.born++
+	return a.Incarnation + a.born
 }
 
 // Drain says whether new sessions are refused.

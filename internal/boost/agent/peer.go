@@ -26,10 +26,12 @@ type peer struct {
 	name          string
 	send, receive *memory.Mapping
 	trunk         *trunk.Trunk
+	ctx           context.Context // ends with the peer
 	end           context.CancelFunc
 	all           sync.WaitGroup
 
 	door   netip.AddrPort // under the agent's lock
+	born   uint64         // incarnation of this end of the trunk
 	number uint64         // so are these, which the agent that begins the trunk draws
 	secret seal.Secret
 	ready  bool
@@ -37,33 +39,47 @@ type peer struct {
 
 func (l *Lane) isNear(name string) bool { return slices.Contains(l.Near, name) }
 
-// meet makes trunks to agents that are new, ends those to agents that are gone, and notes where the others are.
-func (a *Agent) meet(peers []Peer) error {
-	gone := map[string]*peer{}
-	a.mu.Lock()
-	for name, p := range a.peers {
-		gone[name] = p
-	}
-	a.mu.Unlock()
+// meet makes trunks to agents that are new, which it returns, and notes where the others are.
+func (a *Agent) meet(peers []Peer) (made []*peer, err error) {
 	for _, p := range peers {
-		delete(gone, p.Name)
-		if err := a.know(p); err != nil {
-			return err
+		m, err := a.know(p)
+		if m != nil {
+			made = append(made, m)
+		}
+		if err != nil {
+			return made, err
 		}
 	}
-	for name, p := range gone {
+	return made, nil
+}
+
+// gone are the agents that there are and that are not named.
+func (a *Agent) gone(named []Peer) (list []*peer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, p := range a.peers {
+		if !slices.ContainsFunc(named, func(n Peer) bool { return n.Name == name }) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// part ends trunks.
+func (a *Agent) part(list []*peer) {
+	for _, p := range list {
 		a.mu.Lock()
-		delete(a.peers, name)
+		delete(a.peers, p.name)
 		delete(a.byTrunk, p.number)
 		a.mu.Unlock()
 		p.close()
 	}
-	return nil
 }
 
-func (a *Agent) know(in Peer) error {
+// know makes the trunk to an agent that is new.
+func (a *Agent) know(in Peer) (made *peer, err error) {
 	if in.Name == a.Name {
-		return fmt.Errorf("agent %s is told that it is its own peer", a.Name)
+		return nil, fmt.Errorf("agent %s is told that it is its own peer", a.Name)
 	}
 	a.mu.Lock()
 	p := a.peers[in.Name]
@@ -72,11 +88,11 @@ func (a *Agent) know(in Peer) error {
 	}
 	a.mu.Unlock()
 	if p != nil {
-		return nil
+		return nil, nil
 	}
-	p, err := a.newPeer(in)
+	p, err = a.newPeer(in)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.mu.Lock()
 	a.peers[in.Name] = p
@@ -84,32 +100,31 @@ func (a *Agent) know(in Peer) error {
 		a.byTrunk[p.number] = p
 	}
 	a.mu.Unlock()
-	return nil
+	return p, nil
 }
 
 func (p *peer) dials() bool { return p.a.Name < p.name }
 
 func (a *Agent) newPeer(in Peer) (*peer, error) {
-	p := &peer{a: a, name: in.Name, door: in.Door, number: rand.Uint64() | 1}
+	p := &peer{a: a, name: in.Name, door: in.Door, number: rand.Uint64() | 1, born: a.incarnation()}
 	var err error
 	if p.send, p.receive, err = a.memoryOf(); err != nil {
 		return nil, err
 	}
 	strategy, _ := stripe.StrategyNamed(a.Strategy) // Start has looked
 	p.trunk = trunk.New(trunk.Config{
-		Dials: p.dials(), Protection: a.Protection, Strategy: strategy,
+		Dials: p.dials(), Incarnation: p.born, Protection: a.Protection, Strategy: strategy,
 		Send: p.send, Receive: p.receive, Patience: a.Patience, Connect: p.connect, Finish: a.Ends.Finished,
 		Ended:  func(e trunk.Ended) { a.Report(Event{Agent: p.name, Ended: &e}) },
 		Broken: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
 	})
-	var ctx context.Context
-	ctx, p.end = context.WithCancel(a.ctx)
+	p.ctx, p.end = context.WithCancel(a.ctx)
 	if p.dials() {
 		d := peering.Dialer{
 			Config: p.config(), Connections: a.Connections, TLS: a.Client(p.name), TCP: p.tcp,
 			Failed: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
 		}
-		p.all.Go(func() { d.Run(ctx) })
+		p.all.Go(func() { d.Run(p.ctx) })
 	}
 	return p, nil
 }
@@ -117,7 +132,7 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 func (p *peer) config() peering.Config {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	return peering.Config{Trunk: p.trunk, Number: p.number, Incarnation: p.a.Incarnation, Protection: p.a.Protection, Silence: p.a.Silence}
+	return peering.Config{Trunk: p.trunk, Number: p.number, Incarnation: p.born, Protection: p.a.Protection, Silence: p.a.Silence}
 }
 
 // tcp connects to the other agent, wherever it was told to be last.
@@ -217,6 +232,10 @@ func (a *Agent) control(c *tls.Conn) {
 // answer keeps a control connection. A trunk's number is that of the agent that has begun it, and of no other.
 func (p *peer) answer(c *tls.Conn, hello frame.Hello) error {
 	p.a.mu.Lock()
+	if p.a.peers[p.name] != p { // it was given up meanwhile
+		p.a.mu.Unlock()
+		return errNoPeer
+	}
 	if other := p.a.byTrunk[hello.Trunk]; other != nil && other != p {
 		p.a.mu.Unlock()
 		return fmt.Errorf("agent %s says that trunk %#x is its own, which is that to agent %s", p.name, hello.Trunk, other.name)
@@ -225,7 +244,7 @@ func (p *peer) answer(c *tls.Conn, hello frame.Hello) error {
 	p.number = hello.Trunk
 	p.a.byTrunk[p.number] = p
 	p.a.mu.Unlock()
-	return peering.Answer(p.a.ctx, c, hello, p.config(), func(s seal.Secret) {
+	return peering.Answer(p.ctx, c, hello, p.config(), func(s seal.Secret) {
 		p.a.mu.Lock()
 		p.secret, p.ready = s, true
 		p.a.mu.Unlock()

@@ -63,9 +63,13 @@ func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) (err e
 	}
 	log.Info("agent", "name", s.Name, "door", s.Door, "lanes", len(s.Lanes), "agents", len(s.Agents), "controllers", len(s.Controllers))
 	if len(s.Controllers) > 0 {
+		ctx, cancel := context.WithCancel(ctx) // it ends as well where the kernel does not hear us any more
 		var joined sync.WaitGroup
 		joined.Go(func() { joining.Run(ctx, s.joining(key, &told{a, others, newMeter()}, log)) })
-		defer joined.Wait() // before the agent ends, whom it tells what to do
+		defer func() { // before the agent ends, whom it tells what to do
+			cancel()
+			joined.Wait()
+		}()
 	}
 	ready()
 	return live(ctx, kernel)

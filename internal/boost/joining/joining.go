@@ -69,6 +69,7 @@ type joiner struct {
 	Config
 	mu   sync.Mutex
 	held []*apiv1.BoostLane // as told last
+	told uint64             // their generation
 	in   *session
 }
 
@@ -134,7 +135,7 @@ func (j *joiner) ask(context.Context) (*apiv1.BoostReport, error) {
 	speaks := versions.Agent()
 	return &apiv1.BoostReport{Report: &apiv1.BoostReport_Join{Join: &apiv1.BoostJoin{
 		Name: j.Name, Door: j.Door.String(), Key: j.Key, BootId: j.BootID, Version: j.Version,
-		Speaks: &apiv1.Versions{From: speaks.From, To: speaks.To}, Held: j.held,
+		Speaks: &apiv1.Versions{From: speaks.From, To: speaks.To}, Held: j.held, Generation: j.told,
 	}}}, nil
 }
 
@@ -214,7 +215,7 @@ func (j *joiner) take(told *apiv1.BoostLanes) {
 	}
 	j.mu.Lock()
 	if err == nil {
-		j.held = told.Lanes
+		j.held, j.told = told.Lanes, told.Generation
 	}
 	s := j.in
 	j.mu.Unlock()

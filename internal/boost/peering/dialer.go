@@ -135,7 +135,7 @@ func (d *Dialer) data(ctx context.Context, secret seal.Secret, peer frame.Hello)
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	number := d.numbers.Add(1)
+	number := d.Incarnation + d.numbers.Add(1) // above those of an agent before, which the other one remembers
 	if err := say(conn, d.hello(frame.Data, number, versions.Range{From: peer.To, To: peer.To}), &secret, seal.FromDialer); err != nil {
 		conn.Close()
 		return err

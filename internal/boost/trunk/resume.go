@@ -85,7 +85,8 @@ func (t *Trunk) allResumed() {
 		return
 	}
 	for id, s := range t.sessions {
-		if _, named := t.resumed[id]; !named {
+		_, named := t.resumed[id]
+		if asks := s.mine && s.state == asking; !named && !asks { // OPEN is said again, and the new worker answers
 			s.giveUp(frame.Lost)
 		}
 	}

@@ -15,11 +15,14 @@ import (
 
 // A Config is what a trunk needs to know. Its functions are called by several goroutines, none of which holds a lock.
 type Config struct {
-	Dials      bool // this agent began the trunk
-	Protection frame.Protection
-	Strategy   stripe.Strategy
-	Send       *memory.Mapping // for what is to be sent; a multiple of stripe.MaxChunk
-	Receive    *memory.Mapping // for what is received
+	Dials bool // this agent began the trunk
+	// Incarnation is that of this end's HELLO. Sessions have numbers above it: the other agent remembers those of the one
+	// before, and would take the same ones for these.
+	Incarnation uint64
+	Protection  frame.Protection
+	Strategy    stripe.Strategy
+	Send        *memory.Mapping // for what is to be sent; a multiple of stripe.MaxChunk
+	Receive     *memory.Mapping // for what is received
 	// Connect connects to the server of an OPEN as the client. A *Refused is passed on as it is, every other error as
 	// silence.
 	Connect func(context.Context, frame.Open) (Attached, error)
@@ -90,8 +93,8 @@ func New(c Config) *Trunk {
 		unacked: map[*Session]struct{}{}, starved: map[*Session]struct{}{},
 	}
 	t.slots = newSlots(c.Send.Bytes())
-	if !c.Dials {
-		t.last = 1 // odd: called; the first one is 3
+	if t.last = c.Incarnation &^ 1; !c.Dials {
+		t.last++ // odd: called
 	}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	t.alarm.ring = time.AfterFunc(time.Hour, t.expire)

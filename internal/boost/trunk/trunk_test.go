@@ -505,3 +505,26 @@ func TestAnAgentThatBeginsAnewAndSaysNothingIsNotWaitedForForEver(t *testing.T) 
 		t.Error("it waits on")
 	}
 }
+
+// A near agent that died and begins anew opens sessions that the far one does not take for those of before, and data
+// connections neither.
+func TestANearAgentThatBeginsAnewIsServedAtOnce(t *testing.T) {
+	first := uint64(0)
+	r := newRig(t, 2, func(c *Config) { c.Incarnation = first })
+	for range 3 {
+		client, server := r.dial()
+		client.Close()
+		server.Close()
+	}
+	former := r.near
+	first = 1 << 40
+	r.near = r.trunk(true, []func(*Config){func(c *Config) { c.Incarnation = first }})
+	rand.Read(r.secret[:])
+	r.near.Up(r.secret, 1)
+	r.far.Up(r.secret, 2)
+	r.connect()
+	client, server := r.dial()
+	defer client.Close()
+	defer server.Close()
+	former.Close()
+}

@@ -17,7 +17,8 @@ func siteSet(a remote.Admin) *cobra.Command {
 		Use:   "set NAME --prefix PREFIX --agent NAME",
 		Short: "Make a site, or give one other prefixes and agents",
 		Long: `Set says which hosts are at a site, and which agents carry their connections: no other agent does. What was
-said of the site before is replaced. Agents may be named before they have joined.`,
+said of its prefixes before is replaced, and of its agents where --agent is there. Agents may be named before they
+have joined. One that is not named any more ends what it carries, by a reset: drain it first, and wait.`,
 		Example: `  scaffold boost site set east --prefix 192.0.2.0/24 --prefix 2001:db8:1::/48 --agent east-1 --agent east-2`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -34,7 +35,7 @@ said of the site before is replaced. Agents may be named before they have joined
 		},
 	}
 	cmd.Flags().StringSliceVar(&s.Prefixes, "prefix", nil, "address or prefix of hosts at the site; repeat for more")
-	cmd.Flags().StringSliceVar(&s.Agents, "agent", nil, "name of an agent that serves the site; repeat for more")
+	cmd.Flags().StringSliceVar(&s.Agents, "agent", nil, "name of an agent that serves the site; repeat for more (default: those of before)")
 	cmd.MarkFlagRequired("prefix")
 	return cmd
 }

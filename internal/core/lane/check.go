@@ -5,12 +5,16 @@ import (
 	"net/netip"
 )
 
+// mostAlike is how many entries may have the same prefixes and differ by port or time: a program in the kernel has room for
+// 64 lanes of the same prefixes (internal/bpf/divert), and each entry may be 8.
+const mostAlike = 8
+
 // Check says what is wrong with sites and entries, the first thing that it finds: what, where, and what to do.
 func Check(sites []Site, entries []Entry) error {
 	if err := checkSites(sites); err != nil {
 		return err
 	}
-	seen := map[string]bool{}
+	seen, alike := map[string]bool{}, map[[2]netip.Prefix]int{}
 	for i := range entries {
 		e := &entries[i]
 		if seen[e.Name] {
@@ -19,6 +23,11 @@ func Check(sites []Site, entries []Entry) error {
 		seen[e.Name] = true
 		if err := e.check(sites); err != nil {
 			return fmt.Errorf("entry %q: %w", e.Name, err)
+		}
+		if ways := [2]netip.Prefix{e.Client, e.Server}; alike[ways] == mostAlike {
+			return fmt.Errorf("entry %q: %d entries have the clients %v and the servers %v, as many as may have the same prefixes: give one port 0, for all, or divide a prefix", e.Name, mostAlike, e.Client, e.Server)
+		} else {
+			alike[ways]++
 		}
 		for j := range i {
 			if e.overlaps(&entries[j]) {

@@ -50,6 +50,15 @@ func TestWhatIsWrongIsSaidBeforeAnythingIsPlanned(t *testing.T) {
 			t.Errorf("%s: %v; want that it says %q", what, err, c.says)
 		}
 	}
+	var many []Entry
+	for i := range mostAlike + 1 {
+		e := files
+		e.Name, e.Port = fmt.Sprint("files", i), uint16(i+1)
+		many = append(many, e)
+	}
+	if err := Check(both, many); err == nil || !strings.Contains(err.Error(), "as many as may have the same prefixes") {
+		t.Errorf("%d entries of the same prefixes: %v", len(many), err)
+	}
 	apart := with(func(e *Entry) { e.Name, e.From = "later", noon })
 	apart[0].Until = noon
 	if err := Check(both, apart); err != nil {
@@ -120,13 +129,15 @@ func TestLanesAreWholeAndStay(t *testing.T) {
 		s := State{Now: noon, Sites: []Site{east, west}, Entries: []Entry{files}, Agents: agents("e1", "e2", "w1", "w2", "w3"), RTT: map[[2]string]time.Duration{}}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			a := &s.Agents[rapid.IntRange(0, len(s.Agents)-1).Draw(t, "agent")]
-			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
 			case 0:
 				a.Here = !a.Here
 			case 1:
 				a.Draining = !a.Draining
 			case 2:
 				a.Load = rapid.Float64Range(0, 1).Draw(t, "load")
+			case 4:
+				a.Site = map[string]string{"east": "west", "west": "east"}[a.Site]
 			case 3:
 				s.RTT[[2]string{"e1", "w2"}] = time.Duration(rapid.IntRange(1, 200).Draw(t, "rtt")) * time.Millisecond
 			}
@@ -147,9 +158,12 @@ func TestLanesAreWholeAndStay(t *testing.T) {
 }
 
 func whole(t *rapid.T, s State, r Result) {
-	usable := map[string]string{}
+	usable, here := map[string]string{}, map[string]bool{}
 	for _, a := range s.Agents {
-		if a.usable() {
+		here[a.Site] = here[a.Site] || a.usable()
+	}
+	for _, a := range s.Agents {
+		if a.usable() || !here[a.Site] && !a.Draining { // else one that has only lost its controller
 			usable[a.Name] = a.Site
 		}
 	}
@@ -175,10 +189,10 @@ func whole(t *rapid.T, s State, r Result) {
 	}
 	for _, was := range s.Before {
 		now, there := numbers[was.Number]
-		if there && usable[was.Near] != "" && now.Near != was.Near {
+		if there && usable[was.Near] == "east" && now.Near != was.Near {
 			t.Fatalf("slot %d left %s, which can be used", was.Slot, was.Near)
 		}
-		if there && usable[was.Far[0]] != "" && now.Far[0] != was.Far[0] {
+		if there && was.Measured && now.Near == was.Near && usable[was.Far[0]] == "west" && now.Far[0] != was.Far[0] {
 			t.Fatalf("slot %d left %s, which can be used", was.Slot, was.Far[0])
 		}
 	}
@@ -190,6 +204,51 @@ func whole(t *rapid.T, s State, r Result) {
 		l, there := numbers[x.Lane]
 		if stays := there && l.Near == x.Near && l.Far[0] == x.Far; stays == pinned[fmt.Sprint(x.Client)] {
 			t.Fatalf("session of %v: lane %+v, pinned %v", x.Client, l, !stays)
+		}
+	}
+}
+
+// An agent that another site has now, or that says that it had a lane which never was its own, does not get it.
+func TestALaneIsOfAgentsOfItsOwnSites(t *testing.T) {
+	s := State{Now: noon, Sites: []Site{east, west}, Entries: []Entry{files}, Agents: agents("e1", "e2", "w1")}
+	s.Before = Plan(s).Lanes
+	for i := range s.Before {
+		s.Before[i].Near, s.Before[i].Far = "w1", []string{"e2"}
+	}
+	s.Agents[0].Site = "elsewhere"
+	for _, l := range Plan(s).Lanes {
+		if l.Near != "e2" || l.Far[0] != "w1" {
+			t.Errorf("lane %+v", l)
+		}
+	}
+}
+
+// What was chosen blindly is chosen anew once ways are measured, and stays then.
+func TestAChoiceIsMadeAnewOnceWaysAreMeasured(t *testing.T) {
+	s := State{Now: noon, Sites: []Site{east, west}, Entries: []Entry{files}, Agents: agents("e1", "w1", "w2")}
+	first := func(want string) {
+		t.Helper()
+		s.Before = Plan(s).Lanes
+		for _, l := range s.Before {
+			if want != "" && l.Far[0] != want {
+				t.Errorf("slot %d asks %v first, want %s", l.Slot, l.Far, want)
+			}
+		}
+	}
+	first("")
+	s.RTT = map[[2]string]time.Duration{{"e1", "w1"}: 200 * time.Millisecond, {"e1", "w2"}: 10 * time.Millisecond}
+	first("w2")
+	s.RTT = map[[2]string]time.Duration{{"e1", "w1"}: time.Millisecond, {"e1", "w2"}: 10 * time.Millisecond}
+	first("w2")
+}
+
+// Who is alone at its site and has lost its controller goes on, and is reckoned with.
+func TestTheOnlyAgentsOfASiteAreReckonedWithWhileAway(t *testing.T) {
+	s := State{Now: noon, Sites: []Site{east, west}, Entries: []Entry{files}, Agents: agents("e1", "w1", "w2")}
+	s.Agents[0].Here, s.Agents[1].Here = false, false
+	for _, l := range Plan(s).Lanes {
+		if l.Near != "e1" || l.Far[0] != "w2" || len(l.Far) != 1 {
+			t.Errorf("lane %+v", l)
 		}
 	}
 }

@@ -18,10 +18,7 @@ const alike = 1.2
 // Plan makes lanes of a state whose entries and sites have been checked.
 func Plan(s State) Result {
 	var r Result
-	p := planner{State: &s, agents: map[string]*Agent{}, before: map[slot]*Lane{}, taken: map[uint64]bool{}, given: map[string]float64{}}
-	for i := range s.Agents {
-		p.agents[s.Agents[i].Name] = &s.Agents[i]
-	}
+	p := planner{State: &s, before: map[slot]*Lane{}, taken: map[uint64]bool{}, given: map[string]float64{}}
 	for i := range s.Before {
 		l := &s.Before[i]
 		p.before[slot{l.Entry, l.Slot, l.Bits}] = l
@@ -68,21 +65,27 @@ type slot struct {
 
 type planner struct {
 	*State
-	agents map[string]*Agent
 	before map[slot]*Lane
 	taken  map[uint64]bool
 	given  map[string]float64 // slots to each agent so far, in parts of an entry
 }
 
-// at are the agents of a site, by name.
+// at are the agents of a site, by name, and those of them that lanes are for: where none is here, those that have only lost
+// their controller, and go on without one.
 func (p *planner) at(site *Site) (all, usable []*Agent) {
+	var away []*Agent
 	for i := range p.Agents {
 		if a := &p.Agents[i]; a.Site == site.Name {
 			all = append(all, a)
 			if a.usable() {
 				usable = append(usable, a)
+			} else if !a.Draining {
+				away = append(away, a)
 			}
 		}
+	}
+	if len(usable) == 0 {
+		usable = away
 	}
 	byName := func(a, b *Agent) int { return cmp.Compare(a.Name, b.Name) }
 	slices.SortFunc(all, byName)
@@ -100,7 +103,7 @@ func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 		usable []*Agent
 	}{{near, nears}, {far, fars}} {
 		if len(end.usable) == 0 {
-			return nil, fmt.Sprintf("site %q has no agent that is here and takes connections", end.site.Name)
+			return nil, fmt.Sprintf("site %q has no agent that takes connections", end.site.Name)
 		}
 	}
 	bits := uint8(0)
@@ -116,15 +119,17 @@ func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 // lane makes one lane. It stays with its agents as long as these can be used.
 func (p *planner) lane(e *Entry, s slot, nears, fars []*Agent) Lane {
 	was := p.before[s]
-	near := p.keep(was != nil, func() string { return was.Near })
+	near := was.keptNear(nears)
 	if near == nil {
 		near = p.best(nears, func(a *Agent) time.Duration { return p.nearest(a, fars) })
 	}
 	order := p.order(near, fars)
-	if far := p.keep(was != nil, func() string { return was.Far[0] }); far != nil && slices.Contains(fars, far) {
+	_, measured := p.RTT[[2]string{near.Name, order[0].Name}]
+	if far := was.keptFar(fars, measured); far != nil {
+		measured = was.Measured
 		order = append([]*Agent{far}, slices.DeleteFunc(order, func(a *Agent) bool { return a == far })...)
 	}
-	l := Lane{Number: p.number(s), Entry: e.Name, Slot: s.slot, Bits: s.bits, Client: e.Client, Server: e.Server, Port: e.Port, Near: near.Name}
+	l := Lane{Number: p.number(s), Entry: e.Name, Slot: s.slot, Bits: s.bits, Client: e.Client, Server: e.Server, Port: e.Port, Near: near.Name, Measured: measured}
 	for _, a := range order {
 		l.Far = append(l.Far, a.Name)
 	}
@@ -134,13 +139,26 @@ func (p *planner) lane(e *Entry, s slot, nears, fars []*Agent) Lane {
 	return l
 }
 
-// keep is an agent that was chosen before, if it can still be used.
-func (p *planner) keep(was bool, name func() string) *Agent {
-	if !was {
+// keptNear is the near agent of before, if it may still be that: it can be used, and is of the site.
+func (l *Lane) keptNear(nears []*Agent) *Agent {
+	if l == nil {
 		return nil
 	}
-	if a := p.agents[name()]; a != nil && a.usable() {
-		return a
+	return named(nears, l.Near)
+}
+
+// keptFar is the far agent of before that was asked first, if it may still be that. A choice that was made before anybody
+// had measured the way is none once it has been measured.
+func (l *Lane) keptFar(fars []*Agent, measured bool) *Agent {
+	if l == nil || len(l.Far) == 0 || measured && !l.Measured {
+		return nil
+	}
+	return named(fars, l.Far[0])
+}
+
+func named(agents []*Agent, name string) *Agent {
+	if i := slices.IndexFunc(agents, func(a *Agent) bool { return a.Name == name }); i >= 0 {
+		return agents[i]
 	}
 	return nil
 }

@@ -66,6 +66,7 @@ type Lane struct {
 	Port           uint16
 	Near           string
 	Far            []string // in the order in which the near agent asks them
+	Measured       bool     // the way from Near to the first of them was known when it was chosen
 }
 
 // A Pin keeps a connection at an agent that its lane has left.

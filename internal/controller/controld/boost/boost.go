@@ -71,18 +71,25 @@ type Boost struct {
 	entries map[string]store.BoostEntry
 	agents  map[string]*agent
 
-	generation uint64          // of what agents were told
-	waits      map[string]bool // agents of before that have not come yet; empty: nothing is waited for
-	lanes      []lane.Lane     // as planned last
-	unserved   map[string]lack // by entry
+	generation uint64              // of what agents were told
+	waits      map[string]bool     // agents of before that have not come yet; empty: nothing is waited for
+	lanes      []lane.Lane         // as planned last
+	held       map[uint64]heldLane // by number, until this leader has planned
+	unserved   map[string]lack     // by entry
 	rtt        map[pair]time.Duration
 	stale      bool // something changed that lanes are made from
 	clock      func() time.Time
 	wake       time.Time // when an entry begins or ends next; zero: none does
-	armed      bool      // a timer runs that looks whether it is time
+	armed      time.Time // when a timer looks next whether it is time; zero: none runs
 }
 
 type pair [2]string // near, far
+
+// A heldLane is one as an agent says that it has it, and how new that word is.
+type heldLane struct {
+	lane.Lane
+	generation uint64
+}
 
 // A lack is why nobody carries an entry's connections, and since when.
 type lack struct {
@@ -108,7 +115,7 @@ type agent struct {
 func New(cfg Config) *Boost {
 	return &Boost{
 		Config: cfg, sites: map[string]store.BoostSite{}, entries: map[string]store.BoostEntry{}, agents: map[string]*agent{},
-		waits: map[string]bool{}, unserved: map[string]lack{}, rtt: map[pair]time.Duration{}, clock: time.Now,
+		waits: map[string]bool{}, unserved: map[string]lack{}, rtt: map[pair]time.Duration{}, held: map[uint64]heldLane{}, clock: time.Now,
 	}
 }
 

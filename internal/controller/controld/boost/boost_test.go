@@ -362,6 +362,7 @@ func TestWhoMayNotJoinHearsWhy(t *testing.T) {
 		"same door":  {func(j *apiv1.BoostJoin) { j.Door = joinOf("e1").Door }, "agent e1 has the door"},
 		"any door":   {func(j *apiv1.BoostJoin) { j.Door = "0.0.0.0:1" }, "want an address of one machine"},
 		"no door":    {func(j *apiv1.BoostJoin) { j.Door = "here" }, "want an address of one machine"},
+		"zone":       {func(j *apiv1.BoostJoin) { j.Door = "[fe80::1%" + strings.Repeat("z", 1<<20) + "]:1" }, "want an address of one machine"},
 		"no key":     {func(j *apiv1.BoostJoin) { j.Key = nil }, "a key of 0 bytes"},
 		"long":       {func(j *apiv1.BoostJoin) { j.Version = strings.Repeat("x", 300) }, "more than 256 bytes"},
 		"other kind": {func(j *apiv1.BoostJoin) { j.Speaks = &apiv1.Versions{From: 99, To: 99} }, "version"},
@@ -522,6 +523,70 @@ func TestAnAgentsWordIsBounded(t *testing.T) {
 	n.Report("e1", e1.Session, &apiv1.BoostReport{})
 	if a := n.list().Agents[0]; a.Load != 1 {
 		t.Errorf("load %v", a.Load)
+	}
+}
+
+// Agents of a site change hands: who is named now gets the lanes, who is not any more loses them; a change of prefixes alone
+// leaves the agents.
+func TestASiteGetsOtherAgents(t *testing.T) {
+	n := newNetwork(t)
+	n.sites()
+	set := func(s *apiv1.BoostSite) *apiv1.BoostSite {
+		t.Helper()
+		answer, err := n.API().SetBoostSite(t.Context(), connect.NewRequest(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Msg
+	}
+	e1, xx := n.join("e1"), n.join("xx")
+	w1 := n.join("w1")
+	if _, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24"}); err != nil {
+		t.Fatal(err)
+	}
+	if s := set(&apiv1.BoostSite{Name: "east", Prefixes: []string{"192.0.2.0/24", "203.0.113.0/24"}}); !slices.Equal(s.Agents, []string{"e1", "e2"}) {
+		t.Errorf("with other prefixes alone: %v", s)
+	}
+	e1.told()
+	set(&apiv1.BoostSite{Name: "east", Prefixes: []string{"192.0.2.0/24"}, Agents: []string{"xx"}})
+	if told := e1.told(); told == nil || len(told.Lanes)+len(told.Agents) != 0 {
+		t.Errorf("e1 is told %v", told)
+	}
+	for _, s := range []*stream{xx, w1} {
+		if told := s.told(); len(near(told)) != 1 || near(told)[0] != "xx" {
+			t.Errorf("%s is told %v", s.name, told)
+		}
+	}
+}
+
+// Who cannot take what it is told is told again in a while: what was in the way may be over.
+func TestAnAgentInTroubleIsToldAgain(t *testing.T) {
+	n := newNetwork(t)
+	n.sites()
+	e1 := n.join("e1")
+	n.join("w1")
+	if _, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24"}); err != nil {
+		t.Fatal(err)
+	}
+	applied := func(why string) {
+		told := e1.told()
+		if told == nil {
+			t.Fatal("it is told nothing")
+		}
+		n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Applied{Applied: &apiv1.BoostApplied{Generation: told.Generation, Error: why}}})
+	}
+	applied("no room")
+	if a := n.list().Agents[0]; a.Current || a.Error != "no room" {
+		t.Errorf("agent: %v", a)
+	}
+	n.wait(Patience)
+	applied("")
+	if a := n.list().Agents[0]; !a.Current || a.Error != "" {
+		t.Errorf("agent: %v", a)
+	}
+	n.wait(Patience)
+	if told := e1.told(); told != nil {
+		t.Errorf("it has taken all, and is told %v", told)
 	}
 }
 

@@ -41,7 +41,7 @@ func (x *Boost) Join(s *Session, j *apiv1.BoostJoin) *apiv1.Refused {
 	switch {
 	case max(len(j.BootId), len(j.Version)) > maxText:
 		return no("boot id or version of more than %d bytes", maxText)
-	case err != nil || door.Port() == 0 || !door.Addr().IsGlobalUnicast() && !door.Addr().IsLoopback():
+	case err != nil || door.Port() == 0 || door.Addr().Zone() != "" || !door.Addr().IsGlobalUnicast() && !door.Addr().IsLoopback():
 		return no("door %.80q: want an address of one machine and a port, where other agents reach this one", j.Door)
 	case len(j.Key) != ed25519.PublicKeySize:
 		return no("a key of %d bytes, want an Ed25519 one of %d", len(j.Key), ed25519.PublicKeySize)
@@ -68,7 +68,7 @@ func (x *Boost) Join(s *Session, j *apiv1.BoostJoin) *apiv1.Refused {
 	}
 	for _, o := range x.agents {
 		if o.Door == door.String() && o.Name != j.Name {
-			return no("agent %s has the door %v: two agents need two addresses or ports", o.Name, door)
+			return no("agent %s has the door %v: two agents need two addresses or ports; if that one is gone for good: scaffold boost agent forget %s", o.Name, door, o.Name)
 		}
 	}
 	if a != nil && a.session != nil {
@@ -90,7 +90,7 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, door netip.AddrPort, proto
 		x.Saver.Later(store.PutBoostAgent(stored))
 	}
 	if x.waits[a.Name] {
-		x.held(j.Held)
+		x.hold(j.Held, j.Generation)
 		delete(x.waits, a.Name)
 	}
 	a.session, a.bootID, a.version, a.since = s, j.BootId, j.Version, x.clock()
@@ -107,17 +107,17 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, door netip.AddrPort, proto
 	x.stale = true
 }
 
-// held takes up who had which lane under the leader before, from an agent that was told. What it says is a wish: agents that
+// hold takes up who had which lane under the leader before, from an agent that was told. What it says is a wish: agents that
 // are not of the lane's sites do not get it by that.
-func (x *Boost) held(list []*apiv1.BoostLane) {
-	known := map[uint64]bool{}
-	for _, l := range x.lanes {
-		known[l.Number] = true
-	}
+// An agent that was away for long may have heard less than others: the later word counts.
+func (x *Boost) hold(list []*apiv1.BoostLane, generation uint64) {
 	for _, l := range list {
-		if !known[l.Number] && l.Near != "" && len(l.Far) > 0 && l.Bits <= 16 {
-			x.lanes = append(x.lanes, lane.Lane{Number: l.Number, Entry: l.Entry, Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: l.Near, Far: l.Far})
-			known[l.Number] = true
+		if l.Near == "" || len(l.Far) == 0 || l.Bits > 16 {
+			continue
+		}
+		told := lane.Lane{Number: l.Number, Entry: l.Entry, Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: l.Near, Far: l.Far[:1], Measured: true}
+		if was, known := x.held[l.Number]; known && generation > was.generation || !known && len(x.held) < maxHeld {
+			x.held[l.Number] = heldLane{told, generation}
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (x *Boost) Report(name string, s *Session, m *apiv1.BoostReport) {
 	case *apiv1.BoostReport_Applied:
 		x.haveApplied(a, r.Applied)
 	case *apiv1.BoostReport_Sessions:
-		a.tell(r.Sessions)
+		x.sessionsOf(a, r.Sessions)
 	}
 }
 
@@ -183,6 +183,14 @@ func (x *Boost) loaded(a *agent, load *apiv1.BoostLoad) {
 
 func (x *Boost) haveApplied(a *agent, applied *apiv1.BoostApplied) {
 	a.applied = applied.Generation
+	if applied.Error != "" { // it may have been for want of something that is there in a while
+		told := a.told
+		x.Loop.After(x.Patience, func() {
+			if a.told == told && a.trouble != "" {
+				a.told, x.stale = nil, true
+			}
+		})
+	}
 	if why := events.Shortened(applied.Error); why != a.trouble {
 		if a.trouble = why; why != "" {
 			x.Events.Tell("boost.trouble", a.Name, "agent has not taken its lanes: "+events.Printable(why))

@@ -31,9 +31,9 @@ func (x *Boost) API() *API { return &API{x: x} }
 
 // Bounds of what operators may want: each entry is lanes at agents, and rules at switches later.
 const (
-	maxEntries  = 4096
-	maxSites    = 256
-	maxPrefixes = 256
+	maxEntries  = 4096 // each is compared with each other one
+	maxSites    = 128
+	maxPrefixes = 32 // of a site; all are compared with each other
 )
 
 // SetBoostSite makes a site, or gives one other prefixes and agents.
@@ -65,6 +65,9 @@ func (x *Boost) site(m *apiv1.BoostSite) (next store.BoostSite, err error) {
 		return next, err
 	}
 	next = store.BoostSite{Name: m.Name}
+	if len(m.Agents) == 0 { // what is not said stays
+		m.Agents = x.sites[m.Name].Agents
+	}
 	if len(m.Prefixes) == 0 || len(m.Prefixes) > maxPrefixes {
 		return next, invalid("site %q: %d prefixes, expected 1 to %d: which hosts do its agents serve?", m.Name, len(m.Prefixes), maxPrefixes)
 	}
@@ -157,7 +160,7 @@ func (x *Boost) entry(m *apiv1.BoostEntry) (next store.BoostEntry, err error) {
 		return next, fmt.Errorf("%w: there is an entry %q: deny it first, or give this one another name", orders.ErrConflict, m.Name)
 	}
 	if len(x.entries) >= maxEntries {
-		return next, fmt.Errorf("%w: there are %d entries, as many as there may be", orders.ErrConflict, maxEntries)
+		return next, fmt.Errorf("%w: there are %d entries, as many as there may be: deny those that are over (scaffold boost ls)", orders.ErrConflict, maxEntries)
 	}
 	client, err := prefixOf(m.Client)
 	if err != nil {
@@ -216,8 +219,15 @@ func (a *API) DrainBoostAgent(ctx context.Context, req *connect.Request[apiv1.Dr
 		}
 		return orders.Change{
 			Records: []store.Change{store.PutBoostAgent(next)},
-			Effect:  func() { of.Draining, x.stale = next.Draining, true },
-			Says:    []*apiv1.Event{events.New("boost.drain", m.Name, text)},
+			Effect: func() {
+				of.Draining, x.stale = next.Draining, true
+				if x.agents[m.Name] == of { // it may have joined from another door while this was saved
+					x.Saver.Later(store.PutBoostAgent(of.BoostAgent))
+				} else {
+					x.Saver.Later(store.DeleteBoostAgent(m.Name))
+				}
+			},
+			Says: []*apiv1.Event{events.New("boost.drain", m.Name, text)},
 		}, nil
 	})
 	if err != nil {
@@ -261,6 +271,9 @@ func prefixOf(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
 		return p, fmt.Errorf("%.80q: expected an address or a prefix, as in 192.0.2.0/24", text)
+	}
+	if p.Addr().Is4In6() {
+		return p, fmt.Errorf("%v: an IPv4 address in the clothes of IPv6: write it as IPv4", p)
 	}
 	if p != p.Masked() {
 		return p, fmt.Errorf("%v: bits behind the length are to be 0: is %v meant?", p, p.Masked())

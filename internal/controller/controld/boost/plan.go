@@ -18,7 +18,7 @@ func (x *Boost) Flush() {
 	}
 	x.stale, x.wake = false, time.Time{}
 	r := lane.Plan(x.state())
-	x.lanes = r.Lanes
+	x.lanes, x.held = r.Lanes, nil
 	x.judge(r.Unserved)
 	x.wake = r.Next
 	x.arm()
@@ -30,18 +30,27 @@ func (x *Boost) Flush() {
 // arm has the loop look again when an entry begins or ends: what runs in it is followed by a flush. Operators mean the time
 // of day, which is set now and then, and timers do not follow it; so it looks each minute as well.
 func (x *Boost) arm() {
-	if x.armed || x.wake.IsZero() {
+	if x.wake.IsZero() || !x.armed.IsZero() && !x.wake.Before(x.armed) {
 		return
 	}
-	x.armed = true
-	x.Loop.After(max(min(x.wake.Sub(x.clock()), time.Minute), time.Millisecond), func() {
-		x.armed = false
-		x.arm()
+	at := x.wake
+	if latest := x.clock().Add(time.Minute); latest.Before(at) {
+		at = latest
+	}
+	x.armed = at
+	x.Loop.After(max(at.Sub(x.clock()), time.Millisecond), func() {
+		if x.armed.Equal(at) { // else an earlier one was set since, and has looked or will
+			x.armed = time.Time{}
+			x.arm()
+		}
 	})
 }
 
 func (x *Boost) state() lane.State {
 	s := lane.State{Now: x.clock(), Sites: planned(x.sites), Entries: plannedEntries(x.entries), Before: x.lanes, RTT: map[[2]string]time.Duration{}}
+	for _, l := range x.held {
+		s.Before = append(s.Before, l.Lane)
+	}
 	for p, rtt := range x.rtt {
 		s.RTT[p] = rtt
 	}
@@ -67,8 +76,12 @@ func (x *Boost) judge(unserved []lane.Unserved) {
 			x.Events.Tell("boost.unserved", u.Entry, "connections of the entry pass unboosted: "+u.Why)
 		}
 	}
+	carried := map[string]bool{}
+	for i := range x.lanes {
+		carried[x.lanes[i].Entry] = true
+	}
 	for entry := range x.unserved {
-		if _, still := now[entry]; !still {
+		if carried[entry] { // else it is over, or was taken away
 			x.Events.Tell("boost.served", entry, "connections of the entry are boosted")
 		}
 	}
