@@ -48,6 +48,7 @@ type fakeEnds struct {
 	held   []*Lane
 	dialed int
 	err    error // in the place of a connection
+	full   error // of the kernel, which takes no more lanes
 }
 
 func (f *fakeEnds) Next(ctx context.Context) (SYN, error) {
@@ -80,8 +81,10 @@ func (f *fakeEnds) Finished(*net.TCPConn) {}
 func (f *fakeEnds) SetLanes(l []*Lane) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.held = l
-	return nil
+	if f.full == nil {
+		f.held = l
+	}
+	return f.full
 }
 
 // A fakeSYN is decided about once.
@@ -440,6 +443,42 @@ func TestTwoAgentsThatProtectFramesDifferentlySaySo(t *testing.T) {
 			t.Log(e.Err)
 		case <-time.After(within):
 			t.Errorf("%s says nothing", s.Name)
+		}
+	}
+}
+
+// What an agent cannot do changes nothing: not who the others are, whose sessions go on, nor which lanes there are.
+func TestWhatCannotBeDoneChangesNothing(t *testing.T) {
+	safety.Test(t, safety.Flow)
+	x, _ := pairOf(t, nil)
+	x.ends.mu.Lock()
+	x.ends.full = errors.New("no room for lanes")
+	x.ends.mu.Unlock()
+	other := Peer{Name: "z", Door: netip.MustParseAddrPort("127.0.0.1:9")}
+	lane := Lane{Number: 6, Client: clients, Server: servers, Near: []string{"x"}, Far: []string{"z"}}
+	if err := x.Tell([]Peer{other}, []Lane{lane}); err == nil {
+		t.Fatal("it says nothing")
+	}
+	if _, what := x.offer(t, 5); what != "accepted" {
+		t.Errorf("a connection of the lane of before was %s", what)
+	}
+	if trunks := x.Trunks(); len(trunks) != 1 || !trunks["y"].Up {
+		t.Errorf("trunks: %+v", trunks)
+	}
+}
+
+// An agent that was given up and is told of again has a trunk again, also where it never heard of that itself.
+func TestAnAgentThatIsToldOfAgainHasATrunkAgain(t *testing.T) {
+	x, y := pairOf(t, nil)
+	lane := Lane{Number: 5, Client: clients, Server: servers, Port: 80, Near: []string{"x"}, Far: []string{"y"}}
+	y.tell(t, nil)
+	y.tell(t, []Peer{x.at}, lane)
+	for end := time.Now().Add(within); ; {
+		if _, what := x.offer(t, 5); what == "accepted" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("connections pass; trunks of x: %+v, of y: %+v", x.Trunks(), y.Trunks())
 		}
 	}
 }
