@@ -1000,6 +1000,7 @@ type BoostLane struct {
 	Near          string                 `protobuf:"bytes,7,opt,name=near,proto3" json:"near,omitempty"`
 	Far           []string               `protobuf:"bytes,8,rep,name=far,proto3" json:"far,omitempty"` // in the order in which the near one asks them
 	Entry         string                 `protobuf:"bytes,9,opt,name=entry,proto3" json:"entry,omitempty"`
+	AlsoNear      []string               `protobuf:"bytes,10,rep,name=also_near,json=alsoNear,proto3" json:"also_near,omitempty"` // that had the lane until now, and may ask for a moment
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1095,6 +1096,13 @@ func (x *BoostLane) GetEntry() string {
 		return x.Entry
 	}
 	return ""
+}
+
+func (x *BoostLane) GetAlsoNear() []string {
+	if x != nil {
+		return x.AlsoNear
+	}
+	return nil
 }
 
 type BoostReport struct {
@@ -1959,7 +1967,7 @@ const file_boost_proto_rawDesc = "" +
 	"\tsend_rate\x18\n" +
 	" \x01(\x04R\bsendRate\x12!\n" +
 	"\freceive_rate\x18\v \x01(\x04R\vreceiveRate\x12\"\n" +
-	"\rsince_unix_ms\x18\f \x01(\x03R\vsinceUnixMs\"\xcb\x01\n" +
+	"\rsince_unix_ms\x18\f \x01(\x03R\vsinceUnixMs\"\xe8\x01\n" +
 	"\tBoostLane\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
@@ -1969,7 +1977,9 @@ const file_boost_proto_rawDesc = "" +
 	"\x04bits\x18\x06 \x01(\rR\x04bits\x12\x12\n" +
 	"\x04near\x18\a \x01(\tR\x04near\x12\x10\n" +
 	"\x03far\x18\b \x03(\tR\x03far\x12\x14\n" +
-	"\x05entry\x18\t \x01(\tR\x05entry\"\xe4\x01\n" +
+	"\x05entry\x18\t \x01(\tR\x05entry\x12\x1b\n" +
+	"\talso_near\x18\n" +
+	" \x03(\tR\balsoNear\"\xe4\x01\n" +
 	"\vBoostReport\x12,\n" +
 	"\x04join\x18\x01 \x01(\v2\x16.scaffold.v1.BoostJoinH\x00R\x04join\x12,\n" +
 	"\x04load\x18\x02 \x01(\v2\x16.scaffold.v1.BoostLoadH\x00R\x04load\x125\n" +

@@ -77,6 +77,7 @@ type Boost struct {
 	held       map[uint64]heldLane // by number, until this leader has planned
 	unserved   map[string]lack     // by entry
 	rtt        map[pair]time.Duration
+	untold     bool // agents may have to be told something
 	stale      bool // something changed that lanes are made from
 	clock      func() time.Time
 	wake       time.Time // when an entry begins or ends next; zero: none does
@@ -106,6 +107,10 @@ type agent struct {
 	since    time.Time // of its coming or going
 	load     *apiv1.BoostLoad
 	told     *apiv1.BoostLanes
+	toldAt   time.Time
+	toldAs   string                      // of which site
+	holds    map[uint64]*apiv1.BoostLane // of the last that it has applied, those at whose near end it is
+	late     time.Time                   // since when it is to get lanes that far agents do not have yet; zero: it is not
 	applied  uint64
 	trouble  string                             // why it has not applied what it was told
 	sessions map[sessionKey]*apiv1.BoostSession // at whose near end it is

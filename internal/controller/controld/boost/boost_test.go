@@ -26,6 +26,8 @@ type network struct {
 	t      *testing.T
 	now    time.Time
 	later  []func()
+	by     []*stream // of agents
+	byHand bool      // agents take what they are told when the test says so
 	events []string
 }
 
@@ -119,7 +121,8 @@ func (n *network) join(name string, held ...*apiv1.BoostLane) *stream {
 	n.t.Helper()
 	j := joinOf(name)
 	j.Held = held
-	s := &stream{session.New[apiv1.BoostOrder](n.t.Context(), 100), n, name}
+	s := &stream{Session: session.New[apiv1.BoostOrder](n.t.Context(), 100), n: n, name: name}
+	n.by = append(n.by, s)
 	if no := n.Join(s.Session, j); no != nil {
 		n.t.Fatalf("%s is refused: %s", name, no.Reason)
 	}
@@ -132,12 +135,31 @@ type stream struct {
 	*Session
 	n    *network
 	name string
+	last *apiv1.BoostLanes // that it was told, and the test has not asked for
 }
 
 var errRead = errors.New("all was read")
 
-// told is the last word on its lanes that an agent was told since it was asked last; nil: none.
+// told is the last word on its lanes that an agent was told since it was asked last, once all agents have taken what they
+// were told; nil: none.
 func (s *stream) told() (last *apiv1.BoostLanes) {
+	for again := !s.n.byHand; again; {
+		again = false
+		for _, o := range s.n.by {
+			if told := o.applies(); told != nil {
+				o.last, again = told, true
+			}
+		}
+	}
+	if s.n.byHand {
+		s.last = s.read()
+	}
+	last, s.last = s.last, nil
+	return last
+}
+
+// read is the last word that has not been read.
+func (s *stream) read() (last *apiv1.BoostLanes) {
 	end := &apiv1.BoostOrder{}
 	s.Send(end)
 	_ = s.Write(func(o *apiv1.BoostOrder) error {
@@ -150,6 +172,17 @@ func (s *stream) told() (last *apiv1.BoostLanes) {
 		return nil
 	})
 	return last
+}
+
+// applies has an agent take what it was told last, and returns that.
+func (s *stream) applies() *apiv1.BoostLanes {
+	s.n.t.Helper()
+	told := s.read()
+	if told != nil {
+		s.n.Report(s.name, s.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Applied{Applied: &apiv1.BoostApplied{Generation: told.Generation}}})
+		s.n.Flush()
+	}
+	return told
 }
 
 func near(l *apiv1.BoostLanes) (all []string) {
@@ -562,6 +595,7 @@ func TestASiteGetsOtherAgents(t *testing.T) {
 // Who cannot take what it is told is told again in a while: what was in the way may be over.
 func TestAnAgentInTroubleIsToldAgain(t *testing.T) {
 	n := newNetwork(t)
+	n.byHand = true
 	n.sites()
 	e1 := n.join("e1")
 	n.join("w1")
@@ -587,6 +621,77 @@ func TestAnAgentInTroubleIsToldAgain(t *testing.T) {
 	n.wait(Patience)
 	if told := e1.told(); told != nil {
 		t.Errorf("it has taken all, and is told %v", told)
+	}
+}
+
+// A lane changes hands without a gap: far agents have it before near ones ask them, and lose it after these have stopped.
+func TestALaneChangesHandsWithoutAGap(t *testing.T) {
+	n := newNetwork(t)
+	n.byHand = true
+	n.sites()
+	e1, e2, w1 := n.join("e1"), n.join("e2"), n.join("w1")
+	if _, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24"}); err != nil {
+		t.Fatal(err)
+	}
+	if told := append(e1.told().GetLanes(), e2.told().GetLanes()...); len(told) != 0 {
+		t.Errorf("before the far agent has its lanes near ones are told %v", told)
+	}
+	if told := w1.applies(); len(told.GetLanes()) != 8 {
+		t.Fatalf("the far agent is told %v", told)
+	}
+	if a, b := len(e1.applies().GetLanes()), len(e2.applies().GetLanes()); a+b != 8 || a != b {
+		t.Fatalf("near agents are told %d and %d lanes", a, b)
+	}
+	if _, err := n.API().DrainBoostAgent(t.Context(), connect.NewRequest(&apiv1.DrainBoostAgentRequest{Name: "e1"})); err != nil {
+		t.Fatal(err)
+	}
+	told := w1.applies()
+	both := 0
+	for _, l := range told.GetLanes() {
+		if l.Near == "e2" && slices.Equal(l.AlsoNear, []string{"e1"}) {
+			both++
+		}
+	}
+	if len(told.GetLanes()) != 8 || both != 4 {
+		t.Errorf("the far agent is told %v; want four lanes that both may ask by", told)
+	}
+	if told := e1.applies(); !told.GetDraining() || len(told.Lanes) != 0 {
+		t.Errorf("who drains is told %v", told)
+	}
+	for _, l := range w1.applies().GetLanes() {
+		if l.Near != "e2" || len(l.AlsoNear) != 0 {
+			t.Errorf("once e1 has stopped the far agent has %v", l)
+		}
+	}
+	if told := e2.applies(); len(told.GetLanes()) != 8 {
+		t.Errorf("e2 is told %v", told)
+	}
+}
+
+// A far agent that does not answer keeps nobody waiting for long, and a near one that does not say that it has stopped keeps
+// no lane by that.
+func TestNobodyIsWaitedForForEver(t *testing.T) {
+	n := newNetwork(t)
+	n.byHand = true
+	n.sites()
+	e1, w1 := n.join("e1"), n.join("w1")
+	if _, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24"}); err != nil {
+		t.Fatal(err)
+	}
+	n.wait(farPatience)
+	if told := e1.applies(); len(told.GetLanes()) != 1 {
+		t.Fatalf("the near agent is told %v", told)
+	}
+	w1.applies()
+	if _, err := n.API().DenyBoost(t.Context(), connect.NewRequest(&apiv1.DenyBoostRequest{Name: "files"})); err != nil {
+		t.Fatal(err)
+	}
+	if told := w1.told(); len(told.GetLanes()) != 0 && told != nil {
+		t.Errorf("at once the far agent is told %v", told)
+	}
+	n.wait(Patience)
+	if told := w1.told(); told == nil || len(told.Lanes) != 0 {
+		t.Errorf("at last the far agent is told %v", told)
 	}
 }
 

@@ -95,6 +95,7 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, door netip.AddrPort, proto
 	}
 	a.session, a.bootID, a.version, a.since = s, j.BootId, j.Version, x.clock()
 	a.told, a.load, a.applied, a.trouble, a.sessions = nil, nil, 0, "", nil
+	a.holds, a.late = nil, time.Time{}
 	peer := gate.PeerOf(s.Context())
 	x.Members.Succeeded(trust.Agent, a.Name, peer.Key)
 	x.Events.Tell("boost.join", a.Name, "agent joined", "door", a.Door, "version", a.version)
@@ -182,7 +183,10 @@ func (x *Boost) loaded(a *agent, load *apiv1.BoostLoad) {
 }
 
 func (x *Boost) haveApplied(a *agent, applied *apiv1.BoostApplied) {
-	a.applied = applied.Generation
+	a.applied, x.untold = applied.Generation, true
+	if a.told != nil && applied.Generation == a.told.Generation && applied.Error == "" {
+		a.holds = nearLanes(a.told, a.Name)
+	}
 	if applied.Error != "" { // it may have been for want of something that is there in a while
 		told := a.told
 		x.Loop.After(x.Patience, func() {

@@ -5,25 +5,30 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/lane"
 )
 
 // Flush plans anew what has changed, and tells agents what differs for them.
 func (x *Boost) Flush() {
-	if len(x.waits) > 0 || !x.stale && (x.wake.IsZero() || x.clock().Before(x.wake)) {
+	if len(x.waits) > 0 {
 		return
 	}
-	x.stale, x.wake = false, time.Time{}
-	r := lane.Plan(x.state())
-	x.lanes, x.held = r.Lanes, nil
-	x.judge(r.Unserved)
-	x.wake = r.Next
-	x.arm()
+	if x.stale || !x.wake.IsZero() && !x.clock().Before(x.wake) {
+		x.stale, x.untold = false, true
+		r := lane.Plan(x.state())
+		x.lanes, x.held = r.Lanes, nil
+		x.judge(r.Unserved)
+		x.wake = r.Next
+		x.arm()
+	}
+	if !x.untold {
+		return
+	}
+	x.untold = false
+	held := x.former()
 	for _, name := range slices.Sorted(maps.Keys(x.agents)) {
-		x.tell(x.agents[name])
+		x.tell(x.agents[name], held[name])
 	}
 }
 
@@ -86,46 +91,6 @@ func (x *Boost) judge(unserved []lane.Unserved) {
 		}
 	}
 	x.unserved = now
-}
-
-// tell tells an agent that is here what it does not know yet.
-func (x *Boost) tell(a *agent) {
-	if a.session == nil {
-		return
-	}
-	now := x.orderFor(a)
-	if a.told != nil {
-		now.Generation = a.told.Generation
-		if proto.Equal(now, a.told) {
-			return
-		}
-	}
-	x.generation++
-	now.Generation = x.generation
-	a.told = now
-	a.session.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Lanes{Lanes: now}})
-}
-
-// orderFor is all that an agent is to know. Agents of other sites are among it whether they are here or not, and whether a
-// lane names them or not: a trunk ends with its agent's mention, and with the trunk what it carries.
-func (x *Boost) orderFor(a *agent) *apiv1.BoostLanes {
-	all := &apiv1.BoostLanes{Draining: a.Draining}
-	site := x.siteOf(a.Name)
-	if site == "" {
-		return all
-	}
-	for _, name := range slices.Sorted(maps.Keys(x.agents)) {
-		if other := x.siteOf(name); other != "" && other != site {
-			o := x.agents[name]
-			all.Agents = append(all.Agents, &apiv1.BoostPeer{Name: name, Door: o.Door, Key: o.Key})
-		}
-	}
-	for i := range x.lanes {
-		if l := &x.lanes[i]; l.Near == a.Name || slices.Contains(l.Far, a.Name) {
-			all.Lanes = append(all.Lanes, apiLane(l))
-		}
-	}
-	return all
 }
 
 func apiLane(l *lane.Lane) *apiv1.BoostLane {
