@@ -41,8 +41,8 @@ test-long: ## all that make test leaves out, and that again: each promise on eac
 	@$(if $(STAGE),,$(MAKE) model-long && $(MAKE) test-kernels)
 
 RUNS ?= 50
-steady: ## run one test many times beside busy processors: make steady TEST=TestName RUNS=50 (PACKAGE=./dir where two have it, QUIET=1 without noise, RACE=1 with the race detector)
-	@scripts/test.sh steady -test "$(TEST)" -runs $(RUNS) $(if $(PACKAGE),-package $(PACKAGE)) $(if $(QUIET),-noise=false) $(if $(RACE),-race)
+steady: ## run one test many times beside busy processors: make steady TEST=TestName RUNS=50 (PACKAGE=./dir where two have it, QUIET=1 without noise, RACE=1 with the race detector, AUTOGROUP=1 with sched_autogroup_enabled as it is)
+	@scripts/test.sh steady -test "$(TEST)" -runs $(RUNS) $(if $(PACKAGE),-package $(PACKAGE)) $(if $(QUIET),-noise=false) $(if $(RACE),-race) $(if $(AUTOGROUP),-autogroup)
 
 demo: ## show what Scaffold does, with nginx, curl, wget and ab (KEEP=1 leaves it up, NET=openflow has switches)
 	@scripts/as-root.sh scripts/packages.sh demo

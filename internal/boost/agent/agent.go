@@ -150,14 +150,8 @@ func (a *Agent) Drain(on bool) {
 
 // Trunks are how the trunks to other agents fare, by name.
 func (a *Agent) Trunks() map[string]trunk.Status {
-	a.mu.Lock()
-	trunks := make(map[string]*trunk.Trunk, len(a.peers))
-	for name, p := range a.peers {
-		trunks[name] = p.trunk
-	}
-	a.mu.Unlock()
-	all := make(map[string]trunk.Status, len(trunks))
-	for name, t := range trunks {
+	all := map[string]trunk.Status{}
+	for name, t := range a.trunks() {
 		all[name] = t.Status()
 	}
 	return all
@@ -165,15 +159,19 @@ func (a *Agent) Trunks() map[string]trunk.Status {
 
 // EachSession calls f with each session and the agent at its other end, with that trunk's lock held.
 func (a *Agent) EachSession(f func(other string, s trunk.SessionStatus)) {
-	a.mu.Lock()
-	trunks := make(map[string]*trunk.Trunk, len(a.peers))
-	for name, p := range a.peers {
-		trunks[name] = p.trunk
-	}
-	a.mu.Unlock()
-	for name, t := range trunks {
+	for name, t := range a.trunks() {
 		t.EachSession(func(s trunk.SessionStatus) { f(name, s) })
 	}
+}
+
+func (a *Agent) trunks() map[string]*trunk.Trunk {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := make(map[string]*trunk.Trunk, len(a.peers))
+	for name, p := range a.peers {
+		all[name] = p.trunk
+	}
+	return all
 }
 
 // take decides about first packets until the agent ends.

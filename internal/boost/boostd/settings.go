@@ -14,6 +14,7 @@ import (
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/joining"
 	"scaffold.dev/scaffold/internal/core/stripe"
 	"scaffold.dev/scaffold/internal/yamlfile"
 )
@@ -34,11 +35,8 @@ type Settings struct {
 	Lanes       []agent.Lane
 }
 
-// An Other is another agent.
-type Other struct {
-	agent.Peer
-	Key ed25519.PublicKey
-}
+// An Other is another agent, with the key by which it is known.
+type Other = joining.Peer
 
 // DefaultCredentials is where `scaffold join` puts an agent's.
 const DefaultCredentials = "/var/lib/scaffold/boostd"
@@ -95,23 +93,21 @@ func (r *reader) file(root *yamlfile.Node) {
 		"agents":      note("agents", func(n *yamlfile.Node) { r.Each(n, "agents", r.other) }),
 		"lanes":       note("lanes", func(n *yamlfile.Node) { r.List(n, "lanes", r.lane) }),
 	})
-	told, own := []string{"controllers"}, []string{"key", "agents", "lanes"}
-	for _, key := range append([]string{"name", "door", "ports"}, own...) {
-		if !has[key] && !(has["controllers"] && slices.Contains(own, key)) {
+	for _, key := range []string{"name", "door", "ports"} {
+		if !has[key] {
 			r.At(root, "%s is missing", key)
 		}
 	}
-	if !has["controllers"] {
-		told, own = nil, []string{"credentials"}
-	}
-	for _, key := range own {
+	for _, key := range []string{"key", "agents", "lanes"} {
 		switch {
-		case !has[key]:
-		case told != nil:
+		case has["controllers"] && has[key]:
 			r.At(root, "%s: the controllers say what the agent is to do, and its credentials have its key: leave %s out, or controllers", key, key)
-		default:
-			r.At(root, "%s: without controllers nobody gives any: leave it out", key)
+		case !has["controllers"] && !has[key]:
+			r.At(root, "%s is missing", key)
 		}
+	}
+	if has["credentials"] && !has["controllers"] {
+		r.At(root, "credentials: without controllers nobody gives any: leave it out")
 	}
 	r.fits(root)
 }

@@ -28,12 +28,11 @@ type told struct {
 // Tell replaces which agents there are and which lanes. Keys come first: whoever is called is to be known.
 func (t *told) Tell(peers []joining.Peer, lanes []agent.Lane) error {
 	before := t.others.now()
-	var keys []Other
 	var names []agent.Peer
 	for _, p := range peers {
-		keys, names = append(keys, Other(p)), append(names, p.Peer)
+		names = append(names, p.Peer)
 	}
-	t.others.set(keys)
+	t.others.set(peers)
 	if err := t.Agent.Tell(names, lanes); err != nil {
 		t.others.set(before)
 		return err

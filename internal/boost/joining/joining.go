@@ -22,12 +22,8 @@ import (
 	"scaffold.dev/scaffold/internal/boost/trunk"
 )
 
-const (
-	// retryLast is the longest wait between attempts to reach the controller.
-	retryLast = time.Second
-	// tellEach is how often the controller hears how the agent fares: it chooses by that where a new lane goes.
-	tellEach = 500 * time.Millisecond
-)
+// tellEach is how often the controller hears how the agent fares: it chooses by that where a new lane goes.
+const tellEach = 500 * time.Millisecond
 
 // A Peer is another agent as the controller knows it.
 type Peer struct {
@@ -58,7 +54,6 @@ type Config struct {
 	Credentials *member.Credentials // nil: in the clear
 	Agent       Agent
 	Log         *slog.Logger
-	Told        func() // nil: nobody wants to hear that there was a first word on what to do
 }
 
 type asAgent = member.Member[*apiv1.BoostReport, *apiv1.BoostOrder, *apiv1.BoostJoined]
@@ -71,49 +66,15 @@ type joiner struct {
 	held []*apiv1.BoostLane // as told last
 	told uint64             // their generation
 	in   *session
+
+	reports sync.WaitGroup
 }
 
 // Run keeps the agent in its network until ctx ends, and says once why it is not.
 func Run(ctx context.Context, c Config) {
 	j := &joiner{Config: c}
-	patience, as := member.Patience{Last: retryLast}, j.member()
-	var said member.Said
-	endpoint, _ := c.Controllers.Next()
-	for {
-		joined, err := j.attempt(ctx, as, endpoint)
-		if ctx.Err() != nil {
-			return
-		}
-		if joined {
-			said.Forget()
-			c.Controllers.Lost(endpoint)
-		} else if c.Credentials != nil {
-			c.Credentials.Reload()
-		}
-		kind, what := "unreachable", "controller unreachable; what was told last holds, trying again"
-		if member.Outside(err) {
-			kind, what = err.Error(), "not in the network; what was told last holds, trying again"
-		}
-		if said.New(kind) { // the errors of one absence differ
-			c.Log.Warn(what, "controller", endpoint, "error", err)
-		}
-		next, tired := c.Controllers.Next()
-		if wait := patience.Next(joined, err, !tired); joined || tired { // each is tried once before a pause
-			if !member.Pause(ctx, wait, nil) {
-				return
-			}
-		}
-		endpoint = next
-	}
-}
-
-func (j *joiner) attempt(ctx context.Context, as *asAgent, endpoint string) (joined bool, err error) {
-	client, err := j.Credentials.Client(endpoint, nil, j.Controllers.Several())
-	if err != nil {
-		return false, err
-	}
-	defer client.CloseIdleConnections()
-	return as.Hold(ctx, endpoint, client, j.ask)
+	defer j.reports.Wait() // they ask the agent, which may end after this
+	j.member().Stay(ctx, member.Stay{Credentials: c.Credentials, Log: c.Log, Meanwhile: "what was told last holds"}, j.ask)
 }
 
 // member is the agent as its controllers know it.
@@ -152,7 +113,7 @@ func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoine
 		j.Log.Warn("the network is open: anybody who reaches it may join it, and say what this agent carries (trust: open)", "network", joined.Network)
 	}
 	j.renew(joined.Credential)
-	go j.report(ctx, s) // ends with the session, whose end ends ctx
+	j.reports.Go(func() { j.report(ctx, s) }) // ends with the session, whose end ends ctx
 	return nil
 }
 
@@ -221,9 +182,6 @@ func (j *joiner) take(told *apiv1.BoostLanes) {
 	j.mu.Unlock()
 	if s != nil {
 		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Applied{Applied: applied}})
-	}
-	if err == nil && j.Told != nil {
-		j.Told()
 	}
 }
 

@@ -15,8 +15,8 @@ func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	if stem, ok := strings.CutSuffix(thing, "ry"); ok {
-		return number(n) + " " + stem + "ries"
+	if stem, ok := strings.CutSuffix(thing, "y"); ok && !strings.ContainsAny(stem[len(stem)-1:], "aeou") { // "entries", "days"
+		return number(n) + " " + stem + "ies"
 	}
 	return number(n) + " " + thing + "s"
 }

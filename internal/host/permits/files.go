@@ -41,6 +41,7 @@ func (k serviceKey) public() ed25519.PublicKey { return k.key.Public().(ed25519.
 // Found is what lies in the directories.
 type Found struct {
 	best     map[sid.ServiceID]papers
+	ended    map[sid.ServiceID]papers
 	keys     map[sid.Suffix]serviceKey
 	troubles []*apiv1.HeldPermit
 }
@@ -66,7 +67,7 @@ func (p *Permits) Watch(ctx context.Context) {
 
 // Find reads the directory of the permits that were presented, and the operator's. It is for every goroutine.
 func (p *Permits) Find(now time.Time) Found {
-	f := Found{best: map[sid.ServiceID]papers{}, keys: map[sid.Suffix]serviceKey{}}
+	f := Found{best: map[sid.ServiceID]papers{}, ended: map[sid.ServiceID]papers{}, keys: map[sid.Suffix]serviceKey{}}
 	for _, dir := range []string{p.Presented, p.Directory} {
 		if dir == "" {
 			continue
@@ -114,19 +115,24 @@ func (p *Permits) findIn(f *Found, file string, now time.Time) {
 	}
 }
 
-// weigh takes a permit that may be used now or later, in the place of one that ends before it.
+// weigh takes a permit that may be used now or later, in the place of one that ends before it; one that has expired it keeps
+// apart.
 func (p *Permits) weigh(f *Found, file string, x wire.Permit, now time.Time) {
 	err := p.Keys.Permitted(x, now)
 	if errors.Is(err, wire.ErrPermitLate) && filepath.Dir(file) == p.Presented && now.Unix() > x.NotAfter+int64(keepExpired/time.Second) {
 		os.Remove(file)
 		return
 	}
+	into := f.best
 	if err != nil && !errors.Is(err, wire.ErrPermitEarly) {
 		f.trouble(file, fmt.Errorf("%v: %w", x.Service, err))
-		return
+		if !errors.Is(err, wire.ErrPermitLate) {
+			return
+		}
+		into = f.ended
 	}
-	if have, ok := f.best[x.Service]; !ok || have.NotAfter < x.NotAfter {
-		f.best[x.Service] = papers{x, file}
+	if have, ok := into[x.Service]; !ok || have.NotAfter < x.NotAfter {
+		into[x.Service] = papers{x, file}
 	}
 }
 

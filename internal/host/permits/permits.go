@@ -50,6 +50,7 @@ type Config struct {
 type Permits struct {
 	Config
 	best     map[sid.ServiceID]papers // of each service the one that lasts longest
+	ended    map[sid.ServiceID]papers // and of those that have expired: shown where there is no other, so that the refusal says since when
 	keys     map[sid.Suffix]serviceKey
 	made     map[sid.ServiceID]papers // with those keys
 	sent     map[sid.ServiceID][]byte // as the controller was shown them
@@ -83,13 +84,16 @@ func (p *Permits) of(id sid.ServiceID) (papers, bool) {
 		}
 		return have, true
 	}
-	have, ok := p.best[id]
+	if have, ok := p.best[id]; ok {
+		return have, true
+	}
+	have, ok := p.ended[id]
 	return have, ok
 }
 
 // Take makes what was found what there is, and registers anew where that changes anything.
 func (p *Permits) Take(found Found) {
-	p.best, p.keys = found.best, found.keys
+	p.best, p.ended, p.keys = found.best, found.ended, found.keys
 	for id := range p.made {
 		if _, ok := p.keys[id.Suffix]; !ok {
 			delete(p.made, id)

@@ -103,6 +103,40 @@ func TestThePermitThatLastsLongestIsShownAndANewOneIsToldAtOnce(t *testing.T) {
 	}
 }
 
+// A permit that expires while it is shown is shown on, where there is no other: the refusal then says since when, where
+// without one it would say that there is none.
+func TestAnExpiredPermitIsShownWhereThereIsNoOther(t *testing.T) {
+	p, dir := permitted(t)
+	service, now := key(t), time.Now()
+	id := sid.ServiceID{SS: 1, Suffix: sid.Certified(service.Public().(ed25519.PublicKey))}
+	anew := false
+	p.Again = func(news func(sid.ServiceID) bool) { anew = news(id) }
+	shown := func(at time.Time) int64 {
+		t.Helper()
+		p.Take(p.Find(at))
+		g := &apiv1.Registration{}
+		p.Show(g, sid.Triple{Service: id, Proto: sid.TCP, Port: 80})
+		x, err := wire.ParsePermit(g.Permit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.NotAfter
+	}
+	until := func(end time.Time) []byte {
+		return permit.Format(wire.Delegate(service, id, p.Keys.Public(), now.Add(-time.Hour).Unix(), end.Unix()), "", "")
+	}
+	short, long := now.Add(time.Minute), now.Add(time.Hour)
+	put(t, filepath.Join(dir, "short.permit"), until(short))
+	shown(now)
+	if at := shown(short.Add(2 * time.Second)); at != short.Unix() || anew {
+		t.Errorf("once it has expired a permit until %d is shown, and told anew: %v", at, anew)
+	}
+	put(t, filepath.Join(dir, "long.permit"), until(long))
+	if at := shown(short.Add(2 * time.Second)); at != long.Unix() || !anew {
+		t.Errorf("with another one a permit until %d is shown, and told anew: %v", at, anew)
+	}
+}
+
 func TestFilesThatAreOfNoUseAreNamedWithTheirTrouble(t *testing.T) {
 	p, dir := permitted(t)
 	service, now := key(t), time.Now()

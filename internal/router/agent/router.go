@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"time"
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/api/member"
@@ -18,9 +17,6 @@ import (
 
 // SwitchBoot begins the boot id of an OpenFlow switch, which has no daemon: a controller speaks for it.
 const SwitchBoot = "openflow-"
-
-// retryLast is the longest wait between attempts to reach the controller.
-const retryLast = time.Second
 
 // A Session is one stream to the controller that has joined. The owner's loop sends.
 type Session = member.Session[*apiv1.RouterReport]
@@ -47,50 +43,14 @@ type Router struct {
 
 // Converse keeps a session with the controller until ctx ends, and says once why there is none.
 func (r *Router) Converse(ctx context.Context) {
-	patience := member.Patience{Last: retryLast}
-	var said member.Said
-	as := r.member()
-	endpoint, _ := r.Controllers.Next()
-	for {
-		joined, err := r.attempt(ctx, as, endpoint)
-		if ctx.Err() != nil {
-			return
-		}
-		if joined {
-			said.Forget()
-			r.Controllers.Lost(endpoint)
-		} else if r.Credentials != nil {
-			r.Credentials.Reload()
-		}
-		kind, what := "unreachable", "controller unreachable; forwarding goes on, trying again"
-		if member.Outside(err) {
-			kind, what = err.Error(), "not in the network; forwarding goes on, trying again"
-		}
-		if said.New(kind) { // the errors of one absence differ
-			r.Log.Warn(what, "controller", endpoint, "error", err)
-		}
-		r.Health(err)
-		next, tired := r.Controllers.Next()
-		if wait := patience.Next(joined, err, !tired); joined || tired { // each is tried once before a pause
-			if !member.Pause(ctx, wait, nil) {
-				return
-			}
-		}
-		endpoint = next
-	}
-}
-
-// attempt is one session with the controller at the endpoint.
-func (r *Router) attempt(ctx context.Context, as *asRouter, endpoint string) (joined bool, err error) {
-	client, err := r.Credentials.Client(endpoint, r.Dial, r.Controllers.Several())
-	if err != nil {
-		return false, err
-	}
-	defer client.CloseIdleConnections()
-	r.mu.Lock()
-	r.joined = endpoint
-	r.mu.Unlock()
-	return as.Hold(ctx, endpoint, client, r.ask)
+	r.member().Stay(ctx, member.Stay{
+		Credentials: r.Credentials, Dial: r.Dial, Log: r.Log, Meanwhile: "forwarding goes on", Failed: r.Health,
+		Tries: func(endpoint string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.joined = endpoint
+		},
+	}, r.ask)
 }
 
 type asRouter = member.Member[*apiv1.RouterReport, *apiv1.RouterOrder, *apiv1.RouterJoined]

@@ -81,12 +81,7 @@ func await(t *testing.T, n *network) bool {
 func TestAgentsGoOnWithoutAController(t *testing.T) {
 	safety.Test(t, safety.Flow)
 	n := newNetwork(t)
-	n.sites()
-	n.start("x")
-	n.start("y")
-	n.settled()
-	n.allow()
-	n.settled()
+	n.boosts()
 	old := n.carried(true)
 	n.away()
 	n.echoes(old, "without a controller")
@@ -109,11 +104,7 @@ func TestAgentsGoOnWithoutAController(t *testing.T) {
 func TestADrainedAgentFinishesWhatItCarries(t *testing.T) {
 	safety.Test(t, safety.Flow)
 	n := newNetwork(t)
-	n.sites()
-	n.start("x")
-	n.start("y")
-	n.settled()
-	n.allow()
+	n.boosts()
 	old := n.carried(true)
 	if _, err := n.boost.DrainBoostAgent(t.Context(), connect.NewRequest(&apiv1.DrainBoostAgentRequest{Name: "y"})); err != nil {
 		t.Fatal(err)
@@ -133,11 +124,7 @@ func TestADrainedAgentFinishesWhatItCarries(t *testing.T) {
 // An agent that dies and comes back gets its lanes again, without an operator; meanwhile connections pass.
 func TestAnAgentThatComesBackCarriesAgain(t *testing.T) {
 	n := newNetwork(t)
-	n.sites()
-	n.start("x")
-	n.start("y")
-	n.settled()
-	n.allow()
+	n.boosts()
 	for _, name := range []string{"x", "y"} {
 		n.carried(true)
 		n.agents[name].Signal(syscall.SIGKILL)

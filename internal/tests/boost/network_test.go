@@ -199,6 +199,17 @@ func (n *network) allow() {
 	}
 }
 
+// boosts has both agents carry what the client asks of the server.
+func (n *network) boosts() {
+	n.t.Helper()
+	n.sites()
+	n.start("x")
+	n.start("y")
+	n.settled()
+	n.allow()
+	n.settled()
+}
+
 // start starts an agent.
 func (n *network) start(name string) {
 	n.t.Helper()

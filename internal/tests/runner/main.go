@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-const usage = "usage: runner check|all|long [PART-OF-A-STAGE'S-NAME] | steady -test TestName [-runs N] [-package ./dir] [-noise=false] [-race]"
+const usage = "usage: runner check|all|long [PART-OF-A-STAGE'S-NAME] | steady -test TestName [-runs N] [-package ./dir] [-noise=false] [-race] [-autogroup]"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 		if len(args) > 2 {
 			return errUsage
 		}
-		defer processors()()
+		defer withoutGroups()()
 		return suite(ctx, args[0], strings.Join(args[1:], ""))
 	case "steady":
 		s := steady{}
@@ -47,11 +47,14 @@ func run(ctx context.Context, args []string) error {
 		f.IntVar(&s.runs, "runs", 50, "how often")
 		f.StringVar(&s.pkg, "package", "", "its package, as ./internal/sid; found by the test's name where it is left out")
 		f.BoolVar(&s.noise, "noise", true, "keep each processor busy meanwhile")
+		f.BoolVar(&s.autogroup, "autogroup", false, "leave kernel.sched_autogroup_enabled as it is, also on a kernel that starves tests then")
 		f.BoolVar(&s.race, "race", false, "with the race detector")
 		if err := f.Parse(args[1:]); err != nil || f.NArg() > 0 || s.test == "" || s.runs < 1 {
 			return errUsage
 		}
-		defer processors()()
+		if !s.autogroup {
+			defer withoutGroups()()
+		}
 		return s.run(ctx)
 	}
 	return errUsage

@@ -9,12 +9,12 @@ import (
 	"scaffold.dev/scaffold/internal/linux/priority"
 )
 
-// processors sees to it that tests get a processor beside noise, and gives a way to put back what it changed. Kernels that
+// withoutGroups sees to it that tests get a processor beside noise, and gives a way to put back what it changed. Kernels that
 // schedule sessions as groups, and starve whatever is outside of one that is busy, do so to ksoftirqd and the workqueues as
 // well: a test that fails then says nothing of what it tests. It is a fault of the kernel, and doctor tells it to users.
 //
 // Without root nothing is changed but by sudo, which was asked for before; where that is refused tests run as they are.
-func processors() (restore func()) {
+func withoutGroups() (restore func()) {
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	on, _ := os.ReadFile(priority.Groups)
 	kernel := strings.TrimSpace(string(release))

@@ -19,6 +19,7 @@ type steady struct {
 	test, pkg string
 	runs      int
 	noise     bool
+	autogroup bool // sessions stay groups of the scheduler, where they are
 	race      bool
 }
 

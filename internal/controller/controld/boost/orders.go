@@ -273,7 +273,7 @@ func prefixOf(text string) (netip.Prefix, error) {
 		return p, fmt.Errorf("%.80q: expected an address or a prefix, as in 192.0.2.0/24", text)
 	}
 	if p.Addr().Is4In6() {
-		return p, fmt.Errorf("%v: an IPv4 address in the clothes of IPv6: write it as IPv4", p)
+		return p, fmt.Errorf("%v: an IPv4-mapped prefix (RFC 4291, 2.5.5.2): write it as IPv4, as in 192.0.2.0/24", p)
 	}
 	if p != p.Masked() {
 		return p, fmt.Errorf("%v: bits behind the length are to be 0: is %v meant?", p, p.Masked())

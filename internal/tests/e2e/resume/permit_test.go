@@ -121,9 +121,7 @@ func TestWhoMayServeAServiceWithAKeyInANetworkWithKeys(t *testing.T) {
 		t.Fatalf("s1 with its permit: exit code %d, %s", code, out)
 	}
 	told(t, 0, "permit.expiring", "vault", "scaffold service delegate vault --host s2")
-	// The controller says that it has expired, and the host, which drops it at the same second, asks once more without one:
-	// which of the two reasons is the last is not said.
-	s.refused("s2", "`scaffold service delegate vault --host s2` makes a permit")
+	s.refused("s2", "has expired")
 	s.serving(1)
 	told(t, 0, "instance.down", "vault", "s2 tcp/80: instance is down: its host may not serve any more")
 	if out, code := s.shows("s2", short); code != 4 || !strings.Contains(out, "has expired") {

@@ -1,0 +1,60 @@
+package boost
+
+import (
+	"slices"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+)
+
+// Sessions are listed under their entry, the fastest first, by their near agent's word; they are forgotten with its stream,
+// for the next one tells them all.
+func TestSessionsAreListed(t *testing.T) {
+	n := newNetwork(t)
+	n.sites()
+	e1 := n.join("e1")
+	n.join("w1")
+	e, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(number uint64, rate uint64, client string) *apiv1.BoostSession {
+		return &apiv1.BoostSession{Number: number, Far: "w1", Lane: e.Lanes[0].Number, Client: client, Server: "198.51.100.7:80", SendRate: rate, Near: "liar", Entry: "liar"}
+	}
+	report := func(m *apiv1.BoostSessions) {
+		n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: m}})
+	}
+	ask := func(req *apiv1.ListBoostSessionsRequest) (numbers []uint64, total uint32) {
+		t.Helper()
+		all, err := n.API().ListBoostSessions(t.Context(), connect.NewRequest(req))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all.Msg.Sessions {
+			if s.Near != "e1" || s.Entry != "files" {
+				t.Errorf("session %v", s)
+			}
+			numbers = append(numbers, s.Number)
+		}
+		return numbers, all.Msg.Total
+	}
+	report(&apiv1.BoostSessions{Changed: []*apiv1.BoostSession{of(2, 1, "192.0.2.1:1"), of(4, 9, "192.0.2.1:2"), of(6, 5, "192.0.2.1:3"), of(8, 5, "no address")}})
+	if got, total := ask(&apiv1.ListBoostSessionsRequest{Limit: 2}); !slices.Equal(got, []uint64{4, 6}) || total != 3 {
+		t.Errorf("listed %v of %d", got, total)
+	}
+	report(&apiv1.BoostSessions{Changed: []*apiv1.BoostSession{of(2, 99, "192.0.2.1:1")}, Ended: []*apiv1.BoostSessionEnd{{Far: "w1", Number: 4}}})
+	if got, _ := ask(&apiv1.ListBoostSessionsRequest{Entry: "files", Agent: "w1"}); !slices.Equal(got, []uint64{2, 6}) {
+		t.Errorf("listed %v", got)
+	}
+	for _, req := range []*apiv1.ListBoostSessionsRequest{{Entry: "x"}, {Agent: "x"}} {
+		if _, err := n.API().ListBoostSessions(t.Context(), connect.NewRequest(req)); connect.CodeOf(err) != connect.CodeNotFound {
+			t.Errorf("%v: %v", req, err)
+		}
+	}
+	n.Lost("e1", e1.Session, nil)
+	if got, _ := ask(&apiv1.ListBoostSessionsRequest{}); len(got) != 0 {
+		t.Errorf("without its agent: %v", got)
+	}
+}
