@@ -49,6 +49,12 @@ func TestEndpointsAreReadAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
+func TestAnotherSchemeIsToldWhatIsMeant(t *testing.T) {
+	if _, err := api.ParseEndpoint("ftp://x"); err == nil || !strings.Contains(err.Error(), "https://host:port") {
+		t.Errorf("got %v, want what an endpoint is", err)
+	}
+}
+
 func TestBothKindsOfEndpointSpeakHTTP2(t *testing.T) {
 	for _, endpoint := range []string{"unix:" + filepath.Join(t.TempDir(), "s"), "http://127.0.0.1:0"} {
 		l, err := api.Listen(endpoint)

@@ -66,7 +66,7 @@ func parseEndpoint(s string, complete func(host string, named bool) string) (End
 	hostport = strings.TrimSuffix(strings.TrimPrefix(hostport, "http://"), "/")
 	hostport = complete(hostport, strings.Contains(s, "://"))
 	host, port, err := net.SplitHostPort(hostport)
-	if err != nil || port == "" || strings.ContainsAny(host, "/@") {
+	if err != nil || port == "" || strings.ContainsAny(host+port, "/@") {
 		return Endpoint{}, fmt.Errorf("endpoint %q: want unix:/path/to/socket, http://host:port or https://host:port", s)
 	}
 	if err := CheckPort(port); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/cli/command"
 	"scaffold.dev/scaffold/internal/cli/exit"
 	"scaffold.dev/scaffold/internal/cli/output"
 	"scaffold.dev/scaffold/internal/cli/remote"
@@ -49,7 +50,7 @@ at most; what entries have in common is refused.`,
 	set := cmd.Flags()
 	set.StringVar(&e.Client, "client", "", "address or prefix of the clients, all of one site")
 	set.StringVar(&e.Server, "server", "", "address or prefix of the servers, all of another site")
-	set.Uint32Var(&e.Port, "port", 0, "of the servers (default: any)")
+	command.AddNumber(set, &e.Port, "port", 0, 1, 65535, "of the servers (default: any)")
 	set.StringVar(&from, "from", "", "when connections may begin: a time as 2026-12-01T22:00:00Z, or +2h from now (default: at once)")
 	set.StringVar(&until, "until", "", "when no more connections begin that are boosted; those that are go on (default: never)")
 	cmd.MarkFlagRequired("client")

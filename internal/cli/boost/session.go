@@ -23,7 +23,11 @@ said, RECEIVED what it has got, and the rates are those of the last half second.
 			if err != nil {
 				return err
 			}
-			all, err := remote.Ask(cmd.Context(), client.ListBoostSessions, req, endpoint, listEntries)
+			listing := listEntries
+			if req.Entry == "" {
+				listing = listAgents
+			}
+			all, err := remote.Ask(cmd.Context(), client.ListBoostSessions, req, endpoint, listing)
 			if err != nil {
 				return err
 			}

@@ -50,9 +50,9 @@ func addPolicy(flags *pflag.FlagSet) *policyFlags {
 	flags.StringVar(&p.want.Drain, "drain", "wait", "flows of an instance that drains: wait (they end in peace) or shed (they fail over)")
 	flags.StringVar(&p.want.Ready, "ready", "", "when an instance may serve: tcp, http:/path, exec:NAME of a command that the hosts list as --exec-check, or none: when it listens (default none)")
 	command.EmptyMeans(flags, "ready", "none lets it serve when it listens")
-	addNumber(flags, &p.want.Weight, "weight", 100, 1, corenames.MaxWeight, "weight of hosts that nobody gave one, 1 to 65535")
+	command.AddNumber(flags, &p.want.Weight, "weight", 100, 1, corenames.MaxWeight, "weight of hosts that nobody gave one, 1 to 65535")
 	flags.StringVar(&p.want.Datagrams, "datagrams", "bound", "bound: a reply binds the flow; unbound: each datagram is resolved; unset: that too, both ways")
-	addNumber(flags, &p.want.Dscp, "dscp", 0, 0, corenames.MaxDSCP, "DSCP that hosts mark its packets with, 0 to 63")
+	command.AddNumber(flags, &p.want.Dscp, "dscp", 0, 0, corenames.MaxDSCP, "DSCP that hosts mark its packets with, 0 to 63")
 	return p
 }
 

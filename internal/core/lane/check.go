@@ -74,7 +74,7 @@ func (e *Entry) check(sites []Site) error {
 	case e.Client.Masked() != e.Client || e.Server.Masked() != e.Server:
 		return fmt.Errorf("client %v, server %v: bits behind a prefix's length are to be 0", e.Client, e.Server)
 	case e.Client.Addr().Is4() != e.Server.Addr().Is4():
-		return fmt.Errorf("client %v and server %v are of two families: no connection is", e.Client, e.Server)
+		return fmt.Errorf("client %v and server %v are of two families of addresses: no connection can be between them", e.Client, e.Server)
 	case !e.From.IsZero() && !e.Until.IsZero() && !e.From.Before(e.Until):
 		return fmt.Errorf("it ends at %v, before it begins at %v", e.Until, e.From)
 	}

@@ -1,4 +1,4 @@
-package service
+package command
 
 import (
 	"fmt"
@@ -13,7 +13,8 @@ type numberFlag struct {
 	low, high uint32
 }
 
-func addNumber(flags *pflag.FlagSet, n *uint32, name string, value, low, high uint32, usage string) {
+// AddNumber adds a flag for a whole number from low to high.
+func AddNumber(flags *pflag.FlagSet, n *uint32, name string, value, low, high uint32, usage string) {
 	*n = value
 	flags.Var(numberFlag{n, low, high}, name, usage)
 }
