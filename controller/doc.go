@@ -18,5 +18,7 @@
 //
 // A module's rules are its own: they carry cookies of its range, lie in its tables or in a band of table 0,
 // and are put back when a switch comes again. It cannot touch rules of Scaffold, of other modules or of
-// other controllers.
+// other controllers. What a module before left in a switch is removed, unless the module is a [Keeper]. By
+// [Network.HandleHeld] it hears when a switch has what it wanted, and by [GuardRegister] a rule of table 0 can
+// have all others decide about a packet.
 package controller

@@ -39,7 +39,8 @@ const (
 // VLANPresent is the bit of VLANVID that says that there is a tag.
 const VLANPresent = ofp.VLANPresent
 
-// Reg is Open vSwitch's 32-bit register n, 0 to 15. A packet comes to a module's tables with whatever it says.
+// Reg is Open vSwitch's 32-bit register n, 0 to 15. A packet comes to a module's tables with whatever it says. Scaffold has
+// uses for 7, 14 and 15, and GuardRegister has one for modules.
 func Reg(n uint8) Field { return ofp.Reg(n) }
 
 // The ports that are none, for [Output].

@@ -13,6 +13,15 @@ type Module interface {
 	Start(Network) error
 }
 
+// A Keeper is a module whose rules outlive its process: what a switch has of them from a controller before stays there until
+// the module says, by SetFlows, what it wants of that switch, or is stopped. Rules of other modules that nobody wants go when
+// the switch connects. The module must have the place among all modules that it had before, and use table 0 alone: what is kept
+// does not keep Tables from giving their numbers to others.
+type Keeper interface {
+	Module
+	KeepsRules()
+}
+
 // A Network is what a module can see and do. Its methods may be called from any goroutine; what they register
 // is called in the module's own. All of them do nothing once the module is stopped, those with an error
 // return [ErrStopped].
@@ -38,6 +47,10 @@ type Network interface {
 	// SetFlows makes these the module's rules at a switch: what it had and does not name goes, what is there
 	// already is left alone. They are kept for a switch that is away.
 	SetFlows(switchName string, flows []Flow) error
+	// HandleHeld calls f when a switch has come to hold all that SetFlows wanted of it, with how often SetFlows had been
+	// called for it by then, without an error: where that is less than how often it was called by now, the rest is on its way.
+	// It does so again when a switch comes again and holds it. News of one switch are merged, the last counts.
+	HandleHeld(f func(switchName string, calls uint64))
 	// Tables are the numbers of n tables that are the module's own at all switches.
 	Tables(n int) ([]uint8, error)
 	// Send has a switch send a packet.

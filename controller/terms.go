@@ -28,8 +28,17 @@ type (
 	SetQueue      = ofp.SetQueue      // chooses the port's queue
 	PushVLAN      = ofp.PushVLAN      // puts a VLAN tag on
 	PopVLAN       = ofp.PopVLAN       // takes it off
-	Resubmit      = ofp.Resubmit      // Open vSwitch's: looks it up in a table of the module's, and goes on
+	Resubmit      = ofp.Resubmit      // Open vSwitch's: looks it up in a table of the module's, and goes on; see GuardRegister
 )
+
+// GuardRegister is the register by whose bits rules of table 0 may resubmit a packet to table 0, so that all other rules decide
+// about it as if this one was not there: the rule's match has a bit of it that is 0, UintMasked(Reg(GuardRegister), 0, bit),
+// and its actions set that bit before the Resubmit. So no packet comes to the rule twice. In all rules of modules bits of this
+// register can be set to 1 and not to 0 (by SetField; not by CopyField), so that rules which give way to each other come to an
+// end. Modules that match the same bit give way together: take another for each.
+//
+// Open vSwitch alone has registers. A SetField with a mask needs OpenFlow 1.5; before, set all bits.
+const GuardRegister = 3
 
 // Apply is short for the instructions of a flow that only does actions; without any it drops the packet.
 func Apply(actions ...Action) []Instruction { return ofp.Apply(actions...) }

@@ -23,6 +23,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type SteerKind int32
+
+const (
+	SteerKind_STEER_KIND_UNSPECIFIED SteerKind = 0
+	SteerKind_STEER_KIND_ANSWERS     SteerKind = 1 // of servers, to a lane's far agent
+	SteerKind_STEER_KIND_REQUESTS    SteerKind = 2 // of clients, to its near one
+	SteerKind_STEER_KIND_PINNED      SteerKind = 3 // of one connection, which stays at its agent
+)
+
+// Enum value maps for SteerKind.
+var (
+	SteerKind_name = map[int32]string{
+		0: "STEER_KIND_UNSPECIFIED",
+		1: "STEER_KIND_ANSWERS",
+		2: "STEER_KIND_REQUESTS",
+		3: "STEER_KIND_PINNED",
+	}
+	SteerKind_value = map[string]int32{
+		"STEER_KIND_UNSPECIFIED": 0,
+		"STEER_KIND_ANSWERS":     1,
+		"STEER_KIND_REQUESTS":    2,
+		"STEER_KIND_PINNED":      3,
+	}
+)
+
+func (x SteerKind) Enum() *SteerKind {
+	p := new(SteerKind)
+	*p = x
+	return p
+}
+
+func (x SteerKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SteerKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_boost_proto_enumTypes[0].Descriptor()
+}
+
+func (SteerKind) Type() protoreflect.EnumType {
+	return &file_boost_proto_enumTypes[0]
+}
+
+func (x SteerKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SteerKind.Descriptor instead.
+func (SteerKind) EnumDescriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{0}
+}
+
 type ListBoostRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -132,7 +184,9 @@ type BoostSite struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Prefixes      []string               `protobuf:"bytes,2,rep,name=prefixes,proto3" json:"prefixes,omitempty"`
-	Agents        []string               `protobuf:"bytes,3,rep,name=agents,proto3" json:"agents,omitempty"` // by name: no other one carries connections of the site; to set none leaves those that there are
+	Agents        []string               `protobuf:"bytes,3,rep,name=agents,proto3" json:"agents,omitempty"`                // by name: no other one carries connections of the site; to set none leaves those that there are
+	Switches      []string               `protobuf:"bytes,4,rep,name=switches,proto3" json:"switches,omitempty"`            // OpenFlow switches that send connections to the agents at their ports; none: those of before
+	OnPath        bool                   `protobuf:"varint,5,opt,name=on_path,json=onPath,proto3" json:"on_path,omitempty"` // no switches: the agents are on the way of the hosts' packets
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -186,6 +240,20 @@ func (x *BoostSite) GetAgents() []string {
 		return x.Agents
 	}
 	return nil
+}
+
+func (x *BoostSite) GetSwitches() []string {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
+}
+
+func (x *BoostSite) GetOnPath() bool {
+	if x != nil {
+		return x.OnPath
+	}
+	return false
 }
 
 type RemoveBoostSiteRequest struct {
@@ -524,6 +592,8 @@ type BoostAgent struct {
 	Current       bool                   `protobuf:"varint,11,opt,name=current,proto3" json:"current,omitempty"`                              // it has applied its lanes
 	Error         string                 `protobuf:"bytes,12,opt,name=error,proto3" json:"error,omitempty"`                                   // why not
 	SinceUnixMs   int64                  `protobuf:"varint,13,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"` // of its state
+	Switch        string                 `protobuf:"bytes,14,opt,name=switch,proto3" json:"switch,omitempty"`                                 // where a switch of its site has seen it
+	SwitchPort    string                 `protobuf:"bytes,15,opt,name=switch_port,json=switchPort,proto3" json:"switch_port,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -647,6 +717,20 @@ func (x *BoostAgent) GetSinceUnixMs() int64 {
 		return x.SinceUnixMs
 	}
 	return 0
+}
+
+func (x *BoostAgent) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *BoostAgent) GetSwitchPort() string {
+	if x != nil {
+		return x.SwitchPort
+	}
+	return ""
 }
 
 // What an agent says of its connections to another one.
@@ -1675,6 +1759,7 @@ type BoostJoined struct {
 	Trust         string                 `protobuf:"bytes,5,opt,name=trust,proto3" json:"trust,omitempty"`
 	Controllers   *Controllers           `protobuf:"bytes,6,opt,name=controllers,proto3" json:"controllers,omitempty"`
 	Credential    *Credential            `protobuf:"bytes,7,opt,name=credential,proto3" json:"credential,omitempty"`
+	AnnounceKey   []byte                 `protobuf:"bytes,8,opt,name=announce_key,json=announceKey,proto3" json:"announce_key,omitempty"` // proves what the agent announces at its ports; of this stream alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1754,6 +1839,13 @@ func (x *BoostJoined) GetControllers() *Controllers {
 func (x *BoostJoined) GetCredential() *Credential {
 	if x != nil {
 		return x.Credential
+	}
+	return nil
+}
+
+func (x *BoostJoined) GetAnnounceKey() []byte {
+	if x != nil {
+		return x.AnnounceKey
 	}
 	return nil
 }
@@ -1886,6 +1978,805 @@ func (x *BoostPeer) GetKey() []byte {
 	return nil
 }
 
+type SteerReport struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Report:
+	//
+	//	*SteerReport_Join
+	//	*SteerReport_Sighting
+	//	*SteerReport_PortDown
+	//	*SteerReport_Steered
+	//	*SteerReport_State
+	Report        isSteerReport_Report `protobuf_oneof:"report"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerReport) Reset() {
+	*x = SteerReport{}
+	mi := &file_boost_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerReport) ProtoMessage() {}
+
+func (x *SteerReport) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerReport.ProtoReflect.Descriptor instead.
+func (*SteerReport) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SteerReport) GetReport() isSteerReport_Report {
+	if x != nil {
+		return x.Report
+	}
+	return nil
+}
+
+func (x *SteerReport) GetJoin() *SteerJoin {
+	if x != nil {
+		if x, ok := x.Report.(*SteerReport_Join); ok {
+			return x.Join
+		}
+	}
+	return nil
+}
+
+func (x *SteerReport) GetSighting() *Sighting {
+	if x != nil {
+		if x, ok := x.Report.(*SteerReport_Sighting); ok {
+			return x.Sighting
+		}
+	}
+	return nil
+}
+
+func (x *SteerReport) GetPortDown() *PortDown {
+	if x != nil {
+		if x, ok := x.Report.(*SteerReport_PortDown); ok {
+			return x.PortDown
+		}
+	}
+	return nil
+}
+
+func (x *SteerReport) GetSteered() *Steered {
+	if x != nil {
+		if x, ok := x.Report.(*SteerReport_Steered); ok {
+			return x.Steered
+		}
+	}
+	return nil
+}
+
+func (x *SteerReport) GetState() *SwitchState {
+	if x != nil {
+		if x, ok := x.Report.(*SteerReport_State); ok {
+			return x.State
+		}
+	}
+	return nil
+}
+
+type isSteerReport_Report interface {
+	isSteerReport_Report()
+}
+
+type SteerReport_Join struct {
+	Join *SteerJoin `protobuf:"bytes,1,opt,name=join,proto3,oneof"` // always first
+}
+
+type SteerReport_Sighting struct {
+	Sighting *Sighting `protobuf:"bytes,2,opt,name=sighting,proto3,oneof"`
+}
+
+type SteerReport_PortDown struct {
+	PortDown *PortDown `protobuf:"bytes,3,opt,name=port_down,json=portDown,proto3,oneof"`
+}
+
+type SteerReport_Steered struct {
+	Steered *Steered `protobuf:"bytes,4,opt,name=steered,proto3,oneof"`
+}
+
+type SteerReport_State struct {
+	State *SwitchState `protobuf:"bytes,5,opt,name=state,proto3,oneof"`
+}
+
+func (*SteerReport_Join) isSteerReport_Report() {}
+
+func (*SteerReport_Sighting) isSteerReport_Report() {}
+
+func (*SteerReport_PortDown) isSteerReport_Report() {}
+
+func (*SteerReport_Steered) isSteerReport_Report() {}
+
+func (*SteerReport_State) isSteerReport_Report() {}
+
+type SteerJoin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Speaks        *Versions              `protobuf:"bytes,2,opt,name=speaks,proto3" json:"speaks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerJoin) Reset() {
+	*x = SteerJoin{}
+	mi := &file_boost_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerJoin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerJoin) ProtoMessage() {}
+
+func (x *SteerJoin) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerJoin.ProtoReflect.Descriptor instead.
+func (*SteerJoin) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SteerJoin) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SteerJoin) GetSpeaks() *Versions {
+	if x != nil {
+		return x.Speaks
+	}
+	return nil
+}
+
+// An agent's announcement came to a port of a switch.
+type Sighting struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	Agent         string                 `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	Mac           []byte                 `protobuf:"bytes,4,opt,name=mac,proto3" json:"mac,omitempty"`    // of the agent's port
+	Made          uint64                 `protobuf:"varint,5,opt,name=made,proto3" json:"made,omitempty"` // number of the announcement: higher than those before
+	Proof         []byte                 `protobuf:"bytes,6,opt,name=proof,proto3" json:"proof,omitempty"`
+	AgentPort     string                 `protobuf:"bytes,7,opt,name=agent_port,json=agentPort,proto3" json:"agent_port,omitempty"` // as the agent calls it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sighting) Reset() {
+	*x = Sighting{}
+	mi := &file_boost_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sighting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sighting) ProtoMessage() {}
+
+func (x *Sighting) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sighting.ProtoReflect.Descriptor instead.
+func (*Sighting) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Sighting) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *Sighting) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Sighting) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *Sighting) GetMac() []byte {
+	if x != nil {
+		return x.Mac
+	}
+	return nil
+}
+
+func (x *Sighting) GetMade() uint64 {
+	if x != nil {
+		return x.Made
+	}
+	return 0
+}
+
+func (x *Sighting) GetProof() []byte {
+	if x != nil {
+		return x.Proof
+	}
+	return nil
+}
+
+func (x *Sighting) GetAgentPort() string {
+	if x != nil {
+		return x.AgentPort
+	}
+	return ""
+}
+
+type SwitchState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Up            bool                   `protobuf:"varint,2,opt,name=up,proto3" json:"up,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchState) Reset() {
+	*x = SwitchState{}
+	mi := &file_boost_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchState) ProtoMessage() {}
+
+func (x *SwitchState) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchState.ProtoReflect.Descriptor instead.
+func (*SwitchState) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SwitchState) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *SwitchState) GetUp() bool {
+	if x != nil {
+		return x.Up
+	}
+	return false
+}
+
+type PortDown struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortDown) Reset() {
+	*x = PortDown{}
+	mi := &file_boost_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortDown) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortDown) ProtoMessage() {}
+
+func (x *PortDown) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortDown.ProtoReflect.Descriptor instead.
+func (*PortDown) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *PortDown) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *PortDown) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+// A switch has the rules of that generation.
+type Steered struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Steered) Reset() {
+	*x = Steered{}
+	mi := &file_boost_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Steered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Steered) ProtoMessage() {}
+
+func (x *Steered) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Steered.ProtoReflect.Descriptor instead.
+func (*Steered) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Steered) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *Steered) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+type SteerOrder struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Order:
+	//
+	//	*SteerOrder_Joined
+	//	*SteerOrder_Refused
+	//	*SteerOrder_Controllers
+	//	*SteerOrder_Rules
+	Order         isSteerOrder_Order `protobuf_oneof:"order"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerOrder) Reset() {
+	*x = SteerOrder{}
+	mi := &file_boost_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerOrder) ProtoMessage() {}
+
+func (x *SteerOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerOrder.ProtoReflect.Descriptor instead.
+func (*SteerOrder) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SteerOrder) GetOrder() isSteerOrder_Order {
+	if x != nil {
+		return x.Order
+	}
+	return nil
+}
+
+func (x *SteerOrder) GetJoined() *SteerJoined {
+	if x != nil {
+		if x, ok := x.Order.(*SteerOrder_Joined); ok {
+			return x.Joined
+		}
+	}
+	return nil
+}
+
+func (x *SteerOrder) GetRefused() *Refused {
+	if x != nil {
+		if x, ok := x.Order.(*SteerOrder_Refused); ok {
+			return x.Refused
+		}
+	}
+	return nil
+}
+
+func (x *SteerOrder) GetControllers() *Controllers {
+	if x != nil {
+		if x, ok := x.Order.(*SteerOrder_Controllers); ok {
+			return x.Controllers
+		}
+	}
+	return nil
+}
+
+func (x *SteerOrder) GetRules() *SteerRules {
+	if x != nil {
+		if x, ok := x.Order.(*SteerOrder_Rules); ok {
+			return x.Rules
+		}
+	}
+	return nil
+}
+
+type isSteerOrder_Order interface {
+	isSteerOrder_Order()
+}
+
+type SteerOrder_Joined struct {
+	Joined *SteerJoined `protobuf:"bytes,1,opt,name=joined,proto3,oneof"`
+}
+
+type SteerOrder_Refused struct {
+	Refused *Refused `protobuf:"bytes,2,opt,name=refused,proto3,oneof"`
+}
+
+type SteerOrder_Controllers struct {
+	Controllers *Controllers `protobuf:"bytes,3,opt,name=controllers,proto3,oneof"`
+}
+
+type SteerOrder_Rules struct {
+	Rules *SteerRules `protobuf:"bytes,4,opt,name=rules,proto3,oneof"` // all of one switch: others go
+}
+
+func (*SteerOrder_Joined) isSteerOrder_Order() {}
+
+func (*SteerOrder_Refused) isSteerOrder_Order() {}
+
+func (*SteerOrder_Controllers) isSteerOrder_Order() {}
+
+func (*SteerOrder_Rules) isSteerOrder_Order() {}
+
+type SteerJoined struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
+	NetworkId     string                 `protobuf:"bytes,2,opt,name=network_id,json=networkId,proto3" json:"network_id,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Protocol      uint32                 `protobuf:"varint,4,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Controllers   *Controllers           `protobuf:"bytes,5,opt,name=controllers,proto3" json:"controllers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerJoined) Reset() {
+	*x = SteerJoined{}
+	mi := &file_boost_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerJoined) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerJoined) ProtoMessage() {}
+
+func (x *SteerJoined) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerJoined.ProtoReflect.Descriptor instead.
+func (*SteerJoined) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SteerJoined) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *SteerJoined) GetNetworkId() string {
+	if x != nil {
+		return x.NetworkId
+	}
+	return ""
+}
+
+func (x *SteerJoined) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *SteerJoined) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *SteerJoined) GetControllers() *Controllers {
+	if x != nil {
+		return x.Controllers
+	}
+	return nil
+}
+
+type SteerRules struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	Rules         []*SteerRule           `protobuf:"bytes,3,rep,name=rules,proto3" json:"rules,omitempty"`
+	Exempt        []string               `protobuf:"bytes,4,rep,name=exempt,proto3" json:"exempt,omitempty"` // ports whose packets pass: those of agents
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerRules) Reset() {
+	*x = SteerRules{}
+	mi := &file_boost_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerRules) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerRules) ProtoMessage() {}
+
+func (x *SteerRules) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerRules.ProtoReflect.Descriptor instead.
+func (*SteerRules) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *SteerRules) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *SteerRules) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *SteerRules) GetRules() []*SteerRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *SteerRules) GetExempt() []string {
+	if x != nil {
+		return x.Exempt
+	}
+	return nil
+}
+
+// TCP segments that go to an agent.
+type SteerRule struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Source          string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"` // prefix
+	Destination     string                 `protobuf:"bytes,2,opt,name=destination,proto3" json:"destination,omitempty"`
+	SourcePort      uint32                 `protobuf:"varint,3,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"` // as far as the mask says; a mask of 0: any
+	SourceMask      uint32                 `protobuf:"varint,4,opt,name=source_mask,json=sourceMask,proto3" json:"source_mask,omitempty"`
+	DestinationPort uint32                 `protobuf:"varint,5,opt,name=destination_port,json=destinationPort,proto3" json:"destination_port,omitempty"`
+	DestinationMask uint32                 `protobuf:"varint,6,opt,name=destination_mask,json=destinationMask,proto3" json:"destination_mask,omitempty"`
+	Kind            SteerKind              `protobuf:"varint,7,opt,name=kind,proto3,enum=scaffold.v1.SteerKind" json:"kind,omitempty"` // which goes first where several hold
+	Port            string                 `protobuf:"bytes,8,opt,name=port,proto3" json:"port,omitempty"`                             // of the agent, and
+	Mac             []byte                 `protobuf:"bytes,9,opt,name=mac,proto3" json:"mac,omitempty"`                               // its address there
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SteerRule) Reset() {
+	*x = SteerRule{}
+	mi := &file_boost_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerRule) ProtoMessage() {}
+
+func (x *SteerRule) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerRule.ProtoReflect.Descriptor instead.
+func (*SteerRule) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *SteerRule) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *SteerRule) GetDestination() string {
+	if x != nil {
+		return x.Destination
+	}
+	return ""
+}
+
+func (x *SteerRule) GetSourcePort() uint32 {
+	if x != nil {
+		return x.SourcePort
+	}
+	return 0
+}
+
+func (x *SteerRule) GetSourceMask() uint32 {
+	if x != nil {
+		return x.SourceMask
+	}
+	return 0
+}
+
+func (x *SteerRule) GetDestinationPort() uint32 {
+	if x != nil {
+		return x.DestinationPort
+	}
+	return 0
+}
+
+func (x *SteerRule) GetDestinationMask() uint32 {
+	if x != nil {
+		return x.DestinationMask
+	}
+	return 0
+}
+
+func (x *SteerRule) GetKind() SteerKind {
+	if x != nil {
+		return x.Kind
+	}
+	return SteerKind_STEER_KIND_UNSPECIFIED
+}
+
+func (x *SteerRule) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *SteerRule) GetMac() []byte {
+	if x != nil {
+		return x.Mac
+	}
+	return nil
+}
+
 var File_boost_proto protoreflect.FileDescriptor
 
 const file_boost_proto_rawDesc = "" +
@@ -1896,11 +2787,13 @@ const file_boost_proto_rawDesc = "" +
 	"\x05sites\x18\x01 \x03(\v2\x16.scaffold.v1.BoostSiteR\x05sites\x121\n" +
 	"\aentries\x18\x02 \x03(\v2\x17.scaffold.v1.BoostEntryR\aentries\x12/\n" +
 	"\x06agents\x18\x03 \x03(\v2\x17.scaffold.v1.BoostAgentR\x06agents\x12\x14\n" +
-	"\x05trust\x18\x04 \x01(\tR\x05trust\"S\n" +
+	"\x05trust\x18\x04 \x01(\tR\x05trust\"\x88\x01\n" +
 	"\tBoostSite\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bprefixes\x18\x02 \x03(\tR\bprefixes\x12\x16\n" +
-	"\x06agents\x18\x03 \x03(\tR\x06agents\",\n" +
+	"\x06agents\x18\x03 \x03(\tR\x06agents\x12\x1a\n" +
+	"\bswitches\x18\x04 \x03(\tR\bswitches\x12\x17\n" +
+	"\aon_path\x18\x05 \x01(\bR\x06onPath\",\n" +
 	"\x16RemoveBoostSiteRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x19\n" +
 	"\x17RemoveBoostSiteResponse\"\x80\x02\n" +
@@ -1921,7 +2814,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x11DenyBoostResponse\"F\n" +
 	"\x16DrainBoostAgentRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aundrain\x18\x02 \x01(\bR\aundrain\"\xd9\x02\n" +
+	"\aundrain\x18\x02 \x01(\bR\aundrain\"\x92\x03\n" +
 	"\n" +
 	"BoostAgent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -1937,7 +2830,10 @@ const file_boost_proto_rawDesc = "" +
 	" \x03(\v2\x17.scaffold.v1.BoostTrunkR\x06trunks\x12\x18\n" +
 	"\acurrent\x18\v \x01(\bR\acurrent\x12\x14\n" +
 	"\x05error\x18\f \x01(\tR\x05error\x12\"\n" +
-	"\rsince_unix_ms\x18\r \x01(\x03R\vsinceUnixMs\"\xb3\x01\n" +
+	"\rsince_unix_ms\x18\r \x01(\x03R\vsinceUnixMs\x12\x16\n" +
+	"\x06switch\x18\x0e \x01(\tR\x06switch\x12\x1f\n" +
+	"\vswitch_port\x18\x0f \x01(\tR\n" +
+	"switchPort\"\xb3\x01\n" +
 	"\n" +
 	"BoostTrunk\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x0e\n" +
@@ -2021,7 +2917,7 @@ const file_boost_proto_rawDesc = "" +
 	"credential\x18\x04 \x01(\v2\x17.scaffold.v1.CredentialH\x00R\n" +
 	"credential\x12/\n" +
 	"\x05lanes\x18\x05 \x01(\v2\x17.scaffold.v1.BoostLanesH\x00R\x05lanesB\a\n" +
-	"\x05order\"\x83\x02\n" +
+	"\x05order\"\xa6\x02\n" +
 	"\vBoostJoined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x1d\n" +
 	"\n" +
@@ -2032,7 +2928,8 @@ const file_boost_proto_rawDesc = "" +
 	"\vcontrollers\x18\x06 \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\x127\n" +
 	"\n" +
 	"credential\x18\a \x01(\v2\x17.scaffold.v1.CredentialR\n" +
-	"credential\"\xa6\x01\n" +
+	"credential\x12!\n" +
+	"\fannounce_key\x18\b \x01(\fR\vannounceKey\"\xa6\x01\n" +
 	"\n" +
 	"BoostLanes\x12\x1e\n" +
 	"\n" +
@@ -2044,7 +2941,76 @@ const file_boost_proto_rawDesc = "" +
 	"\tBoostPeer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04door\x18\x02 \x01(\tR\x04door\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\fR\x03key2\xb2\x04\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\"\x94\x02\n" +
+	"\vSteerReport\x12,\n" +
+	"\x04join\x18\x01 \x01(\v2\x16.scaffold.v1.SteerJoinH\x00R\x04join\x123\n" +
+	"\bsighting\x18\x02 \x01(\v2\x15.scaffold.v1.SightingH\x00R\bsighting\x124\n" +
+	"\tport_down\x18\x03 \x01(\v2\x15.scaffold.v1.PortDownH\x00R\bportDown\x120\n" +
+	"\asteered\x18\x04 \x01(\v2\x14.scaffold.v1.SteeredH\x00R\asteered\x120\n" +
+	"\x05state\x18\x05 \x01(\v2\x18.scaffold.v1.SwitchStateH\x00R\x05stateB\b\n" +
+	"\x06report\"N\n" +
+	"\tSteerJoin\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12-\n" +
+	"\x06speaks\x18\x02 \x01(\v2\x15.scaffold.v1.VersionsR\x06speaks\"\xa7\x01\n" +
+	"\bSighting\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\x12\x10\n" +
+	"\x03mac\x18\x04 \x01(\fR\x03mac\x12\x12\n" +
+	"\x04made\x18\x05 \x01(\x04R\x04made\x12\x14\n" +
+	"\x05proof\x18\x06 \x01(\fR\x05proof\x12\x1d\n" +
+	"\n" +
+	"agent_port\x18\a \x01(\tR\tagentPort\"5\n" +
+	"\vSwitchState\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x0e\n" +
+	"\x02up\x18\x02 \x01(\bR\x02up\"6\n" +
+	"\bPortDown\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\"A\n" +
+	"\aSteered\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x04R\n" +
+	"generation\"\xea\x01\n" +
+	"\n" +
+	"SteerOrder\x122\n" +
+	"\x06joined\x18\x01 \x01(\v2\x18.scaffold.v1.SteerJoinedH\x00R\x06joined\x120\n" +
+	"\arefused\x18\x02 \x01(\v2\x14.scaffold.v1.RefusedH\x00R\arefused\x12<\n" +
+	"\vcontrollers\x18\x03 \x01(\v2\x18.scaffold.v1.ControllersH\x00R\vcontrollers\x12/\n" +
+	"\x05rules\x18\x04 \x01(\v2\x17.scaffold.v1.SteerRulesH\x00R\x05rulesB\a\n" +
+	"\x05order\"\xb4\x01\n" +
+	"\vSteerJoined\x12\x18\n" +
+	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x1d\n" +
+	"\n" +
+	"network_id\x18\x02 \x01(\tR\tnetworkId\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x1a\n" +
+	"\bprotocol\x18\x04 \x01(\rR\bprotocol\x12:\n" +
+	"\vcontrollers\x18\x05 \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\"\x8a\x01\n" +
+	"\n" +
+	"SteerRules\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x04R\n" +
+	"generation\x12,\n" +
+	"\x05rules\x18\x03 \x03(\v2\x16.scaffold.v1.SteerRuleR\x05rules\x12\x16\n" +
+	"\x06exempt\x18\x04 \x03(\tR\x06exempt\"\xaf\x02\n" +
+	"\tSteerRule\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12 \n" +
+	"\vdestination\x18\x02 \x01(\tR\vdestination\x12\x1f\n" +
+	"\vsource_port\x18\x03 \x01(\rR\n" +
+	"sourcePort\x12\x1f\n" +
+	"\vsource_mask\x18\x04 \x01(\rR\n" +
+	"sourceMask\x12)\n" +
+	"\x10destination_port\x18\x05 \x01(\rR\x0fdestinationPort\x12)\n" +
+	"\x10destination_mask\x18\x06 \x01(\rR\x0fdestinationMask\x12*\n" +
+	"\x04kind\x18\a \x01(\x0e2\x16.scaffold.v1.SteerKindR\x04kind\x12\x12\n" +
+	"\x04port\x18\b \x01(\tR\x04port\x12\x10\n" +
+	"\x03mac\x18\t \x01(\fR\x03mac*o\n" +
+	"\tSteerKind\x12\x1a\n" +
+	"\x16STEER_KIND_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12STEER_KIND_ANSWERS\x10\x01\x12\x17\n" +
+	"\x13STEER_KIND_REQUESTS\x10\x02\x12\x15\n" +
+	"\x11STEER_KIND_PINNED\x10\x032\xb2\x04\n" +
 	"\x05Boost\x12J\n" +
 	"\tListBoost\x12\x1d.scaffold.v1.ListBoostRequest\x1a\x1e.scaffold.v1.ListBoostResponse\x12>\n" +
 	"\fSetBoostSite\x12\x16.scaffold.v1.BoostSite\x1a\x16.scaffold.v1.BoostSite\x12\\\n" +
@@ -2055,7 +3021,9 @@ const file_boost_proto_rawDesc = "" +
 	"\x0fDrainBoostAgent\x12#.scaffold.v1.DrainBoostAgentRequest\x1a\x17.scaffold.v1.BoostAgent\x12b\n" +
 	"\x11ListBoostSessions\x12%.scaffold.v1.ListBoostSessionsRequest\x1a&.scaffold.v1.ListBoostSessionsResponse2M\n" +
 	"\vBoostStream\x12>\n" +
-	"\x05Agent\x12\x18.scaffold.v1.BoostReport\x1a\x17.scaffold.v1.BoostOrder(\x010\x01B-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
+	"\x05Agent\x12\x18.scaffold.v1.BoostReport\x1a\x17.scaffold.v1.BoostOrder(\x010\x012O\n" +
+	"\rBoostSteering\x12>\n" +
+	"\x05Steer\x12\x18.scaffold.v1.SteerReport\x1a\x17.scaffold.v1.SteerOrder(\x010\x01B-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_boost_proto_rawDescOnce sync.Once
@@ -2069,84 +3037,111 @@ func file_boost_proto_rawDescGZIP() []byte {
 	return file_boost_proto_rawDescData
 }
 
-var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_boost_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_boost_proto_goTypes = []any{
-	(*ListBoostRequest)(nil),          // 0: scaffold.v1.ListBoostRequest
-	(*ListBoostResponse)(nil),         // 1: scaffold.v1.ListBoostResponse
-	(*BoostSite)(nil),                 // 2: scaffold.v1.BoostSite
-	(*RemoveBoostSiteRequest)(nil),    // 3: scaffold.v1.RemoveBoostSiteRequest
-	(*RemoveBoostSiteResponse)(nil),   // 4: scaffold.v1.RemoveBoostSiteResponse
-	(*BoostEntry)(nil),                // 5: scaffold.v1.BoostEntry
-	(*DenyBoostRequest)(nil),          // 6: scaffold.v1.DenyBoostRequest
-	(*DenyBoostResponse)(nil),         // 7: scaffold.v1.DenyBoostResponse
-	(*DrainBoostAgentRequest)(nil),    // 8: scaffold.v1.DrainBoostAgentRequest
-	(*BoostAgent)(nil),                // 9: scaffold.v1.BoostAgent
-	(*BoostTrunk)(nil),                // 10: scaffold.v1.BoostTrunk
-	(*ListBoostSessionsRequest)(nil),  // 11: scaffold.v1.ListBoostSessionsRequest
-	(*ListBoostSessionsResponse)(nil), // 12: scaffold.v1.ListBoostSessionsResponse
-	(*BoostSession)(nil),              // 13: scaffold.v1.BoostSession
-	(*BoostLane)(nil),                 // 14: scaffold.v1.BoostLane
-	(*BoostReport)(nil),               // 15: scaffold.v1.BoostReport
-	(*BoostJoin)(nil),                 // 16: scaffold.v1.BoostJoin
-	(*BoostLoad)(nil),                 // 17: scaffold.v1.BoostLoad
-	(*BoostSessions)(nil),             // 18: scaffold.v1.BoostSessions
-	(*BoostSessionEnd)(nil),           // 19: scaffold.v1.BoostSessionEnd
-	(*BoostApplied)(nil),              // 20: scaffold.v1.BoostApplied
-	(*BoostOrder)(nil),                // 21: scaffold.v1.BoostOrder
-	(*BoostJoined)(nil),               // 22: scaffold.v1.BoostJoined
-	(*BoostLanes)(nil),                // 23: scaffold.v1.BoostLanes
-	(*BoostPeer)(nil),                 // 24: scaffold.v1.BoostPeer
-	(*Versions)(nil),                  // 25: scaffold.v1.Versions
-	(*Refused)(nil),                   // 26: scaffold.v1.Refused
-	(*Controllers)(nil),               // 27: scaffold.v1.Controllers
-	(*Credential)(nil),                // 28: scaffold.v1.Credential
+	(SteerKind)(0),                    // 0: scaffold.v1.SteerKind
+	(*ListBoostRequest)(nil),          // 1: scaffold.v1.ListBoostRequest
+	(*ListBoostResponse)(nil),         // 2: scaffold.v1.ListBoostResponse
+	(*BoostSite)(nil),                 // 3: scaffold.v1.BoostSite
+	(*RemoveBoostSiteRequest)(nil),    // 4: scaffold.v1.RemoveBoostSiteRequest
+	(*RemoveBoostSiteResponse)(nil),   // 5: scaffold.v1.RemoveBoostSiteResponse
+	(*BoostEntry)(nil),                // 6: scaffold.v1.BoostEntry
+	(*DenyBoostRequest)(nil),          // 7: scaffold.v1.DenyBoostRequest
+	(*DenyBoostResponse)(nil),         // 8: scaffold.v1.DenyBoostResponse
+	(*DrainBoostAgentRequest)(nil),    // 9: scaffold.v1.DrainBoostAgentRequest
+	(*BoostAgent)(nil),                // 10: scaffold.v1.BoostAgent
+	(*BoostTrunk)(nil),                // 11: scaffold.v1.BoostTrunk
+	(*ListBoostSessionsRequest)(nil),  // 12: scaffold.v1.ListBoostSessionsRequest
+	(*ListBoostSessionsResponse)(nil), // 13: scaffold.v1.ListBoostSessionsResponse
+	(*BoostSession)(nil),              // 14: scaffold.v1.BoostSession
+	(*BoostLane)(nil),                 // 15: scaffold.v1.BoostLane
+	(*BoostReport)(nil),               // 16: scaffold.v1.BoostReport
+	(*BoostJoin)(nil),                 // 17: scaffold.v1.BoostJoin
+	(*BoostLoad)(nil),                 // 18: scaffold.v1.BoostLoad
+	(*BoostSessions)(nil),             // 19: scaffold.v1.BoostSessions
+	(*BoostSessionEnd)(nil),           // 20: scaffold.v1.BoostSessionEnd
+	(*BoostApplied)(nil),              // 21: scaffold.v1.BoostApplied
+	(*BoostOrder)(nil),                // 22: scaffold.v1.BoostOrder
+	(*BoostJoined)(nil),               // 23: scaffold.v1.BoostJoined
+	(*BoostLanes)(nil),                // 24: scaffold.v1.BoostLanes
+	(*BoostPeer)(nil),                 // 25: scaffold.v1.BoostPeer
+	(*SteerReport)(nil),               // 26: scaffold.v1.SteerReport
+	(*SteerJoin)(nil),                 // 27: scaffold.v1.SteerJoin
+	(*Sighting)(nil),                  // 28: scaffold.v1.Sighting
+	(*SwitchState)(nil),               // 29: scaffold.v1.SwitchState
+	(*PortDown)(nil),                  // 30: scaffold.v1.PortDown
+	(*Steered)(nil),                   // 31: scaffold.v1.Steered
+	(*SteerOrder)(nil),                // 32: scaffold.v1.SteerOrder
+	(*SteerJoined)(nil),               // 33: scaffold.v1.SteerJoined
+	(*SteerRules)(nil),                // 34: scaffold.v1.SteerRules
+	(*SteerRule)(nil),                 // 35: scaffold.v1.SteerRule
+	(*Versions)(nil),                  // 36: scaffold.v1.Versions
+	(*Refused)(nil),                   // 37: scaffold.v1.Refused
+	(*Controllers)(nil),               // 38: scaffold.v1.Controllers
+	(*Credential)(nil),                // 39: scaffold.v1.Credential
 }
 var file_boost_proto_depIdxs = []int32{
-	2,  // 0: scaffold.v1.ListBoostResponse.sites:type_name -> scaffold.v1.BoostSite
-	5,  // 1: scaffold.v1.ListBoostResponse.entries:type_name -> scaffold.v1.BoostEntry
-	9,  // 2: scaffold.v1.ListBoostResponse.agents:type_name -> scaffold.v1.BoostAgent
-	14, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
-	10, // 4: scaffold.v1.BoostAgent.trunks:type_name -> scaffold.v1.BoostTrunk
-	13, // 5: scaffold.v1.ListBoostSessionsResponse.sessions:type_name -> scaffold.v1.BoostSession
-	16, // 6: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
-	17, // 7: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
-	20, // 8: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
-	18, // 9: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
-	25, // 10: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
-	14, // 11: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
-	10, // 12: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
-	13, // 13: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
-	19, // 14: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
-	22, // 15: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
-	26, // 16: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
-	27, // 17: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
-	28, // 18: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
-	23, // 19: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
-	27, // 20: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
-	28, // 21: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
-	24, // 22: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
-	14, // 23: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
-	0,  // 24: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
-	2,  // 25: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
-	3,  // 26: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
-	5,  // 27: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
-	6,  // 28: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
-	8,  // 29: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
-	11, // 30: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
-	15, // 31: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
-	1,  // 32: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
-	2,  // 33: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
-	4,  // 34: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
-	5,  // 35: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
-	7,  // 36: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
-	9,  // 37: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
-	12, // 38: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
-	21, // 39: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
-	32, // [32:40] is the sub-list for method output_type
-	24, // [24:32] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	3,  // 0: scaffold.v1.ListBoostResponse.sites:type_name -> scaffold.v1.BoostSite
+	6,  // 1: scaffold.v1.ListBoostResponse.entries:type_name -> scaffold.v1.BoostEntry
+	10, // 2: scaffold.v1.ListBoostResponse.agents:type_name -> scaffold.v1.BoostAgent
+	15, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
+	11, // 4: scaffold.v1.BoostAgent.trunks:type_name -> scaffold.v1.BoostTrunk
+	14, // 5: scaffold.v1.ListBoostSessionsResponse.sessions:type_name -> scaffold.v1.BoostSession
+	17, // 6: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
+	18, // 7: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
+	21, // 8: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
+	19, // 9: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
+	36, // 10: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
+	15, // 11: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
+	11, // 12: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
+	14, // 13: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
+	20, // 14: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
+	23, // 15: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
+	37, // 16: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
+	38, // 17: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
+	39, // 18: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
+	24, // 19: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
+	38, // 20: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
+	39, // 21: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
+	25, // 22: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
+	15, // 23: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
+	27, // 24: scaffold.v1.SteerReport.join:type_name -> scaffold.v1.SteerJoin
+	28, // 25: scaffold.v1.SteerReport.sighting:type_name -> scaffold.v1.Sighting
+	30, // 26: scaffold.v1.SteerReport.port_down:type_name -> scaffold.v1.PortDown
+	31, // 27: scaffold.v1.SteerReport.steered:type_name -> scaffold.v1.Steered
+	29, // 28: scaffold.v1.SteerReport.state:type_name -> scaffold.v1.SwitchState
+	36, // 29: scaffold.v1.SteerJoin.speaks:type_name -> scaffold.v1.Versions
+	33, // 30: scaffold.v1.SteerOrder.joined:type_name -> scaffold.v1.SteerJoined
+	37, // 31: scaffold.v1.SteerOrder.refused:type_name -> scaffold.v1.Refused
+	38, // 32: scaffold.v1.SteerOrder.controllers:type_name -> scaffold.v1.Controllers
+	34, // 33: scaffold.v1.SteerOrder.rules:type_name -> scaffold.v1.SteerRules
+	38, // 34: scaffold.v1.SteerJoined.controllers:type_name -> scaffold.v1.Controllers
+	35, // 35: scaffold.v1.SteerRules.rules:type_name -> scaffold.v1.SteerRule
+	0,  // 36: scaffold.v1.SteerRule.kind:type_name -> scaffold.v1.SteerKind
+	1,  // 37: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
+	3,  // 38: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
+	4,  // 39: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
+	6,  // 40: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
+	7,  // 41: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
+	9,  // 42: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
+	12, // 43: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
+	16, // 44: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
+	26, // 45: scaffold.v1.BoostSteering.Steer:input_type -> scaffold.v1.SteerReport
+	2,  // 46: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
+	3,  // 47: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
+	5,  // 48: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
+	6,  // 49: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
+	8,  // 50: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
+	10, // 51: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
+	13, // 52: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
+	22, // 53: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
+	32, // 54: scaffold.v1.BoostSteering.Steer:output_type -> scaffold.v1.SteerOrder
+	46, // [46:55] is the sub-list for method output_type
+	37, // [37:46] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_boost_proto_init() }
@@ -2168,18 +3163,32 @@ func file_boost_proto_init() {
 		(*BoostOrder_Credential)(nil),
 		(*BoostOrder_Lanes)(nil),
 	}
+	file_boost_proto_msgTypes[25].OneofWrappers = []any{
+		(*SteerReport_Join)(nil),
+		(*SteerReport_Sighting)(nil),
+		(*SteerReport_PortDown)(nil),
+		(*SteerReport_Steered)(nil),
+		(*SteerReport_State)(nil),
+	}
+	file_boost_proto_msgTypes[31].OneofWrappers = []any{
+		(*SteerOrder_Joined)(nil),
+		(*SteerOrder_Refused)(nil),
+		(*SteerOrder_Controllers)(nil),
+		(*SteerOrder_Rules)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boost_proto_rawDesc), len(file_boost_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   25,
+			NumEnums:      1,
+			NumMessages:   35,
 			NumExtensions: 0,
-			NumServices:   2,
+			NumServices:   3,
 		},
 		GoTypes:           file_boost_proto_goTypes,
 		DependencyIndexes: file_boost_proto_depIdxs,
+		EnumInfos:         file_boost_proto_enumTypes,
 		MessageInfos:      file_boost_proto_msgTypes,
 	}.Build()
 	File_boost_proto = out.File

@@ -65,8 +65,10 @@ func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) (err e
 	if len(s.Controllers) > 0 {
 		ctx, cancel := context.WithCancel(ctx) // it ends as well where the kernel does not hear us any more
 		var joined sync.WaitGroup
-		joined.Go(func() { joining.Run(ctx, s.joining(key, &told{a, others, newMeter()}, log)) })
-		defer func() { // before the agent ends, whom it tells what to do
+		at := newAnnouncer(s, kernel, log)
+		joined.Go(func() { at.run(ctx) })
+		joined.Go(func() { joining.Run(ctx, s.joining(key, &told{a, others, newMeter()}, at.use, log)) })
+		defer func() { // before the agent ends, whom it tells what to do, and the kernel's sockets, by which it announces
 			cancel()
 			joined.Wait()
 		}()

@@ -43,12 +43,12 @@ func (t *told) Tell(peers []joining.Peer, lanes []agent.Lane) error {
 // Load is the share of the machine's processors that this process has had since the last call.
 func (t *told) Load() float64 { return t.meter.read() }
 
-// joining is how the agent joins its network.
-func (s *Settings) joining(key ed25519.PrivateKey, t *told, log *slog.Logger) joining.Config {
+// joining is how the agent joins its network; announce is told the key of each stream.
+func (s *Settings) joining(key ed25519.PrivateKey, t *told, announce func([]byte), log *slog.Logger) joining.Config {
 	return joining.Config{
 		Name: s.Name, Door: s.Door, Key: key.Public().(ed25519.PublicKey), BootID: rand.Text(), Version: obs.Version(),
 		Controllers: api.NewControllers(s.Controllers), Credentials: &member.Credentials{Directory: trust.Directory(s.Credentials)},
-		Agent: t, Log: log,
+		Agent: t, Announce: announce, Log: log,
 	}
 }
 

@@ -149,6 +149,9 @@ func (e *Ends) Own(c *net.TCPConn) frame.Options {
 	return own
 }
 
+// Announce sends a whole frame out of the port that has this index now, to whoever is next to it.
+func (e *Ends) Announce(ifindex int, frame []byte) error { return e.wires.out(ifindex, frame) }
+
 func pairOf(c *net.TCPConn) pair { return pair{endOf(c.LocalAddr()), endOf(c.RemoteAddr())} }
 
 func endOf(a net.Addr) netip.AddrPort {

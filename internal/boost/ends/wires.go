@@ -42,7 +42,7 @@ func raw() (int, error) { return unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.
 // again sends a held SYN on its way again.
 func (w *wires) again(s divert.HeldSYN) error { return send(w.marked, w.lo, s.Frame) }
 
-// out sends a frame out of a port.
+// out sends a frame out of a port. The program at its egress looks at TCP alone.
 func (w *wires) out(port int, frame []byte) error { return send(w.plain, port, frame) }
 
 func send(fd, ifindex int, frame []byte) error {

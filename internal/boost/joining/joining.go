@@ -19,6 +19,7 @@ import (
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/api/versions"
 	"scaffold.dev/scaffold/internal/boost/agent"
+	"scaffold.dev/scaffold/internal/boost/announce"
 	"scaffold.dev/scaffold/internal/boost/trunk"
 )
 
@@ -53,6 +54,7 @@ type Config struct {
 	Controllers *api.Controllers
 	Credentials *member.Credentials // nil: in the clear
 	Agent       Agent
+	Announce    func(key []byte) // is told the key under which the agent announces itself from now on; quick. nil: nobody is
 	Log         *slog.Logger
 }
 
@@ -66,6 +68,9 @@ type joiner struct {
 	held []*apiv1.BoostLane // as told last
 	told uint64             // their generation
 	in   *session
+
+	telling  sync.Mutex
+	sessions *teller // of the session that is held
 
 	reports sync.WaitGroup
 }
@@ -113,6 +118,12 @@ func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoine
 		j.Log.Warn("the network is open: anybody who reaches it may join it, and say what this agent carries (trust: open)", "network", joined.Network)
 	}
 	j.renew(joined.Credential)
+	if j.Announce != nil && len(joined.AnnounceKey) == announce.KeyLen { // a controller of before has none: the last one holds
+		j.Announce(joined.AnnounceKey)
+	}
+	j.telling.Lock()
+	j.sessions = newTeller(time.Now())
+	j.telling.Unlock()
 	j.reports.Go(func() { j.report(ctx, s) }) // ends with the session, whose end ends ctx
 	return nil
 }
@@ -121,16 +132,30 @@ func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoine
 func (j *joiner) report(ctx context.Context, s *session) {
 	tick := time.NewTicker(tellEach)
 	defer tick.Stop()
-	sessions := newTeller(time.Now())
 	for {
 		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: j.load()}})
-		if changed := sessions.look(time.Now(), j.Agent.EachSession); changed != nil {
-			s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: changed}})
-		}
+		j.tellSessions(s)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+	}
+}
+
+// tellSessions tells what has changed of the agent's sessions, in as many reports as that takes; those that change all the
+// time do not keep it going.
+func (j *joiner) tellSessions(s *session) {
+	j.telling.Lock()
+	defer j.telling.Unlock()
+	for range mostTold/mostChanges + 1 {
+		changed := j.sessions.look(time.Now(), j.Agent.EachSession)
+		if changed == nil {
+			return
+		}
+		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: changed}})
+		if len(changed.Changed)+len(changed.Ended) < mostChanges {
+			return
 		}
 	}
 }
@@ -181,6 +206,8 @@ func (j *joiner) take(told *apiv1.BoostLanes) {
 	s := j.in
 	j.mu.Unlock()
 	if s != nil {
+		// A switch stops to send a lane's connections here once it is given up, but for those that the controller knows.
+		j.tellSessions(s)
 		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Applied{Applied: applied}})
 	}
 }

@@ -16,8 +16,9 @@ const (
 
 // A teller knows which sessions a controller was told of on a stream, and as what.
 type teller struct {
-	at   time.Time // of the last look
-	told map[sessionKey]*told
+	begun bool      // the first look has told all, were it none
+	at    time.Time // of the last look
+	told  map[sessionKey]*told
 }
 
 type sessionKey struct {
@@ -32,7 +33,7 @@ type told struct {
 	seen                   bool // in the look that goes on
 }
 
-func newTeller(now time.Time) *teller { return &teller{now, map[sessionKey]*told{}} }
+func newTeller(now time.Time) *teller { return &teller{at: now, told: map[sessionKey]*told{}} }
 
 // look goes through the sessions that were opened here and says what is to be told; nil: nothing.
 func (t *teller) look(now time.Time, each func(func(string, trunk.SessionStatus))) *apiv1.BoostSessions {
@@ -52,9 +53,10 @@ func (t *teller) look(now time.Time, each func(func(string, trunk.SessionStatus)
 			delete(t.told, key)
 		}
 	}
-	if len(all.Changed)+len(all.Ended) == 0 {
+	if t.begun && len(all.Changed)+len(all.Ended) == 0 {
 		return nil
 	}
+	t.begun = true
 	return all
 }
 

@@ -18,7 +18,7 @@ func agentList(a remote.Admin) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List the agents, what they carry, and their trunks",
 		Long: `Ls lists the agents. STATE is here, draining, or away: such an agent has lost its controller, and goes on with
-what it was told last. SESSIONS are connections that it carries, LOAD is its share of its machine's processors.
+what it was told last. AT is the port of a switch where it was seen. SESSIONS are connections that it carries, LOAD is its share of its machine's processors.
 TRUNKS are its connections to other agents, each with the shortest round trip, or down. A session is counted at
 both of its agents.`,
 		Example: "  scaffold boost agent ls", Args: cobra.NoArgs,
@@ -33,7 +33,7 @@ both of its agents.`,
 }
 
 func drawAgents(t *output.Table, agents []*apiv1.BoostAgent) {
-	t.Row("NAME", "SITE", "STATE", "DOOR", "SESSIONS", "LOAD", "SENT", "RESENT", "TRUNKS")
+	t.Row("NAME", "SITE", "STATE", "DOOR", "AT", "SESSIONS", "LOAD", "SENT", "RESENT", "TRUNKS")
 	for _, g := range agents {
 		state := g.State
 		switch {
@@ -42,8 +42,16 @@ func drawAgents(t *output.Table, agents []*apiv1.BoostAgent) {
 		case g.State == "here" && g.Site == "":
 			state += ": no site names it"
 		}
-		t.Row(g.Name, output.OrElse(g.Site, "none"), state, g.Door, g.Sessions, fmt.Sprintf("%.0f%%", 100*g.Load), output.Bytes(g.Sent), share(g.Resent, g.Sent), trunks(g.Trunks))
+		t.Row(g.Name, output.OrElse(g.Site, "none"), state, g.Door, place(g), g.Sessions, fmt.Sprintf("%.0f%%", 100*g.Load), output.Bytes(g.Sent), share(g.Resent, g.Sent), trunks(g.Trunks))
 	}
+}
+
+// place is the port of the switch at which an agent was seen.
+func place(g *apiv1.BoostAgent) string {
+	if g.Switch == "" {
+		return "-"
+	}
+	return g.Switch + ":" + g.SwitchPort
 }
 
 func share(part, of uint64) string {

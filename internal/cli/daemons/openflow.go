@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/boost/steer"
 	"scaffold.dev/scaffold/internal/cli/exit"
 	"scaffold.dev/scaffold/internal/controller/controld/config"
 	"scaffold.dev/scaffold/internal/linux/private"
@@ -114,7 +115,11 @@ func (f *openflowFlags) serve(c *config.Config, log *slog.Logger) error {
 	}
 	f.cfg.Relay = "unix:" + door.Addr().String()
 	c.Doors = append(c.Doors, private.Listener(door)) // this process alone: anybody may find the name and connect
-	c.Beside = func(ctx context.Context) error { return switchd.Run(ctx, f.cfg, log) }
+	c.Beside = func(ctx context.Context) error {
+		cfg := f.cfg
+		cfg.Steering = steer.New(ctx, cfg.Controller, log)
+		return switchd.Run(ctx, cfg, log)
+	}
 	f.cfg.OperatorAPI = new(switchd.OperatorAPI)
 	c.Mounts = append(c.Mounts, f.cfg.OperatorAPI.Mount())
 	c.Metrics = obs.NewMetrics("controld")

@@ -34,3 +34,16 @@ func (a boostStream) Agent(ctx context.Context, stream *connect.BidiStream[apiv1
 		},
 	})
 }
+
+// steerStream serves who drives the switches.
+type steerStream struct{ n *network }
+
+// Steer is the stream of who drives the switches from its SteerJoin to its end.
+func (a steerStream) Steer(ctx context.Context, stream *connect.BidiStream[apiv1.SteerReport, apiv1.SteerOrder]) error {
+	return converse(ctx, a.n, stream, (*apiv1.SteerReport).GetJoin, daemon[apiv1.SteerReport, apiv1.SteerOrder, *apiv1.SteerJoin]{
+		kind: "driver of switches", join: a.n.boost.JoinSwitches, report: a.n.boost.ReportSwitches, lost: a.n.boost.LostSwitches,
+		refuse: func(no *apiv1.Refused) *apiv1.SteerOrder {
+			return &apiv1.SteerOrder{Order: &apiv1.SteerOrder_Refused{Refused: no}}
+		},
+	})
+}

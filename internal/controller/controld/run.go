@@ -94,6 +94,7 @@ func (n *network) handler() http.Handler {
 	mux.Handle(apiv1connect.NewTrustHandler(n.members.API(), limit))
 	mux.Handle(apiv1connect.NewBoostHandler(n.boost.API(), limit))
 	mux.Handle(apiv1connect.NewBoostStreamHandler(boostStream{n}, limit, connect.WithCompression("gzip", nil, nil)))
+	mux.Handle(apiv1connect.NewBoostSteeringHandler(steerStream{n}, limit, connect.WithCompression("gzip", nil, nil)))
 	mux.Handle(apiv1connect.NewAgentHandler(&agentAPI{n}, limit, connect.WithCompression("gzip", nil, nil)))
 	for _, m := range n.cfg.Mounts {
 		mux.Handle(m.Path, m.Handler)

@@ -13,7 +13,8 @@ type Boost struct {
 type BoostSite struct {
 	Name     string   `json:"name"`
 	Prefixes []string `json:"prefixes"`
-	Agents   []string `json:"agents,omitempty"` // names
+	Agents   []string `json:"agents,omitempty"`   // names
+	Switches []string `json:"switches,omitempty"` // names of those that send connections to the agents
 }
 
 // A BoostEntry is connections that an operator wants to be boosted.

@@ -33,6 +33,9 @@ func Check(sites []Site, entries []Entry) error {
 			if e.overlaps(&entries[j]) {
 				return fmt.Errorf("entries %q and %q have connections in common: make their prefixes, ports or times disjoint", entries[j].Name, e.Name)
 			}
+			if s := turned(sites, e, &entries[j]); s != nil {
+				return fmt.Errorf("entries %q and %q lead both ways between the same hosts, and the switches of site %q, which has %d agents, cannot tell whose a packet is: give each a port, or the site one agent", entries[j].Name, e.Name, s.Name, s.Agents)
+			}
 		}
 	}
 	return nil
@@ -107,4 +110,19 @@ func (e *Entry) overlaps(o *Entry) bool {
 	ports := e.Port == 0 || o.Port == 0 || e.Port == o.Port
 	times := (o.Until.IsZero() || e.From.Before(o.Until)) && (e.Until.IsZero() || o.From.Before(e.Until))
 	return ports && times && e.Client.Overlaps(o.Client) && e.Server.Overlaps(o.Server)
+}
+
+// turned is a site whose switches cannot tell packets of two entries apart: clients of the one are servers of the other, by
+// any port, and several agents may be whom a packet is for.
+func turned(sites []Site, e, o *Entry) *Site {
+	back := Entry{Client: o.Server, Server: o.Client, From: o.From, Until: o.Until}
+	if e.Port != 0 && o.Port != 0 || !e.overlaps(&back) {
+		return nil
+	}
+	for _, p := range []netip.Prefix{e.Client, e.Server} {
+		if s := siteOf(sites, p); s.Switched && s.Agents > 1 {
+			return s
+		}
+	}
+	return nil
 }

@@ -34,7 +34,6 @@ func Plan(s State) Result {
 		}
 		r.Lanes = append(r.Lanes, lanes...)
 	}
-	r.Pins = pins(s.Sessions, r.Lanes)
 	return r
 }
 
@@ -77,6 +76,9 @@ func (p *planner) at(site *Site) (all, usable []*Agent) {
 	for i := range p.Agents {
 		if a := &p.Agents[i]; a.Site == site.Name {
 			all = append(all, a)
+			if site.Switched && !a.Seen {
+				continue // no packet would come to it
+			}
 			if a.usable() {
 				usable = append(usable, a)
 			} else if !a.Draining {
@@ -102,7 +104,10 @@ func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 		site   *Site
 		usable []*Agent
 	}{{near, nears}, {far, fars}} {
-		if len(end.usable) == 0 {
+		switch {
+		case len(end.usable) == 0 && end.site.Switched:
+			return nil, fmt.Sprintf("site %q has no agent that takes connections and is seen at a port of its switches", end.site.Name)
+		case len(end.usable) == 0:
 			return nil, fmt.Sprintf("site %q has no agent that takes connections", end.site.Name)
 		}
 	}
@@ -111,7 +116,11 @@ func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 		bits = slotBits
 	}
 	for n := range uint16(1) << bits {
-		lanes = append(lanes, p.lane(e, slot{e.Name, n, bits}, nears, fars))
+		l := p.lane(e, slot{e.Name, n, bits}, nears, fars)
+		if far.Switched {
+			l.Far = l.Far[:1] // the switch sends what the server answers to one agent
+		}
+		lanes = append(lanes, l)
 	}
 	return lanes, ""
 }
@@ -220,21 +229,4 @@ func (p *planner) number(s slot) uint64 {
 	}
 	p.taken[n] = true
 	return n
-}
-
-// pins are connections whose lane has other agents now, or is gone.
-func pins(sessions []Session, lanes []Lane) (list []Pin) {
-	byNumber := make(map[uint64]*Lane, len(lanes))
-	for i := range lanes {
-		byNumber[lanes[i].Number] = &lanes[i]
-	}
-	for _, s := range sessions {
-		if l := byNumber[s.Lane]; l == nil || l.Near != s.Near || l.Far[0] != s.Far {
-			list = append(list, Pin{s.Client, s.Server, s.Near, s.Far})
-		}
-	}
-	slices.SortFunc(list, func(a, b Pin) int {
-		return cmp.Or(a.Client.Compare(b.Client), a.Server.Compare(b.Server))
-	})
-	return list
 }

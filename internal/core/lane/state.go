@@ -9,6 +9,10 @@ import (
 type Site struct {
 	Name     string
 	Prefixes []netip.Prefix
+	Agents   int // how many serve it, here or not
+	// Switched: connections come to its agents by rules of switches, which know where an agent is; else the agents are on
+	// the way of all packets to and from the hosts.
+	Switched bool
 }
 
 // An Entry is connections that an operator wants to be boosted.
@@ -31,6 +35,7 @@ type Agent struct {
 	Name, Site string
 	Here       bool // its stream stands
 	Draining   bool
+	Seen       bool    // a switch of its site knows at which port it is
 	Load       float64 // of what it can carry, 0 to 1
 }
 
@@ -50,9 +55,8 @@ type State struct {
 	Entries []Entry
 	Agents  []Agent
 	// RTT is how far two agents are apart, by the names of the near and the far one; without: as far as any other.
-	RTT      map[[2]string]time.Duration
-	Sessions []Session
-	Before   []Lane // what was planned last
+	RTT    map[[2]string]time.Duration
+	Before []Lane // what was planned last
 }
 
 // A Lane is a part of an entry's connections, and who carries it.
@@ -69,16 +73,9 @@ type Lane struct {
 	Measured       bool     // the way from Near to the first of them was known when it was chosen
 }
 
-// A Pin keeps a connection at an agent that its lane has left.
-type Pin struct {
-	Client, Server netip.AddrPort
-	Near, Far      string
-}
-
 // A Result is what follows from a state.
 type Result struct {
 	Lanes []Lane // by entry and slot
-	Pins  []Pin  // by client and server
 	// Unserved are entries without a lane, with the reason, in words for an operator.
 	Unserved []Unserved
 	// Next is when the result changes by itself: an entry begins or ends. Zero: never.

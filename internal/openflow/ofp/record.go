@@ -104,8 +104,9 @@ func (c *codec) spanLen(n *uint16) (mark int) {
 // list is as many elements as the slice has, or as the innermost record holds.
 func list[T any](c *codec, s *[]T, each func(*T)) {
 	if c.writing {
-		for i := range *s {
-			each(&(*s)[i])
+		var e T // a copy: what is written may be somebody else's as well, a flow's instructions for one, and is only read
+		for _, e = range *s {
+			each(&e)
 		}
 		return
 	}

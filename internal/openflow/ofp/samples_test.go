@@ -32,6 +32,7 @@ var fields = []struct {
 }{
 	{toIPv6(Prefix(IPv6Dst, prefix)), "ipv6,ipv6_dst=fd5d:0:1:203::/64"},
 	{toIPv6(Addr(IPv6Src, host), Uint(IPProto, 6), Uint(TCPDst, 80)), "tcp6,ipv6_src=fd5d:0:1:203::7,tp_dst=80"},
+	{toIPv6(Uint(IPProto, 6), UintMasked(TCPSrc, 3, 7), UintMasked(TCPDst, 0x20, 0xfff0)), "tcp6,tp_src=0x3/0x7,tp_dst=0x20/0xfff0"},
 	{toIPv6(Uint(IPProto, 17), UintMasked(UDPSrc, 0x8000, 0xff00)), "udp6,tp_src=0x8000/0xff00"},
 	{toIPv6(Uint(IPProto, 58), Uint(ICMPv6Type, 135), Uint(ICMPv6Code, 0), Addr(NDTarget, host), HW(NDSLL, mac)),
 		"icmp6,icmp_type=135,icmp_code=0,nd_target=fd5d:0:1:203::7,nd_sll=02:00:00:00:00:07"},

@@ -60,6 +60,20 @@ func (b *book[K, V]) unset(k K) {
 	}
 }
 
+func (b *book[K, V]) isWanted(k K) bool {
+	c := b.cells[k]
+	return c != nil && c.wanted
+}
+
+// found is something that the switch has besides.
+func (b *book[K, V]) found(k K, v V) {
+	c := b.cell(k)
+	if !c.had {
+		c.told, c.had = v, true
+	}
+	b.touch(c)
+}
+
 // taken reports whether a key is in use, or still so at the switch for something else than v.
 func (b *book[K, V]) taken(k K, v V) bool {
 	c := b.cells[k]

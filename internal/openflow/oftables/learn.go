@@ -45,6 +45,10 @@ func read(flows []ofp.Flow, groups []ofp.GroupDesc, meters []ofp.Meter) reading 
 // of an entry of ours.
 func (t *Tables) Learn(flows []ofp.Flow, groups []ofp.GroupDesc, meters []ofp.Meter) {
 	r := read(flows, groups, meters)
+	for owner := range t.keeping {
+		t.Keep(owner)
+	}
+	t.setAside(&r, true)
 	t.flows.learn(r.flows)
 	t.groups.learn(r.groups)
 	t.meters.learn(r.meters)
@@ -68,6 +72,7 @@ const mostDifferences = 20
 // Verify says for people what is different at the switch from what it was told; nil: nothing.
 func (t *Tables) Verify(flows []ofp.Flow, groups []ofp.GroupDesc, meters []ofp.Meter) []string {
 	r := read(flows, groups, meters)
+	t.setAside(&r, false)
 	var all []string
 	all = append(all, differences(maps.Collect(t.flows.told()), r.flows, entry.same, func(k flowKey, e entry) string {
 		return fmt.Sprintf("flow in table %d, priority %d, %v", k.table, k.priority, e.match)

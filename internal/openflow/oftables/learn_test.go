@@ -3,6 +3,7 @@ package oftables
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,5 +181,99 @@ func TestRoutesToNeighboursThatAreNotBackStay(t *testing.T) {
 		if _, stays := m.flows[key]; stays {
 			t.Errorf("%s: the neighbour has gone, and the route is there", what)
 		}
+	}
+}
+
+// What a switch has of an owner that is kept stays until it is not any more, whoever reads and whatever else is told; then
+// what is wanted stays as it is, and the rest goes.
+func TestWhatIsKeptStaysUntilItsOwnerHasSpoken(t *testing.T) {
+	o := kinds["Open vSwitch"]
+	m, before := newModel(o.Version), demo(o)
+	flow := func(port uint64) Flow {
+		return Flow{Priority: 7, First: true, Match: ofp.Match{ofp.Uint(ofp.EthType, 0x0800), ofp.Uint(ofp.IPProto, 6), ofp.UintMasked(ofp.TCPSrc, port, 7)}}
+	}
+	before.Own(5, []Flow{flow(1), flow(2)})
+	before.Own(6, []Flow{flow(3)})
+	if err := m.do(before.Drain()...); err != nil {
+		t.Fatal(err)
+	}
+	has := func(want string) {
+		t.Helper()
+		var got []string
+		for _, e := range m.flows {
+			if owner, _, _ := Punted(e.Cookie); owner == 5 || owner == 6 {
+				got = append(got, fmt.Sprintf("%d:%d", owner, e.Match[len(e.Match)-1].Uint()))
+			}
+		}
+		slices.Sort(got)
+		if fmt.Sprint(got) != want {
+			t.Errorf("the switch has %v, want %v", got, want)
+		}
+	}
+	has("[5:1 5:2 6:3]")
+	next := demo(o)
+	next.Keep(5)
+	next.Own(5, []Flow{{Priority: 9, Match: ofp.Match{ofp.Uint(ofp.EthType, 0x88cc)}, Punt: true}})
+	for range 2 {
+		flows, groups, meters := m.read(newWalker())
+		next.Learn(flows, groups, meters)
+		if err := m.do(next.Drain()...); err != nil {
+			t.Fatal(err)
+		}
+		has("[5:1 5:2 5:35020]")
+		flows, groups, meters = m.read(newWalker())
+		if d := next.Verify(flows, groups, meters); len(d) > 0 {
+			t.Errorf("Verify says %q", d)
+		}
+	}
+	next.Unkeep(5)
+	next.Own(5, []Flow{flow(2)})
+	if bodies := next.Drain(); len(bodies) == 0 || m.do(bodies...) != nil {
+		t.Errorf("told %v", bodies)
+	}
+	has("[5:2]")
+	if more := next.Drain(); len(more) > 0 {
+		t.Errorf("there is more to tell: %v", more)
+	}
+}
+
+// What the switch's version cannot say is left out and named, and keeps nothing else back; its owner is not told that it is
+// there.
+func TestWhatAVersionCannotSayIsLeftOut(t *testing.T) {
+	guarded := Flow{Priority: 1, Match: ofp.Match{ofp.UintMasked(ofp.Reg(3), 0, 1)},
+		Instructions: ofp.Apply(ofp.SetField{OXM: ofp.UintMasked(ofp.Reg(3), 1, 1)}, ofp.Resubmit{})}
+	for name, said := range map[string]bool{"Open vSwitch": true, "Open vSwitch 1.3": false} {
+		tables, m := demo(kinds[name]), newModel(kinds[name].Version)
+		before, _, _ := tables.Count()
+		tables.Own(5, []Flow{guarded, {Priority: 2, Match: ofp.Match{ofp.Uint(ofp.EthType, 0x88cc)}}})
+		if err := m.do(tables.Drain()...); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		named := strings.Contains(strings.Join(tables.Unheld(), "\n"), "1 entries of owner 5: OpenFlow 1.3 cannot say them")
+		if n, _, _ := tables.Count(); n-before != 1+pick(said, 1, 0) || tables.Holds(5) != said || named == said {
+			t.Errorf("%s: it has %d entries more, holds them: %v, says %v", name, n-before, tables.Holds(5), tables.Unheld())
+		}
+		tables.Own(5, nil)
+		if !tables.Holds(5) || len(tables.Unheld()) > pick(said, 0, 1) { // 1.3 has no redirects
+			t.Errorf("%s: nothing is wanted, and missing is %v", name, tables.Unheld())
+		}
+	}
+}
+
+// An owner in whose place somebody else has an entry does not have what it wants.
+func TestWhoIsGivenWayToIsMissed(t *testing.T) {
+	flow := Flow{Priority: 2, Match: ofp.Match{ofp.Uint(ofp.EthType, 0x88cc)}, Instructions: ofp.Apply(ofp.Output{Port: 1})}
+	tables := demo(kinds["Open vSwitch"])
+	tables.Own(5, []Flow{flow})
+	tables.Own(6, []Flow{{Priority: 3, Match: flow.Match}})
+	tables.Learn([]ofp.Flow{{Cookie: 7, Priority: priorityModules + 2, Match: flow.Match}}, nil, nil)
+	tables.Drain()
+	if tables.Holds(5) || !tables.Holds(6) {
+		t.Errorf("it holds what owner 5 wants: %v, and owner 6: %v; somebody else has the place of the first", tables.Holds(5), tables.Holds(6))
+	}
+	tables.Learn(nil, nil, nil)
+	tables.Drain()
+	if !tables.Holds(5) {
+		t.Error("the place is free, and it does not hold what owner 5 wants")
 	}
 }

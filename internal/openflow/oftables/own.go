@@ -31,6 +31,7 @@ type owned struct {
 	copies map[flowKey]copying    // by the key of what it would be without the copy
 
 	uncopied int // entries that copy and could not be made
+	unsaid   int // and that cannot be said in the switch's version
 }
 
 // Own makes these the owner's entries: what it had and does not name goes. Of two with the same table, priority and
@@ -41,7 +42,7 @@ func (t *Tables) Own(owner uint16, flows []Flow) {
 		o = &owned{flows: map[flowKey]struct{}{}, meters: map[uint32]ofp.MeterID{}, copies: map[flowKey]copying{}}
 		t.owners[owner] = o
 	}
-	o.uncopied = 0
+	o.uncopied, o.unsaid = 0, 0
 	entries, meters, copies := map[flowKey]entry{}, map[uint32]struct{}{}, map[flowKey]struct{}{}
 	for _, f := range flows {
 		if f.Punt && !t.o.NoMeters {
@@ -56,6 +57,10 @@ func (t *Tables) Own(owner uint16, flows []Flow) {
 				continue
 			}
 		}
+		if !t.sayable(key, e) {
+			o.unsaid++
+			continue
+		}
 		entries[key] = e
 	}
 	replace(o.flows, entries, t.flows.set, t.flows.unset)
@@ -68,6 +73,57 @@ func (t *Tables) Own(owner uint16, flows []Flow) {
 	}
 	if len(flows) == 0 {
 		delete(t.owners, owner)
+	}
+}
+
+// sayable reports whether an entry can be said in the switch's version: one that cannot would keep back all that is said with
+// it. What 1.5 cannot say either is refused to who wants it.
+func (t *Tables) sayable(key flowKey, e entry) bool {
+	if t.o.Version >= ofp.V15 {
+		return true
+	}
+	_, err := ofp.Message{Version: t.o.Version, Body: key.add(e)}.Append(nil)
+	return err == nil
+}
+
+// Holds reports whether the switch has an owner's entries, copies aside, once it has done what Drain said last; Unheld says
+// why not.
+func (t *Tables) Holds(owner uint16) bool {
+	o := t.owners[owner]
+	if o == nil {
+		return true
+	}
+	for key := range t.foreign {
+		if _, is := o.flows[key]; is && !t.flows.cells[key].had {
+			return false
+		}
+	}
+	return o.unsaid == 0
+}
+
+// Keep leaves what the switch has of an owner as it is, whatever Own says of it, until Unkeep.
+func (t *Tables) Keep(owner uint16) { t.keeping[owner] = map[flowKey]entry{} }
+
+// Unkeep ends that: from here on the owner has what Own says.
+func (t *Tables) Unkeep(owner uint16) {
+	for key, e := range t.keeping[owner] {
+		t.flows.found(key, e)
+	}
+	delete(t.keeping, owner)
+}
+
+// setAside takes out of a reading what is kept as it is.
+func (t *Tables) setAside(r *reading, set bool) {
+	for key, e := range r.flows {
+		owner, _, _ := Punted(e.cookie)
+		kept, is := t.keeping[owner]
+		if !is || t.flows.isWanted(key) {
+			continue
+		}
+		delete(r.flows, key)
+		if set {
+			kept[key] = e
+		}
 	}
 }
 

@@ -50,7 +50,8 @@ type Tables struct {
 	returned int                // entries for what targets return
 	idle     map[listKey]int    // lists that nobody uses, and how many Ages they have seen
 	owners   map[uint16]*owned
-	copyBits uint32 // that are in use
+	keeping  map[uint16]map[flowKey]entry // what the switch has of owners whose entries are left alone
+	copyBits uint32                       // that are in use
 	naming   plan.Naming
 	foreign  map[flowKey]struct{} // others' entries at the switch, when it was read
 	had      map[flowKey]entry    // routes of the switch, when it was read, that have not been told anew since
@@ -68,7 +69,7 @@ func New(space sid.Space, o Options) *Tables {
 		ports: map[string]ofp.Port{}, mtus: map[string]int{}, neighbours: map[neighbour]ofp.MAC{}, routes: map[netip.Prefix]plan.Route{},
 		byPort: map[string]map[netip.Prefix]struct{}{}, redirects: map[sid.Locator]sid.Locator{}, gone: map[sid.Locator]struct{}{},
 		services: map[sid.ServiceID]*service{}, suffixes: map[sid.Suffix][]*service{}, lists: map[listKey]*list{}, idle: map[listKey]int{}, listIDs: map[uint32]listKey{},
-		owners: map[uint16]*owned{}, foreign: map[flowKey]struct{}{},
+		owners: map[uint16]*owned{}, keeping: map[uint16]map[flowKey]entry{}, foreign: map[flowKey]struct{}{},
 	}
 }
 

@@ -33,9 +33,10 @@ type Config struct {
 	ProbesMax   int  // a second, to all hosts together; 0: DefaultProbesMax
 	Silence     time.Duration
 	Modules     []controller.Module
-	OperatorAPI *OperatorAPI // answers operators; nil: nobody asks
-	Metrics     *obs.Metrics // of "switchd"; nil: none are kept
-	keys        bool         // the network has them
+	Steering    controller.Module // has switches send agents of boost what they carry; nil: none does
+	OperatorAPI *OperatorAPI      // answers operators; nil: nobody asks
+	Metrics     *obs.Metrics      // of "switchd"; nil: none are kept
+	keys        bool              // the network has them
 }
 
 // Defaults of a Config.

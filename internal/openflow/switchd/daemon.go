@@ -23,6 +23,7 @@ type daemon struct {
 	records  records
 	notes    *notes
 	wishes   wishes
+	keepers  []owner // constant
 	pace     pace
 }
 

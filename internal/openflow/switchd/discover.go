@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/openflow/ofp"
 	"scaffold.dev/scaffold/internal/openflow/oftables"
+	lldpframe "scaffold.dev/scaffold/internal/packet/lldp"
 )
 
 // How often switches advertise themselves, and how many times a neighbour may be missed.
@@ -58,7 +59,7 @@ func (d *discoverer) Start(n controller.Network) error {
 	n.HandleSwitches(d.changed)
 	n.Every(advertiseEvery, d.tick)
 	return n.Subscribe(controller.Subscription{Name: "lldp", First: true, Rate: 1000,
-		Match: controller.Match{ofp.Uint(ofp.EthType, etherLLDP)}}, d.heard)
+		Match: controller.Match{ofp.Uint(ofp.EthType, lldpframe.EtherType)}}, d.heard)
 }
 
 // changed advertises at once at ports that came up, and forgets what a switch that is gone heard.

@@ -168,6 +168,7 @@ func matches(m ofp.Match, f []byte) bool {
 
 func (n *fakeNetwork) HandleSwitches(f func(controller.Switch)) { n.news = f }
 func (n *fakeNetwork) HandleHosts(func(controller.Host))        {}
+func (n *fakeNetwork) HandleHeld(func(string, uint64))          {}
 
 func (n *fakeNetwork) Every(d time.Duration, f func()) {
 	if d == helloEvery {

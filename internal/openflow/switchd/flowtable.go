@@ -42,7 +42,9 @@ type flowTable struct {
 type holdings struct {
 	name  string
 	flows map[string][]ownFlow
-	links map[string]bool // switches of which it says links
+	calls map[string]uint64 // how often it said what it wants of a switch
+	keeps bool              // see controller.Keeper
+	links map[string]bool   // switches of which it says links
 	gone  bool
 }
 
@@ -51,8 +53,8 @@ func newFlowTable(p plane) *flowTable {
 		punts: make(map[string]*punt), wanted: make(map[string]map[*punt]bool), byID: make(map[uint32]*punt)}
 }
 
-func (t *flowTable) add(of owner, name string) {
-	t.owners[of] = &holdings{name: name, flows: make(map[string][]ownFlow), links: make(map[string]bool)}
+func (t *flowTable) add(of owner, name string, keeps bool) {
+	t.owners[of] = &holdings{name: name, flows: make(map[string][]ownFlow), calls: make(map[string]uint64), keeps: keeps, links: make(map[string]bool)}
 }
 
 // set makes these the owner's flows at a switch.
@@ -69,6 +71,7 @@ func (t *flowTable) set(of owner, at string, flows []ownFlow) error {
 	if err := t.check(of, at, flows); err != nil {
 		return fmt.Errorf("flows for switch %s: %w", at, err)
 	}
+	h.calls[at]++
 	h.flows[at] = flows
 	if len(flows) == 0 {
 		delete(h.flows, at)
@@ -89,17 +92,21 @@ func (t *flowTable) push(of owner, at string) error {
 	h := t.owners[of]
 	all := h.flows[at]
 	all = append(all[:len(all):len(all)], t.puntsOf(of, at)...)
-	return t.plane.setFlows(of, at, all)
+	return t.plane.setFlows(of, at, all, h.calls[at])
 }
 
-// switchCame has a switch that was not known take the subscriptions to all.
+// switchCame has a switch that was not known take the subscriptions to all, and lose what a stopped owner kept there.
 func (t *flowTable) switchCame(at string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.switches[at] = true
 	var errs []error
-	for of := range t.owners {
-		if len(t.puntsOf(of, at)) > 0 {
+	for of, h := range t.owners {
+		left := h.gone && h.keeps // it was stopped, and has rules of a controller before there
+		if left {
+			h.calls[at]++
+		}
+		if left || len(t.puntsOf(of, at)) > 0 {
 			errs = append(errs, t.push(of, at))
 		}
 	}
@@ -117,6 +124,12 @@ func (t *flowTable) forget(of owner) error {
 	h.flows = make(map[string][]ownFlow)
 	for at, owners := range t.unsubscribe(of) {
 		errs = append(errs, t.pushAll(at, owners))
+	}
+	if h.keeps { // what it has not spoken of is there as well
+		for at := range t.switches {
+			h.calls[at]++
+			had[at] = nil
+		}
 	}
 	for at := range had {
 		errs = append(errs, t.push(of, at))
@@ -202,7 +215,7 @@ func (t *flowTable) checkFlow(of owner, f controller.Flow) error {
 		return fmt.Errorf("first, in table %d: only rules of table 0 can be before Scaffold's", f.Table)
 	}
 	for _, i := range f.Instructions {
-		if err := t.checkInstruction(of, i); err != nil {
+		if err := t.checkInstruction(of, f, i); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/operate/obs"
@@ -51,9 +52,19 @@ func (d *daemon) newModules() (*linked, error) {
 	if err := l.add(ownOperator, l.operators); err != nil {
 		return nil, err
 	}
+	if d.cfg.Steering != nil {
+		if err := l.add(ownSteering, d.cfg.Steering); err != nil {
+			return nil, err
+		}
+	}
 	for i, m := range d.cfg.Modules {
 		if err := l.add(ownOthers+owner(i), m); err != nil {
 			return nil, err
+		}
+	}
+	for _, m := range l.all {
+		if _, keeps := m.code.(controller.Keeper); keeps {
+			d.keepers = append(d.keepers, m.of)
 		}
 	}
 	return l, nil

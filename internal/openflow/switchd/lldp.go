@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"scaffold.dev/scaffold/internal/packet/header"
+	lldpframe "scaffold.dev/scaffold/internal/packet/lldp"
 )
 
 // An advertisement says which port of which switch a frame left by: LLDP, IEEE 802.1AB, with a type of our
@@ -27,24 +27,12 @@ type advertisement struct {
 }
 
 const (
-	etherLLDP      = 0x88cc
-	tlvEnd         = 0
-	tlvChassis     = 1
-	tlvPort        = 2
-	tlvTTL         = 3
-	tlvOrganized   = 127
-	chassisLocal   = 7
-	portInterface  = 5
-	advertisedFor  = 4 // seconds
-	proofLen       = 16
-	maxAdvertised  = 255 // bytes of a name
-	headOfOurs     = "\x5c\xaf\x01\x02"
-	madeLen        = 8
-	lldpHeaderLen  = 2
-	lldpLengthMask = 1<<9 - 1
+	advertisedFor = 4 // seconds
+	proofLen      = 16
+	maxAdvertised = 255 // bytes of a name
+	headOfOurs    = "\x5c\xaf\x01\x02"
+	madeLen       = 8
 )
-
-var lldpGroup = [6]byte{0x01, 0x80, 0xc2, 0, 0, 0x0e} // the nearest bridge
 
 var errNotOurs = errors.New("not an advertisement of this controller")
 
@@ -61,53 +49,32 @@ func (s *seal) proof(a advertisement) []byte {
 
 // append is the frame that the switch is to send.
 func (a advertisement) append(b []byte, s *seal) []byte {
-	b = append(append(b, lldpGroup[:]...), a.mac[:]...)
-	b = binary.BigEndian.AppendUint16(b, etherLLDP)
-	b = tlv(b, tlvChassis, []byte{chassisLocal}, []byte(a.router))
-	b = tlv(b, tlvPort, []byte{portInterface}, []byte(a.port))
-	b = tlv(b, tlvTTL, []byte{0, advertisedFor})
-	b = tlv(b, tlvOrganized, []byte(headOfOurs), binary.BigEndian.AppendUint64(nil, a.made), s.proof(a))
-	return tlv(b, tlvEnd)
-}
-
-func tlv(b []byte, kind uint16, parts ...[]byte) []byte {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	b = binary.BigEndian.AppendUint16(b, kind<<9|uint16(n))
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	return b
+	b = lldpframe.AppendHeader(b, a.mac)
+	b = lldpframe.AppendTLV(b, lldpframe.ChassisID, []byte{lldpframe.ChassisLocal}, []byte(a.router))
+	b = lldpframe.AppendTLV(b, lldpframe.PortID, []byte{lldpframe.PortInterface}, []byte(a.port))
+	b = lldpframe.AppendTLV(b, lldpframe.TTL, []byte{0, advertisedFor})
+	b = lldpframe.AppendTLV(b, lldpframe.Organization, []byte(headOfOurs), binary.BigEndian.AppendUint64(nil, a.made), s.proof(a))
+	return lldpframe.AppendTLV(b, lldpframe.End)
 }
 
 // parseAdvertisement reads a frame and checks its proof.
 func parseAdvertisement(b []byte, s *seal) (a advertisement, err error) {
-	if len(b) < header.EthernetLen || binary.BigEndian.Uint16(b[12:]) != etherLLDP {
-		return a, errNotOurs
-	}
 	var proof []byte
-	a.mac = [6]byte(b[6:12])
-	for b = b[header.EthernetLen:]; len(b) >= lldpHeaderLen; {
-		head := binary.BigEndian.Uint16(b)
-		kind, n := head>>9, int(head&lldpLengthMask)
-		if b = b[lldpHeaderLen:]; n > len(b) {
-			return a, fmt.Errorf("a TLV of %d bytes, %d are left: %w", n, len(b), errNotOurs)
-		}
-		value := b[:n]
-		b = b[n:]
+	err = lldpframe.Each(b, func(kind lldpframe.Kind, value []byte) {
+		n := len(value)
 		switch {
-		case kind == tlvEnd:
-			b = nil
-		case kind == tlvChassis && n > 1 && n <= maxAdvertised && value[0] == chassisLocal:
+		case kind == lldpframe.ChassisID && n > 1 && n <= maxAdvertised && value[0] == lldpframe.ChassisLocal:
 			a.router = string(value[1:])
-		case kind == tlvPort && n > 1 && n <= maxAdvertised && value[0] == portInterface:
+		case kind == lldpframe.PortID && n > 1 && n <= maxAdvertised && value[0] == lldpframe.PortInterface:
 			a.port = string(value[1:])
-		case kind == tlvOrganized && n == len(headOfOurs)+madeLen+proofLen && string(value[:len(headOfOurs)]) == headOfOurs:
+		case kind == lldpframe.Organization && n == len(headOfOurs)+madeLen+proofLen && string(value[:len(headOfOurs)]) == headOfOurs:
 			a.made, proof = binary.BigEndian.Uint64(value[len(headOfOurs):]), value[len(headOfOurs)+madeLen:]
 		}
+	})
+	if err != nil {
+		return advertisement{}, fmt.Errorf("%w: %w", errNotOurs, err)
 	}
+	a.mac = [6]byte(b[6:12])
 	if a.router == "" || a.port == "" || !hmac.Equal(proof, s.proof(a)) {
 		return advertisement{}, errNotOurs
 	}

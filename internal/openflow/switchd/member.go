@@ -41,6 +41,8 @@ type member struct {
 	answers  *answers.Answers
 	writer   writer
 	writing  writing
+	wanted   map[owner]uint64 // how often owners had said what they wish when the tables took it
+	told     map[owner]uint64 // with which of these they were told that the switch holds it
 	tally    tally
 	probes   *liveness.Probes
 	hosts    *agent.Hosts

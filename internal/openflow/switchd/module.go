@@ -31,6 +31,7 @@ type module struct {
 	watch    *time.Timer // fires when a call takes too long
 	switches []*feed[controller.Switch]
 	hosts    []*feed[controller.Host]
+	held     []*feed[heldBy]
 	punted   []func()
 	timers   []*timer
 	reports  *rate.Limiter
@@ -108,6 +109,11 @@ func (m *module) next() func() {
 		}
 	}
 	for _, q := range m.hosts {
+		if f := q.take(); f != nil {
+			return f
+		}
+	}
+	for _, q := range m.held {
 		if f := q.take(); f != nil {
 			return f
 		}
@@ -215,7 +221,7 @@ func (m *module) end() bool {
 	for _, t := range m.timers {
 		t.tick.Stop()
 	}
-	m.switches, m.hosts, m.punted, m.timers = nil, nil, nil, nil
+	m.switches, m.hosts, m.held, m.punted, m.timers = nil, nil, nil, nil, nil
 	close(m.quit)
 	return true
 }
@@ -248,6 +254,21 @@ func (m *module) hearHost(h controller.Host) {
 	defer m.mu.Unlock()
 	for _, q := range m.hosts {
 		q.put(h.Name, h)
+	}
+	m.rouse()
+}
+
+// A heldBy is a switch that has what it should, by so many calls of SetFlows.
+type heldBy struct {
+	at    string
+	calls uint64
+}
+
+func (m *module) hearHeld(at string, calls uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, q := range m.held {
+		q.put(at, heldBy{at, calls})
 	}
 	m.rouse()
 }

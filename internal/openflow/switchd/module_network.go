@@ -55,6 +55,15 @@ func (m *module) HandleHosts(f func(controller.Host)) {
 	m.rouse()
 }
 
+// HandleHeld implements controller.Network.
+func (m *module) HandleHeld(f func(switchName string, calls uint64)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.stopped {
+		m.held = append(m.held, newFeed(func(h heldBy) { f(h.at, h.calls) }))
+	}
+}
+
 // Every implements controller.Network.
 func (m *module) Every(d time.Duration, f func()) {
 	m.mu.Lock()

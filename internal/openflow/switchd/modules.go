@@ -64,7 +64,8 @@ func (ms *modules) add(of owner, code controller.Module) error {
 			return fmt.Errorf("module %s: there is one of this name or owner already: give it another name", name)
 		}
 	}
-	ms.flows.add(of, name)
+	_, keeps := code.(controller.Keeper)
+	ms.flows.add(of, name, keeps)
 	ms.all = append(ms.all, newModule(ms, of, name, code))
 	return nil
 }
@@ -111,6 +112,15 @@ func (ms *modules) changed(s controller.Switch) {
 	ms.switches[s.Name] = s
 	for _, m := range ms.all {
 		m.hearSwitch(s)
+	}
+}
+
+// held implements audience.
+func (ms *modules) held(of owner, at string, calls uint64) {
+	for _, m := range ms.all {
+		if m.of == of {
+			m.hearHeld(at, calls)
+		}
 	}
 }
 

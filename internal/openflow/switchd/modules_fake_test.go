@@ -20,6 +20,7 @@ type fakePlane struct {
 	mu    sync.Mutex
 	there map[string]controller.Switch
 	flows map[string]map[owner][]ownFlow
+	calls map[string]map[owner]uint64
 	links map[string]map[owner][]controller.Link
 	sent  []controller.Out
 	said  []string // kind, subject: text
@@ -29,7 +30,7 @@ type fakePlane struct {
 }
 
 func newFakePlane(names ...string) *fakePlane {
-	p := &fakePlane{there: map[string]controller.Switch{}, flows: map[string]map[owner][]ownFlow{}, links: map[string]map[owner][]controller.Link{}}
+	p := &fakePlane{there: map[string]controller.Switch{}, flows: map[string]map[owner][]ownFlow{}, calls: map[string]map[owner]uint64{}, links: map[string]map[owner][]controller.Link{}}
 	for i, name := range names {
 		p.there[name] = controller.Switch{Name: name, Datapath: uint64(i + 1), Version: "1.5", Up: true, Ports: []controller.Port{{Name: "to-" + name, Number: ofp.Port(i + 1)}}}
 	}
@@ -42,12 +43,13 @@ func (p *fakePlane) switches() []controller.Switch {
 	return byKey(p.there)
 }
 
-func (p *fakePlane) setFlows(of owner, at string, flows []ownFlow) error {
+func (p *fakePlane) setFlows(of owner, at string, flows []ownFlow, calls uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.flows[at] == nil {
-		p.flows[at] = map[owner][]ownFlow{}
+		p.flows[at], p.calls[at] = map[owner][]ownFlow{}, map[owner]uint64{}
 	}
+	p.calls[at][of] = calls
 	p.flows[at][of] = flows
 	if len(flows) == 0 {
 		delete(p.flows[at], of)

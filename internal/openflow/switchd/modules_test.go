@@ -172,6 +172,7 @@ func withRelease(m scripted, release *chan struct{}) scripted {
 func refusesAll(n controller.Network) error {
 	n.HandleSwitches(func(controller.Switch) { panic("told") })
 	n.HandleHosts(func(controller.Host) { panic("told") })
+	n.HandleHeld(func(string, uint64) { panic("told") })
 	n.Every(time.Millisecond, func() { panic("called") })
 	n.Report("s1", "I live")
 	_, tables := n.Tables(1)
@@ -396,4 +397,86 @@ func TestModulesHaveNamesOfTheirOwn(t *testing.T) {
 			t.Errorf("%d: %q as owner %d: %v", i, c.name, c.of, err)
 		}
 	}
+}
+
+// A rule may have all others decide about a packet, if that does not come to it again.
+func TestARuleGivesWayOnlyOnce(t *testing.T) {
+	reg := func(n uint8, value, bits uint64) controller.OXM {
+		return controller.UintMasked(controller.Reg(n), value, bits)
+	}
+	const guard = controller.GuardRegister
+	perform(t, func(s *stage) {
+		n := s.ms.all[0]
+		for _, c := range []struct {
+			what  string
+			match controller.Match
+			do    []controller.Action
+			may   bool
+		}{
+			{"guarded", controller.Match{reg(guard, 0, 1)}, []controller.Action{controller.SetField{OXM: reg(guard, 1, 1)}, controller.Resubmit{}}, true},
+			{"all bits", controller.Match{controller.Uint(controller.Reg(guard), 0)}, []controller.Action{controller.SetField{OXM: controller.Uint(controller.Reg(guard), 0xffffffff)}, controller.Resubmit{}}, true},
+			{"what another set is taken back", controller.Match{reg(guard, 0, 1)}, []controller.Action{controller.SetField{OXM: controller.Uint(controller.Reg(guard), 1)}, controller.Resubmit{}}, false},
+			{"taken back elsewhere", nil, []controller.Action{controller.SetField{OXM: reg(guard, 0, 2)}}, false},
+			{"copied over", nil, []controller.Action{controller.CopyField{Bits: 1, Src: controller.Reg(5), Dst: controller.Reg(guard)}}, false},
+			{"by its larger name", nil, []controller.Action{controller.SetField{OXM: controller.UintMasked(ofp.PacketReg(guard/2), 0, 1)}}, false},
+			{"copied from", nil, []controller.Action{controller.CopyField{Bits: 1, Src: controller.Reg(guard), Dst: controller.Reg(5)}}, true},
+			{"no guard", nil, []controller.Action{controller.SetField{OXM: reg(guard, 1, 1)}, controller.Resubmit{}}, false},
+			{"another bit", controller.Match{reg(guard, 0, 1)}, []controller.Action{controller.SetField{OXM: reg(guard, 2, 2)}, controller.Resubmit{}}, false},
+			{"set to 0", controller.Match{reg(guard, 0, 1)}, []controller.Action{controller.SetField{OXM: reg(guard, 0, 1)}, controller.Resubmit{}}, false},
+			{"taken back", controller.Match{reg(guard, 0, 1)}, []controller.Action{controller.SetField{OXM: reg(guard, 1, 1)}, controller.SetField{OXM: reg(guard, 0, 1)}, controller.Resubmit{}}, false},
+			{"a bit that is 1", controller.Match{reg(guard, 1, 1)}, []controller.Action{controller.SetField{OXM: reg(guard, 1, 1)}, controller.Resubmit{}}, false},
+			{"too late", controller.Match{reg(guard, 0, 1)}, []controller.Action{controller.Resubmit{}, controller.SetField{OXM: reg(guard, 1, 1)}}, false},
+			{"another register", controller.Match{reg(5, 0, 1)}, []controller.Action{controller.SetField{OXM: reg(5, 1, 1)}, controller.Resubmit{}}, false},
+		} {
+			f := controller.Flow{Priority: 7, First: true, Match: c.match, Instructions: controller.Apply(c.do...)}
+			if err := n.SetFlows("s1", []controller.Flow{f}); (err == nil) != c.may {
+				t.Errorf("%s: %v", c.what, err)
+			}
+		}
+	}, scripted{"gives-way", func(controller.Network) error { return nil }})
+}
+
+// What a keeper has not spoken of goes all the same when it is stopped, also where a switch comes only then.
+func TestAKeeperThatIsStoppedKeepsNothing(t *testing.T) {
+	p := newFakePlane("s1")
+	f := newFlowTable(p)
+	f.add(16, "keeps", true)
+	f.add(17, "does-not", false)
+	spoken := func(want string) {
+		t.Helper()
+		got := ""
+		for _, at := range []string{"s1", "s2", "s3"} {
+			got += fmt.Sprint(at, " ", p.calls[at][16], p.calls[at][17], " ")
+		}
+		if got != want {
+			t.Errorf("the switches hear of calls %q, want %q", got, want)
+		}
+	}
+	f.switchCame("s1")
+	f.switchCame("s2")
+	if err := f.set(16, "s2", []ownFlow{{Flow: controller.Flow{Match: lldp, Instructions: out1}}}); err != nil {
+		t.Fatal(err)
+	}
+	spoken("s1 0 0 s2 1 0 s3 0 0 ")
+	f.forget(16)
+	f.forget(17)
+	spoken("s1 1 0 s2 2 0 s3 0 0 ")
+	f.switchCame("s3")
+	spoken("s1 1 0 s2 2 0 s3 1 0 ")
+}
+
+// A module hears which of its calls a switch has come to hold; of several the last.
+func TestAModuleHearsWhatASwitchHolds(t *testing.T) {
+	var heard []string
+	perform(t, func(s *stage) {
+		s.ms.held(16, "s1", 1)
+		s.ms.held(17, "s1", 9)
+		synctest.Wait()
+		if want := []string{"s1 1"}; !slices.Equal(heard, want) {
+			t.Errorf("heard %v, want %v", heard, want)
+		}
+	}, scripted{"hears", func(n controller.Network) error {
+		n.HandleHeld(func(at string, calls uint64) { heard = append(heard, fmt.Sprint(at, " ", calls)) })
+		return nil
+	}})
 }

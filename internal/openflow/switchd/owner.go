@@ -10,5 +10,6 @@ const (
 	ownLinks
 	ownOperator       // flows that an operator added
 	ownDistant        // links of Config
+	ownSteering       // what is sent to agents of boost
 	ownOthers   owner = 16
 )

@@ -15,8 +15,8 @@ import (
 type plane interface {
 	// switches are those that are connected, by name.
 	switches() []controller.Switch
-	// setFlows replaces an owner's flows at a switch, subscriptions too.
-	setFlows(of owner, at string, flows []ownFlow) error
+	// setFlows replaces an owner's flows at a switch, subscriptions too; calls is how often the owner has said what it wants.
+	setFlows(of owner, at string, flows []ownFlow, calls uint64) error
 	// send drops the packet where the switch takes too little.
 	send(at string, out controller.Out) error
 	// setLinks replaces what an owner says of a switch's links.
@@ -74,6 +74,8 @@ type shareTarget struct {
 type audience interface {
 	// changed tells of a switch that came, went or changed.
 	changed(controller.Switch)
+	// held tells an owner that a switch has what it wanted when it had said so that often.
+	held(of owner, at string, calls uint64)
 	// punted gives an owner a packet that one of its flows punted.
 	punted(of owner, id uint32, p controller.Packet)
 }

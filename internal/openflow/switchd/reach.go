@@ -19,8 +19,8 @@ func (d *daemon) switches() (all []controller.Switch) {
 	return all
 }
 
-func (d *daemon) setFlows(of owner, at string, flows []ownFlow) error {
-	d.wishes.setFlows(of, at, flows)
+func (d *daemon) setFlows(of owner, at string, flows []ownFlow, calls uint64) error {
+	d.wishes.setFlows(of, at, flows, calls)
 	if m := d.registry.member(at); m != nil {
 		m.nudge(func() { m.ownFlows(of) })
 	}

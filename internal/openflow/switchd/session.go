@@ -77,9 +77,7 @@ func (m *member) openTables() {
 	for _, p := range m.ports {
 		m.tables.SetPort(p.Name, p.Number)
 	}
-	for of, flows := range m.d.wishes.flowsAt(m.spec.Name) {
-		m.tables.Own(uint16(of), flowsOf(flows))
-	}
+	m.wanted = m.own(m.tables)
 	m.begin()
 }
 
@@ -96,10 +94,33 @@ func (m *member) newTables() *oftables.Tables {
 	return t
 }
 
+// own has tables hold what owners wish, and leave alone what those have there who keep it and have not spoken yet. It
+// returns how often owners had said what they wish.
+func (m *member) own(t *oftables.Tables) map[owner]uint64 {
+	wishes, calls := m.d.wishes.flowsAt(m.spec.Name)
+	for _, of := range m.d.keepers {
+		if calls[of] == 0 {
+			t.Keep(uint16(of))
+		}
+	}
+	for of, flows := range wishes {
+		t.Own(uint16(of), flowsOf(flows))
+	}
+	return calls
+}
+
 // ownFlows takes over what an owner wishes.
 func (m *member) ownFlows(of owner) {
 	if m.tables != nil {
-		m.tables.Own(uint16(of), flowsOf(m.d.wishes.flowsAt(m.spec.Name)[of]))
+		flows, calls := m.d.wishes.flowsAt(m.spec.Name)
+		if calls[of] > 0 {
+			m.tables.Unkeep(uint16(of))
+			if m.wanted == nil {
+				m.wanted = map[owner]uint64{}
+			}
+			m.wanted[of] = calls[of]
+		}
+		m.tables.Own(uint16(of), flowsOf(flows[of]))
 		if !m.writer.synced {
 			m.prime()
 		}

@@ -12,13 +12,24 @@ import (
 type wishes struct {
 	mu    sync.Mutex
 	flows map[string]map[owner][]ownFlow
+	calls map[string]map[owner]uint64 // how often an owner has said by its own what it wants; not of those that never have
 	links map[string]map[owner][]controller.Link
 }
 
-func (w *wishes) setFlows(of owner, at string, flows []ownFlow) {
+func (w *wishes) setFlows(of owner, at string, flows []ownFlow, calls uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	set(&w.flows, of, at, flows)
+	if calls == 0 {
+		return
+	}
+	if w.calls == nil {
+		w.calls = map[string]map[owner]uint64{}
+	}
+	if w.calls[at] == nil {
+		w.calls[at] = map[owner]uint64{}
+	}
+	w.calls[at][of] = calls
 }
 
 func (w *wishes) setLinks(of owner, at string, links []controller.Link) {
@@ -40,11 +51,11 @@ func set[T any](all *map[string]map[owner][]T, of owner, at string, list []T) {
 	}
 }
 
-// flowsAt are all that is wanted of one switch, by owner.
-func (w *wishes) flowsAt(at string) map[owner][]ownFlow {
+// flowsAt are all that is wanted of one switch, by owner, and how often owners had said so by then.
+func (w *wishes) flowsAt(at string) (flows map[owner][]ownFlow, calls map[owner]uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return maps.Clone(w.flows[at])
+	return maps.Clone(w.flows[at]), maps.Clone(w.calls[at])
 }
 
 // linksAt is what all owners together say of a switch's links.

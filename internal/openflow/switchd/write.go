@@ -52,6 +52,7 @@ var checkEvery = time.Minute
 // begin has the switch punt what modules wait for, whoever else is still to speak, and reads what it has.
 func (m *member) begin() {
 	m.writer = writer{generation: m.writer.generation, since: time.Now(), pause: backoff.Backoff{First: retryFirst, Last: retryLast}}
+	m.told = map[owner]uint64{}
 	m.prime()
 }
 
@@ -66,9 +67,7 @@ func (m *member) prime() {
 	w.busy, w.again, w.learned = true, false, false
 	w.changes++
 	first := m.newTables()
-	for of, flows := range m.d.wishes.flowsAt(m.spec.Name) {
-		first.Own(uint16(of), flowsOf(flows))
-	}
+	m.own(first)
 	go func() { // ends with the connection
 		h, err := m.read()
 		if err == nil {
@@ -111,8 +110,9 @@ func (m *member) settle() {
 		return
 	}
 	bodies := m.tables.Drain()
-	generation := w.ordered
+	generation, news := w.ordered, m.untold()
 	if len(bodies) == 0 {
+		m.holds(news)
 		m.written(generation, nil)
 		return
 	}
@@ -121,8 +121,36 @@ func (m *member) settle() {
 	m.counted.Bundles++
 	go func() { // ends with the connection
 		err := m.deliver(bodies)
-		m.post(func() { m.writer.busy = false; m.written(generation, err) })
+		m.post(func() {
+			m.writer.busy = false
+			if err == nil {
+				m.holds(news)
+			}
+			m.written(generation, err)
+		})
 	}()
+}
+
+// untold are the calls of owners that the switch has obeyed once it has what was drained last, and that they do not know of.
+func (m *member) untold() (news map[owner]uint64) {
+	for of, calls := range m.wanted {
+		if m.told[of] == calls || !m.tables.Holds(uint16(of)) {
+			continue
+		}
+		if news == nil {
+			news = map[owner]uint64{}
+		}
+		news[of] = calls
+	}
+	return news
+}
+
+// holds tells owners that the switch has what they wanted.
+func (m *member) holds(news map[owner]uint64) {
+	for of, calls := range news {
+		m.told[of] = calls
+		m.d.audience.held(of, m.spec.Name, calls)
+	}
 }
 
 // deliver has the switch do all of bodies, unless it has been released.

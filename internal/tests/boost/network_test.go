@@ -63,9 +63,22 @@ type network struct {
 	boost                apiv1connect.BoostClient
 	trust                apiv1connect.TrustClient
 	door                 net.Listener // of the controller, in a network with keys; else agents reach its socket
+	ends                 ends
+	places               map[string]place            // of agents
+	beside               func(context.Context) error // what else runs in the controller's process; nil: nothing
 
 	stop context.CancelFunc // of the controller; nil: it is away
 	over chan error
+}
+
+// ends are the addresses of both hosts, and the port of the server's that connections go to.
+type ends struct{ client, server, port string }
+
+// A place is where an agent runs.
+type place struct {
+	ns    *nstest.NS
+	door  string // address
+	ports string
 }
 
 func newNetwork(t *testing.T) *network {
@@ -89,12 +102,9 @@ func bare(t *testing.T) *network {
 	t.Helper()
 	nstest.Root(t)
 	n := &network{t: t, client: nstest.New(t, "client"), x: nstest.New(t, "x"), y: nstest.New(t, "y"), server: nstest.New(t, "server"), agents: map[string]*nstest.Proc{}}
-	dir, err := os.MkdirTemp("", "boost") // t.TempDir has too long a path for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	n.dir = dir
+	n.ends = ends{client, server, "9"}
+	n.places = map[string]place{"x": {n.x, x, "p0, p1"}, "y": {n.y, y, "p0, p1"}}
+	n.directory()
 	nstest.Veth(t, n.client, "eth0", n.x, "p0")
 	nstest.Veth(t, n.x, "p1", n.y, "p1")
 	nstest.Veth(t, n.y, "p0", n.server, "eth0")
@@ -115,12 +125,23 @@ func bare(t *testing.T) *network {
 		r.Forward(t)
 		r.Sysctl(t, "net/ipv4/ip_forward", "1")
 	}
+	return n
+}
+
+// directory makes one for what the daemons keep, and clients of the controller that will have its socket there.
+func (n *network) directory() {
+	n.t.Helper()
+	dir, err := os.MkdirTemp("", "boost") // t.TempDir has too long a path for a socket
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { os.RemoveAll(dir) })
+	n.dir = dir
 	hc, base, err := api.Dial("unix:" + n.socket())
 	if err != nil {
-		t.Fatal(err)
+		n.t.Fatal(err)
 	}
 	n.boost, n.trust = apiv1connect.NewBoostClient(hc, base), apiv1connect.NewTrustClient(hc, base)
-	return n
 }
 
 // member puts a credential where an agent looks for its own.
@@ -148,7 +169,7 @@ func (n *network) control() {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	n.stop, n.over = cancel, over
-	cfg := config.Config{Trust: config.TrustOpen, Network: "test", Socket: n.socket(), Data: filepath.Join(n.dir, "data")}
+	cfg := config.Config{Trust: config.TrustOpen, Network: "test", Socket: n.socket(), Data: filepath.Join(n.dir, "data"), Beside: n.beside}
 	if n.door != nil {
 		cfg.Trust, cfg.Doors = config.TrustKeys, []net.Listener{n.door}
 	}
@@ -213,22 +234,19 @@ func (n *network) boosts() {
 // start starts an agent.
 func (n *network) start(name string) {
 	n.t.Helper()
-	ns, door := n.x, x
-	if name == "y" {
-		ns, door = n.y, y
-	}
+	where := n.places[name]
 	path := filepath.Join(n.dir, name+".yaml")
 	at := "unix:" + n.socket()
 	if n.door != nil {
 		at = "https://" + n.door.Addr().String()
 	}
-	text := fmt.Sprintf("name: %s\ndoor: %s\nports: [p0, p1]\nmemory: 8\ncontrollers: [%q]\ncredentials: %s\n", name, door, at, filepath.Join(n.dir, name))
+	text := fmt.Sprintf("name: %s\ndoor: %s\nports: [%s]\nmemory: 8\ncontrollers: [%q]\ncredentials: %s\n", name, where.door, where.ports, at, filepath.Join(n.dir, name))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		n.t.Fatal(err)
 	}
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), agentEnv+"="+path)
-	n.agents[name] = ns.StartCmd(n.t, cmd)
+	n.agents[name] = where.ns.StartCmd(n.t, cmd)
 	n.agents[name].WaitFor(n.t, "ready")
 }
 
@@ -265,9 +283,10 @@ type flow struct{ client, server net.Conn }
 // connect makes one.
 func (n *network) connect() flow {
 	n.t.Helper()
-	l := n.server.Listen(n.t, "tcp", serverAndPort)
+	to := net.JoinHostPort(n.ends.server, n.ends.port)
+	l := n.server.Listen(n.t, "tcp", to)
 	defer l.Close()
-	c, err := n.client.Dial("tcp", serverAndPort)
+	c, err := n.client.Dial("tcp", to)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -276,7 +295,7 @@ func (n *network) connect() flow {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() { c.Close(); s.Close() })
-	if got, _, _ := net.SplitHostPort(s.RemoteAddr().String()); got != client {
+	if got, _, _ := net.SplitHostPort(s.RemoteAddr().String()); got != n.ends.client {
 		n.t.Errorf("the server sees %s", got)
 	}
 	return flow{c, s}
@@ -286,7 +305,13 @@ func (n *network) connect() flow {
 func (n *network) boosted(f flow) bool {
 	n.t.Helper()
 	_, port, _ := net.SplitHostPort(f.client.LocalAddr().String())
-	return strings.Contains(n.y.Run(n.t, "ss", "-Htn", "sport", "=", port), client)
+	for _, at := range n.places {
+		// Both agents have a socket with the client's port; that in its name has the server at its other end.
+		if strings.Contains(at.ns.Run(n.t, "ss", "-Htn", "sport", "=", port), n.ends.server) {
+			return true
+		}
+	}
+	return false
 }
 
 // carried waits until connections are boosted, or are not any more.

@@ -13,14 +13,14 @@ import (
 // own, or from its own family (the same entry).
 var layers = [][]string{
 	{"sid", "examples", "internal/tests/freeport", "internal/tests/safety", "internal/tests/seed", "model", "monitoring", "internal/packet/checksum", "internal/linux/durable", "internal/linux/cgroups", "internal/linux/priority", "internal/linux/private", "internal/linux/descriptors", "internal/lab/poll"},
-	{"wire", "internal/trust", "internal/packet/header", "internal/boost/frame"},
-	{"internal/core", "internal/boost/seal", "internal/openflow/ofp", "internal/api", "internal/operate/obs", "internal/openflow/ovs", "internal/api/versions", "internal/yamlfile", "internal/linux/nsenter", "internal/linux/tuntap", "internal/lab/v1"},
+	{"wire", "internal/trust", "internal/packet/header", "internal/packet/lldp", "internal/boost/frame"},
+	{"internal/core", "internal/boost/announce", "internal/boost/seal", "internal/openflow/ofp", "internal/api", "internal/operate/obs", "internal/openflow/ovs", "internal/api/versions", "internal/yamlfile", "internal/linux/nsenter", "internal/linux/tuntap", "internal/lab/v1"},
 	{"internal/api/member", "internal/boost/link", "internal/boost/door", "internal/boost/memory"},
 	{"internal/bpf", "internal/controller/store", "internal/tests/nstest", "emu", "internal/router/agent", "internal/router/answers", "internal/openflow/ofconn", "internal/openflow/oftables", "internal/openflow/ofctl", "internal/openflow/userstack", "controller", "internal/lab/plot", "internal/packet/capture", "internal/lab/frr", "internal/lab/topo", "internal/controller/manifest", "internal/host/routing", "internal/host/underlay", "internal/operate/verdict"},
 	{"internal/router/emurouter", "internal/host/tcp", "internal/host/history", "internal/host/naming", "internal/host/checks", "internal/host/greeting", "internal/host/keys", "internal/host/permits", "internal/host/sweep", "internal/lab/file", "internal/boost/trunk", "internal/boost/ends"},
 	{"internal/lab/plan", "internal/lab/emud", "internal/host/guests", "internal/host/mobility", "internal/host/registry", "internal/host/tunnels", "internal/host/uplinks", "internal/host/places", "internal/boost/peering"},
 	{"internal/host/joining", "internal/lab/wires", "internal/lab/state", "internal/boost/agent"},
-	{"internal/lab/processes", "internal/lab/engine", "internal/lab/switches", "internal/lab/routing", "internal/lab/timeline", "internal/lab/daemons", "internal/lab/control", "internal/lab/programs", "internal/boost/joining"},
+	{"internal/lab/processes", "internal/lab/engine", "internal/lab/switches", "internal/lab/routing", "internal/lab/timeline", "internal/lab/daemons", "internal/lab/control", "internal/lab/programs", "internal/boost/joining", "internal/boost/steer"},
 	{"internal/lab/links"},
 	{"internal/host/hostd", "internal/router/routerd", "internal/controller/controld", "internal/openflow/switchd", "internal/lab", "internal/operate/doctor", "internal/operate/setup", "internal/boost/boostd", "."},
 	{"internal/host/gateway", "internal/operate/support", "internal/lab/dash", "internal/lab/labapi", "internal/tests/programs", "internal/tests/e2e", "internal/tests/boost", "examples/resume"},

@@ -16,6 +16,7 @@ const switches = `
 apply --dry-run
 apply --force
 apply --prune
+boost site set --on-path => switch
 completion --no-descriptions
 controller remove --force
 demo --keep

@@ -27,6 +27,8 @@ const (
 	BoostName = "scaffold.v1.Boost"
 	// BoostStreamName is the fully-qualified name of the BoostStream service.
 	BoostStreamName = "scaffold.v1.BoostStream"
+	// BoostSteeringName is the fully-qualified name of the BoostSteering service.
+	BoostSteeringName = "scaffold.v1.BoostSteering"
 )
 
 // These constants are the fully-qualified names of the RPCs defined in this package. They're
@@ -53,6 +55,8 @@ const (
 	BoostListBoostSessionsProcedure = "/scaffold.v1.Boost/ListBoostSessions"
 	// BoostStreamAgentProcedure is the fully-qualified name of the BoostStream's Agent RPC.
 	BoostStreamAgentProcedure = "/scaffold.v1.BoostStream/Agent"
+	// BoostSteeringSteerProcedure is the fully-qualified name of the BoostSteering's Steer RPC.
+	BoostSteeringSteerProcedure = "/scaffold.v1.BoostSteering/Steer"
 )
 
 // BoostClient is a client for the scaffold.v1.Boost service.
@@ -357,4 +361,74 @@ type UnimplementedBoostStreamHandler struct{}
 
 func (UnimplementedBoostStreamHandler) Agent(context.Context, *connect.BidiStream[v1.BoostReport, v1.BoostOrder]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.BoostStream.Agent is not implemented"))
+}
+
+// BoostSteeringClient is a client for the scaffold.v1.BoostSteering service.
+type BoostSteeringClient interface {
+	Steer(context.Context) *connect.BidiStreamForClient[v1.SteerReport, v1.SteerOrder]
+}
+
+// NewBoostSteeringClient constructs a client for the scaffold.v1.BoostSteering service. By default,
+// it uses the Connect protocol with the binary Protobuf Codec, asks for gzipped responses, and
+// sends uncompressed requests. To use the gRPC or gRPC-Web protocols, supply the connect.WithGRPC()
+// or connect.WithGRPCWeb() options.
+//
+// The URL supplied here should be the base URL for the Connect or gRPC server (for example,
+// http://api.acme.com or https://acme.com/grpc).
+func NewBoostSteeringClient(httpClient connect.HTTPClient, baseURL string, opts ...connect.ClientOption) BoostSteeringClient {
+	baseURL = strings.TrimRight(baseURL, "/")
+	boostSteeringMethods := v1.File_boost_proto.Services().ByName("BoostSteering").Methods()
+	return &boostSteeringClient{
+		steer: connect.NewClient[v1.SteerReport, v1.SteerOrder](
+			httpClient,
+			baseURL+BoostSteeringSteerProcedure,
+			connect.WithSchema(boostSteeringMethods.ByName("Steer")),
+			connect.WithClientOptions(opts...),
+		),
+	}
+}
+
+// boostSteeringClient implements BoostSteeringClient.
+type boostSteeringClient struct {
+	steer *connect.Client[v1.SteerReport, v1.SteerOrder]
+}
+
+// Steer calls scaffold.v1.BoostSteering.Steer.
+func (c *boostSteeringClient) Steer(ctx context.Context) *connect.BidiStreamForClient[v1.SteerReport, v1.SteerOrder] {
+	return c.steer.CallBidiStream(ctx)
+}
+
+// BoostSteeringHandler is an implementation of the scaffold.v1.BoostSteering service.
+type BoostSteeringHandler interface {
+	Steer(context.Context, *connect.BidiStream[v1.SteerReport, v1.SteerOrder]) error
+}
+
+// NewBoostSteeringHandler builds an HTTP handler from the service implementation. It returns the
+// path on which to mount the handler and the handler itself.
+//
+// By default, handlers support the Connect, gRPC, and gRPC-Web protocols with the binary Protobuf
+// and JSON codecs. They also support gzip compression.
+func NewBoostSteeringHandler(svc BoostSteeringHandler, opts ...connect.HandlerOption) (string, http.Handler) {
+	boostSteeringMethods := v1.File_boost_proto.Services().ByName("BoostSteering").Methods()
+	boostSteeringSteerHandler := connect.NewBidiStreamHandler(
+		BoostSteeringSteerProcedure,
+		svc.Steer,
+		connect.WithSchema(boostSteeringMethods.ByName("Steer")),
+		connect.WithHandlerOptions(opts...),
+	)
+	return "/scaffold.v1.BoostSteering/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case BoostSteeringSteerProcedure:
+			boostSteeringSteerHandler.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// UnimplementedBoostSteeringHandler returns CodeUnimplemented from all methods.
+type UnimplementedBoostSteeringHandler struct{}
+
+func (UnimplementedBoostSteeringHandler) Steer(context.Context, *connect.BidiStream[v1.SteerReport, v1.SteerOrder]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("scaffold.v1.BoostSteering.Steer is not implemented"))
 }

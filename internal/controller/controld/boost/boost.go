@@ -77,6 +77,7 @@ type Boost struct {
 	held       map[uint64]heldLane // by number, until this leader has planned
 	unserved   map[string]lack     // by entry
 	rtt        map[pair]time.Duration
+	switches   switches
 	untold     bool // agents may have to be told something
 	stale      bool // something changed that lanes are made from
 	clock      func() time.Time
@@ -101,19 +102,26 @@ type lack struct {
 // An agent is one that ever joined.
 type agent struct {
 	store.BoostAgent
-	session  *Session // nil: it is away
-	bootID   string
-	version  string
-	since    time.Time // of its coming or going
-	load     *apiv1.BoostLoad
-	told     *apiv1.BoostLanes
-	toldAt   time.Time
-	toldAs   string                      // of which site
-	holds    map[uint64]*apiv1.BoostLane // of the last that it has applied, those at whose near end it is
-	late     time.Time                   // since when it is to get lanes that far agents do not have yet; zero: it is not
-	applied  uint64
-	trouble  string                             // why it has not applied what it was told
-	sessions map[sessionKey]*apiv1.BoostSession // at whose near end it is
+	session *Session // nil: it is away
+	bootID  string
+	version string
+	since   time.Time // of its coming or going
+	load    *apiv1.BoostLoad
+	told    *apiv1.BoostLanes
+	toldAt  time.Time
+	toldAs  string                      // of which site
+	holds   map[uint64]*apiv1.BoostLane // of the last that it has applied, those at whose near end it is
+	late    time.Time                   // since when it is to get lanes that far agents do not have yet; zero: it is not
+	applied uint64
+	trouble string // why it has not applied what it was told
+
+	sessions map[sessionKey]carried // at whose near end it is; of one that is away those that it had
+	retold   bool                   // it has told them on this stream, all at first
+
+	announceKey []byte    // proves what it announces at its ports; nil: it has none
+	announced   uint64    // number of the last that counted
+	heard       time.Time // last that it said anything here
+	has         map[uint64]*apiv1.BoostLane
 }
 
 // New knows of none.
@@ -121,6 +129,7 @@ func New(cfg Config) *Boost {
 	return &Boost{
 		Config: cfg, sites: map[string]store.BoostSite{}, entries: map[string]store.BoostEntry{}, agents: map[string]*agent{},
 		waits: map[string]bool{}, unserved: map[string]lack{}, rtt: map[pair]time.Duration{}, held: map[uint64]heldLane{}, clock: time.Now,
+		switches: newSwitches(),
 	}
 }
 
@@ -129,6 +138,7 @@ func (x *Boost) Restore(state store.Boost, epoch uint64) {
 	x.generation = epoch << 32 // told by this leader: above all that was told by one before
 	for _, s := range state.Sites {
 		x.sites[s.Name] = s
+		x.nameSwitches(s)
 	}
 	for _, e := range state.Entries {
 		x.entries[e.Name] = e
@@ -136,10 +146,16 @@ func (x *Boost) Restore(state store.Boost, epoch uint64) {
 	for _, a := range state.Agents {
 		x.agents[a.Name] = &agent{BoostAgent: a, since: x.clock()}
 		x.waits[a.Name] = true
+		if len(x.sites[x.siteOf(a.Name)].Switches) > 0 {
+			x.switches.unseen[a.Name] = true
+		}
 	}
 	x.stale = true
 	if len(x.waits) > 0 {
-		x.Loop.After(x.Patience, func() { clear(x.waits) }) // the flush after it plans
+		x.Loop.After(x.Patience, func() { // the flush after it plans
+			clear(x.waits)
+			clear(x.switches.unseen)
+		})
 	}
 }
 
@@ -154,6 +170,8 @@ func (x *Boost) Forget(name string) {
 	}
 	delete(x.agents, name)
 	delete(x.waits, name)
+	delete(x.switches.unseen, name)
+	x.unsee(name, "it is forgotten")
 	maps.DeleteFunc(x.rtt, func(p pair, _ time.Duration) bool { return p[0] == name || p[1] == name })
 	x.Saver.Later(store.DeleteBoostAgent(name))
 	x.stale = true
@@ -184,7 +202,7 @@ func (x *Boost) siteOf(agent string) string {
 // planned are sites as lanes are planned from them.
 func planned(sites map[string]store.BoostSite) (list []lane.Site) {
 	for _, name := range slices.Sorted(maps.Keys(sites)) {
-		s := lane.Site{Name: name}
+		s := lane.Site{Name: name, Agents: len(sites[name].Agents), Switched: len(sites[name].Switches) > 0}
 		for _, p := range sites[name].Prefixes {
 			s.Prefixes = append(s.Prefixes, netip.MustParsePrefix(p)) // looked at before it was stored
 		}

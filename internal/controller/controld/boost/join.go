@@ -3,7 +3,9 @@ package boost
 import (
 	"bytes"
 	"crypto/ed25519"
+	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -25,6 +27,8 @@ const (
 	maxText = 256
 	// maxAgents is how many agents a network has: each has a trunk to each of another site, and memory for it.
 	maxAgents = 256
+	// announceKeyLen is the length of an agent's key for what it announces, in bytes.
+	announceKeyLen = 32
 	// maxHeld is how many lanes an agent may say that it has.
 	maxHeld = 1 << 16
 )
@@ -94,8 +98,14 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, door netip.AddrPort, proto
 		delete(x.waits, a.Name)
 	}
 	a.session, a.bootID, a.version, a.since = s, j.BootId, j.Version, x.clock()
-	a.told, a.load, a.applied, a.trouble, a.sessions = nil, nil, 0, "", nil
+	a.told, a.load, a.applied, a.trouble, a.retold = nil, nil, 0, "", false
 	a.holds, a.late = nil, time.Time{}
+	maps.DeleteFunc(a.has, func(number uint64, _ *apiv1.BoostLane) bool { // another process, for one, has none of them
+		return !slices.ContainsFunc(j.Held, func(l *apiv1.BoostLane) bool { return l.Number == number })
+	})
+	a.announceKey, a.announced, a.heard = make([]byte, announceKeyLen), 0, x.clock()
+	rand.Read(a.announceKey) // never fails (crypto/rand)
+	x.switches.changed = true
 	peer := gate.PeerOf(s.Context())
 	x.Members.Succeeded(trust.Agent, a.Name, peer.Key)
 	x.Events.Tell("boost.join", a.Name, "agent joined", "door", a.Door, "version", a.version)
@@ -103,7 +113,7 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, door netip.AddrPort, proto
 		s.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Credential{Credential: c}})
 	})
 	joined := x.Accept()
-	joined.Protocol, joined.Credential = protocol, x.Members.Fresh(peer)
+	joined.Protocol, joined.Credential, joined.AnnounceKey = protocol, x.Members.Fresh(peer), a.announceKey
 	s.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Joined{Joined: joined}})
 	x.stale = true
 }
@@ -129,7 +139,7 @@ func (x *Boost) Lost(name string, s *Session, err error) {
 	if a == nil || a.session != s {
 		return
 	}
-	a.session, a.since, a.sessions = nil, x.clock(), nil // it tells them all to the next
+	a.session, a.since = nil, x.clock()
 	text := "agent left: it was stopped, or starts again"
 	if err != nil {
 		text = events.Because("agent lost its stream; it goes on with the lanes that it has", events.Said(err))
@@ -140,6 +150,7 @@ func (x *Boost) Lost(name string, s *Session, err error) {
 			x.stale = true
 		}
 	})
+	x.Loop.After(remembered, func() { x.expire(a) })
 }
 
 // Report takes what an agent says.
@@ -148,6 +159,7 @@ func (x *Boost) Report(name string, s *Session, m *apiv1.BoostReport) {
 	if a == nil || a.session != s {
 		return
 	}
+	a.heard = x.clock()
 	switch r := m.Report.(type) {
 	case *apiv1.BoostReport_Load:
 		x.loaded(a, r.Load)
@@ -186,6 +198,10 @@ func (x *Boost) haveApplied(a *agent, applied *apiv1.BoostApplied) {
 	a.applied, x.untold = applied.Generation, true
 	if a.told != nil && applied.Generation == a.told.Generation && applied.Error == "" {
 		a.holds = nearLanes(a.told, a.Name)
+		a.has = make(map[uint64]*apiv1.BoostLane, len(a.told.Lanes))
+		for _, l := range a.told.Lanes {
+			a.has[l.Number] = l
+		}
 	}
 	if applied.Error != "" { // it may have been for want of something that is there in a while
 		told := a.told

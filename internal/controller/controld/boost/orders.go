@@ -47,10 +47,11 @@ func (a *API) SetBoostSite(ctx context.Context, req *connect.Request[apiv1.Boost
 		was := x.sites[next.Name]
 		return orders.Change{
 			Records: []store.Change{store.PutBoostSite(next)},
-			Effect:  func() { x.sites[next.Name] = next; x.stale = true },
+			Effect:  func() { x.setSite(next) },
 			Says: []*apiv1.Event{events.Changed(events.New("boost.site", next.Name, "a site of boost was set"),
 				&apiv1.FieldChange{Field: "prefixes", From: strings.Join(was.Prefixes, " "), To: strings.Join(next.Prefixes, " ")},
-				&apiv1.FieldChange{Field: "agents", From: strings.Join(was.Agents, " "), To: strings.Join(next.Agents, " ")})},
+				&apiv1.FieldChange{Field: "agents", From: strings.Join(was.Agents, " "), To: strings.Join(next.Agents, " ")},
+				&apiv1.FieldChange{Field: "switches", From: strings.Join(was.Switches, " "), To: strings.Join(next.Switches, " ")})},
 		}, nil
 	})
 	if err != nil {
@@ -89,6 +90,15 @@ func (x *Boost) site(m *apiv1.BoostSite) (next store.BoostSite, err error) {
 			next.Agents = append(next.Agents, name)
 		}
 	}
+	switch {
+	case m.OnPath && len(m.Switches) > 0:
+		return next, invalid("site %q: its agents are on the hosts' way, and it has the switches %v that send them connections: say one of both", m.Name, m.Switches)
+	case !m.OnPath && len(m.Switches) == 0:
+		m.Switches = x.sites[m.Name].Switches
+	}
+	if next.Switches, err = checkSwitches(m.Name, m.Switches); err != nil {
+		return next, err
+	}
 	slices.Sort(next.Prefixes)
 	slices.Sort(next.Agents)
 	if _, known := x.sites[m.Name]; !known && len(x.sites) >= maxSites {
@@ -97,6 +107,12 @@ func (x *Boost) site(m *apiv1.BoostSite) (next store.BoostSite, err error) {
 	with := maps.Clone(x.sites)
 	with[next.Name] = next
 	return next, check(with, x.entries)
+}
+
+func (x *Boost) setSite(s store.BoostSite) {
+	x.sites[s.Name], x.stale = s, true
+	x.nameSwitches(s)
+	x.leaveSwitches()
 }
 
 // RemoveBoostSite removes a site that no entry needs.
@@ -113,8 +129,12 @@ func (a *API) RemoveBoostSite(ctx context.Context, req *connect.Request[apiv1.Re
 		}
 		return orders.Change{
 			Records: []store.Change{store.DeleteBoostSite(name)},
-			Effect:  func() { delete(x.sites, name); x.stale = true },
-			Says:    []*apiv1.Event{events.New("boost.site", name, "a site of boost was removed")},
+			Effect: func() {
+				delete(x.sites, name)
+				x.stale = true
+				x.leaveSwitches()
+			},
+			Says: []*apiv1.Event{events.New("boost.site", name, "a site of boost was removed")},
 		}, nil
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Flush plans anew what has changed, and tells agents what differs for them.
 func (x *Boost) Flush() {
-	if len(x.waits) > 0 {
+	if x.waiting() {
 		return
 	}
 	if x.stale || !x.wake.IsZero() && !x.clock().Before(x.wake) {
@@ -22,6 +22,9 @@ func (x *Boost) Flush() {
 		x.wake = r.Next
 		x.arm()
 	}
+	if x.untold || x.switches.changed {
+		x.steer()
+	}
 	if !x.untold {
 		return
 	}
@@ -31,6 +34,9 @@ func (x *Boost) Flush() {
 		x.tell(x.agents[name], held[name])
 	}
 }
+
+// waiting reports whether agents of before are still to come, or to be seen by switches, after this controller began to lead.
+func (x *Boost) waiting() bool { return len(x.waits)+len(x.switches.unseen) > 0 }
 
 // arm has the loop look again when an entry begins or ends: what runs in it is followed by a flush. Operators mean the time
 // of day, which is set now and then, and timers do not follow it; so it looks each minute as well.
@@ -62,8 +68,8 @@ func (x *Boost) state() lane.State {
 	for _, name := range slices.Sorted(maps.Keys(x.agents)) {
 		a := x.agents[name]
 		s.Agents = append(s.Agents, lane.Agent{
-			Name: name, Site: x.siteOf(name), Here: a.session != nil || x.clock().Sub(a.since) < x.Patience,
-			Draining: a.Draining, Load: a.load.GetLoad(),
+			Name: name, Site: x.siteOf(name), Here: x.alive(a) || x.clock().Sub(a.since) < x.Patience,
+			Draining: a.Draining, Load: a.load.GetLoad(), Seen: x.switches.places[name] != nil,
 		})
 	}
 	return s

@@ -3,6 +3,7 @@ package boost
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/controller/controld/orders"
+	"scaffold.dev/scaffold/internal/core/lane"
 )
 
 const (
@@ -26,36 +28,68 @@ type sessionKey struct {
 	number uint64
 }
 
-// sessionsOf takes what an agent says of its sessions. What is none it leaves out: it is an agent's own word, and for people.
+// carried is a session as its near agent tells it. Nobody changes the message: news of a session are another one. So it may
+// be read, and many be sorted, outside the loop.
+type carried struct {
+	*apiv1.BoostSession
+	of lane.Session
+}
+
+// sessionsOf takes what an agent says of its sessions. What is none it leaves out: it is an agent's own word.
 func (x *Boost) sessionsOf(a *agent, m *apiv1.BoostSessions) {
+	if !a.retold { // all that there are
+		a.retold, a.sessions, x.switches.changed = true, nil, true
+	}
 	for _, s := range m.GetEnded() {
-		delete(a.sessions, sessionKey{s.Far, s.Number})
+		key := sessionKey{s.Far, s.Number}
+		if x.switches.pinned[a.sessions[key].of] {
+			x.switches.changed = true
+		}
+		delete(a.sessions, key)
 	}
 	for _, s := range m.GetChanged() {
-		key := sessionKey{s.Far, s.Number}
-		if _, known := a.sessions[key]; !known && len(a.sessions) >= maxSessions || !isAddress(s.Client) || !isAddress(s.Server) || x.agents[s.Far] == nil {
-			continue
-		}
-		if a.sessions == nil {
-			a.sessions = map[sessionKey]*apiv1.BoostSession{}
-		}
-		a.sessions[key] = &apiv1.BoostSession{ // what else is in the message is not kept
-			Number: s.Number, Near: a.Name, Far: s.Far, Lane: s.Lane, Client: s.Client, Server: s.Server,
-			Sent: s.Sent, Received: s.Received, SendRate: s.SendRate, ReceiveRate: s.ReceiveRate, SinceUnixMs: s.SinceUnixMs,
-		}
+		x.sessionOf(a, s)
 	}
 }
 
-func isAddress(text string) bool {
-	a, err := netip.ParseAddrPort(text)
-	return err == nil && a.Addr().Zone() == "" // which could be of any length
+func (x *Boost) sessionOf(a *agent, s *apiv1.BoostSession) {
+	key := sessionKey{s.Far, s.Number}
+	was, known := a.sessions[key]
+	client, err := addressOf(s.Client)
+	server, err2 := addressOf(s.Server)
+	if !known && len(a.sessions) >= maxSessions || err != nil || err2 != nil || x.agents[s.Far] == nil {
+		return
+	}
+	now := lane.Session{Lane: s.Lane, Client: client, Server: server, Near: a.Name, Far: s.Far}
+	if !known || was.of != now {
+		if l, is := x.switches.lanes[s.Lane]; !is || !l.Kept(&now) {
+			x.switches.changed = true // it needs rules of its own
+		}
+	}
+	if a.sessions == nil {
+		a.sessions = map[sessionKey]carried{}
+	}
+	a.sessions[key] = carried{&apiv1.BoostSession{ // what else is in the message is not kept
+		Number: s.Number, Near: a.Name, Far: s.Far, Lane: s.Lane, Client: s.Client, Server: s.Server,
+		Sent: s.Sent, Received: s.Received, SendRate: s.SendRate, ReceiveRate: s.ReceiveRate, SinceUnixMs: s.SinceUnixMs,
+	}, now}
 }
+
+func addressOf(text string) (netip.AddrPort, error) {
+	a, err := netip.ParseAddrPort(text)
+	if err == nil && a.Addr().Zone() != "" { // which could be of any length
+		err = errZone
+	}
+	return a, err
+}
+
+var errZone = errors.New("an address with a zone is no host's at a site")
 
 // ListBoostSessions is what agents carry now.
 func (a *API) ListBoostSessions(ctx context.Context, req *connect.Request[apiv1.ListBoostSessionsRequest]) (*connect.Response[apiv1.ListBoostSessionsResponse], error) {
 	x, m, all := a.x, req.Msg, &apiv1.ListBoostSessionsResponse{}
 	var refused error
-	var list []carried
+	var list []listed
 	err := x.Loop.Ask(ctx, func() {
 		switch {
 		case m.Entry != "" && x.entries[m.Entry].Name == "":
@@ -72,38 +106,40 @@ func (a *API) ListBoostSessions(ctx context.Context, req *connect.Request[apiv1.
 	if err != nil {
 		return nil, orders.Error(err)
 	}
-	slices.SortFunc(list, func(p, q carried) int {
+	slices.SortFunc(list, func(p, q listed) int {
 		return cmp.Or(cmp.Compare(q.SendRate+q.ReceiveRate, p.SendRate+p.ReceiveRate), cmp.Compare(p.SinceUnixMs, q.SinceUnixMs), cmp.Compare(p.Near, q.Near), cmp.Compare(p.Number, q.Number))
 	})
 	all.Total = uint32(len(list))
 	for _, s := range list[:min(len(list), int(cmp.Or(m.Limit, someSessions)))] {
 		out := proto.CloneOf(s.BoostSession)
-		out.Entry = s.of
+		out.Entry = s.entry
 		all.Sessions = append(all.Sessions, out)
 	}
 	return connect.NewResponse(all), nil
 }
 
-// carried is a session and its entry. Nobody changes the message: news of a session are another one. So it may be read, and
-// many be sorted, outside the loop.
-type carried struct {
+// A listed is a session and its entry.
+type listed struct {
 	*apiv1.BoostSession
-	of string
+	entry string
 }
 
 // carried are the sessions that are asked for.
-func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest) (list []carried) {
+func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest) (list []listed) {
 	entry := map[uint64]string{}
 	for i := range x.lanes {
 		entry[x.lanes[i].Number] = x.lanes[i].Entry
 	}
 	for _, a := range x.agents {
+		if a.session == nil {
+			continue // nobody knows what it carries now
+		}
 		for _, s := range a.sessions {
 			of := entry[s.Lane]
 			if m.Entry != "" && of != m.Entry || m.Agent != "" && m.Agent != s.Near && m.Agent != s.Far {
 				continue
 			}
-			list = append(list, carried{s, of})
+			list = append(list, listed{s.BoostSession, of})
 		}
 	}
 	return list

@@ -71,6 +71,11 @@ func (x *Boost) orderFor(a *agent, held []heldBy) (all *apiv1.BoostLanes, early 
 		}
 		l := apiLane(&x.lanes[i])
 		switch {
+		case x.unanswered(l): // nobody may open a connection yet whose answers would go elsewhere
+			early = early || a.told == nil && !x.late(a)
+			if was := before[l.Number]; was != nil && was.Far[0] == l.Far[0] {
+				all.Lanes = append(all.Lanes, was)
+			}
 		case l.Near == a.Name && (proto.Equal(l, before[l.Number]) || x.ready(a, l)):
 			all.Lanes = append(all.Lanes, l)
 		case l.Near == a.Name:
@@ -98,9 +103,14 @@ func nearLanes(of *apiv1.BoostLanes, name string) map[uint64]*apiv1.BoostLane {
 	return lanes
 }
 
+// late reports whether an agent has waited long enough for others.
+func (x *Boost) late(a *agent) bool {
+	return !a.late.IsZero() && x.clock().Sub(a.late) >= farPatience
+}
+
 // ready reports whether the far agents of a lane have it, or have had the time.
 func (x *Boost) ready(near *agent, l *apiv1.BoostLane) bool {
-	if !near.late.IsZero() && x.clock().Sub(near.late) >= farPatience {
+	if x.late(near) {
 		return true
 	}
 	for _, name := range l.Far {

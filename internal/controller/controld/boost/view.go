@@ -2,6 +2,7 @@ package boost
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -20,7 +21,7 @@ func (a *API) ListBoost(ctx context.Context, _ *connect.Request[apiv1.ListBoostR
 	err := x.Loop.Ask(ctx, func() {
 		for _, name := range slices.Sorted(maps.Keys(x.sites)) {
 			s := x.sites[name]
-			all.Sites = append(all.Sites, &apiv1.BoostSite{Name: name, Prefixes: s.Prefixes, Agents: s.Agents})
+			all.Sites = append(all.Sites, &apiv1.BoostSite{Name: name, Prefixes: s.Prefixes, Agents: s.Agents, Switches: s.Switches})
 		}
 		for _, name := range slices.Sorted(maps.Keys(x.entries)) {
 			all.Entries = append(all.Entries, x.apiEntry(x.entries[name]))
@@ -56,12 +57,20 @@ func (x *Boost) apiEntry(e store.BoostEntry) *apiv1.BoostEntry {
 		out.State = waits
 	case !e.Until.IsZero() && !now.Before(e.Until):
 		out.State = over
-	case len(x.waits) > 0:
+	case x.waiting():
 		out.State, out.Why = waits, "the controller has begun a moment ago and waits for agents of before"
 	case nobody:
 		out.State, out.Why = unserved, lack.why
 	default:
 		out.State = boosts
+		for i := range x.lanes {
+			if x.lanes[i].Entry != e.Name {
+				continue
+			}
+			if at := x.unsteered(&x.lanes[i]); at != "" {
+				out.State, out.Why = waits, fmt.Sprintf("switch %s has not taken its rules yet: is it connected? (scaffold net switch ls)", at)
+			}
+		}
 	}
 	return out
 }
@@ -79,6 +88,7 @@ func (x *Boost) apiAgent(a *agent) *apiv1.BoostAgent {
 		Sessions: a.load.GetSessions(), Load: a.load.GetLoad(), Trunks: a.load.GetTrunks(),
 		Current: a.told != nil && a.applied == a.told.Generation && a.trouble == "", Error: a.trouble,
 	}
+	out.Switch, out.SwitchPort = x.place(a.Name)
 	switch {
 	case a.session == nil:
 		out.State = "away"
@@ -102,7 +112,7 @@ func (x *Boost) Agents() (list []health.Agent) {
 
 // Entries are those whose connections are to be boosted now.
 func (x *Boost) Entries() (list []health.Entry) {
-	if len(x.waits) > 0 {
+	if x.waiting() {
 		return nil // nothing is known yet
 	}
 	for _, e := range plannedEntries(x.entries) {

@@ -28,6 +28,7 @@ var mayBeCalled = map[string]string{
 	"Agent/Resolve": "hracl", "Agent/Router": "racl", "Agent/Tunnel": "hacl",
 	"Boost/AllowBoost": "acl", "Boost/DenyBoost": "acl", "Boost/DrainBoostAgent": "acl", "Boost/ListBoost": "hrbacl", "Boost/ListBoostSessions": "hrbacl",
 	"Boost/RemoveBoostSite": "acl", "Boost/SetBoostSite": "acl",
+	"BoostSteering/Steer":    "acl",
 	"BoostStream/Agent":      "bacl",
 	"Switches/AddSwitchFlow": "acl", "Switches/GetSwitch": "hrbacl", "Switches/ListSwitchFlows": "hrbacl",
 	"Switches/ListSwitches": "hrbacl", "Switches/RemoveSwitchFlow": "acl",
@@ -49,7 +50,7 @@ func TestEachProcedureSaysWhoMayCallIt(t *testing.T) {
 		{"h", as(trust.Host)}, {"r", as(trust.Router)}, {"b", as(trust.Agent)}, {"a", as(trust.Admin)}, {"c", as(trust.Controller)}, {"l", Peer{Local: true}},
 	}
 	seen := map[string]bool{}
-	for _, service := range []string{"Admin", "Agent", "Boost", "BoostStream", "Switches", "Trust"} {
+	for _, service := range []string{"Admin", "Agent", "Boost", "BoostSteering", "BoostStream", "Switches", "Trust"} {
 		file := apiv1.File_scaffold_proto
 		if strings.HasPrefix(service, "Boost") {
 			file = apiv1.File_boost_proto

@@ -31,23 +31,24 @@ const (
 
 // circles are of methods whose name does not say it: those that read are for all members.
 var circles = map[string]circle{
-	apiv1connect.TrustMeetProcedure:         unauthenticatedToo,
-	apiv1connect.TrustRedeemProcedure:       unauthenticatedToo,
-	apiv1connect.TrustRenewProcedure:        allMembers,
-	apiv1connect.TrustRotateProcedure:       allMembers, // Rotate: its own key alone
-	apiv1connect.TrustForgetProcedure:       allMembers, // Forget: only itself, but for administrators
-	apiv1connect.TrustListTokensProcedure:   onlyAdmins,
-	apiv1connect.TrustGetAuthorityProcedure: onlyAdmins,
-	apiv1connect.AgentHostProcedure:         onlyHosts,
-	apiv1connect.AgentTunnelProcedure:       onlyHosts,
-	apiv1connect.AgentRouterProcedure:       onlyRouters,
-	apiv1connect.BoostStreamAgentProcedure:  onlyAgents,
-	apiv1connect.AgentNoteProcedure:         onlyAdmins, // of who drives the switches, on the socket
-	apiv1connect.AgentKeepFlowProcedure:     onlyAdmins,
-	apiv1connect.AgentKeptFlowsProcedure:    onlyAdmins,
-	apiv1connect.AdminSetWeightProcedure:    hostsToo,
-	apiv1connect.AdminDrainProcedure:        hostsToo,
-	apiv1connect.AdminDrainHostProcedure:    hostsToo,
+	apiv1connect.TrustMeetProcedure:          unauthenticatedToo,
+	apiv1connect.TrustRedeemProcedure:        unauthenticatedToo,
+	apiv1connect.TrustRenewProcedure:         allMembers,
+	apiv1connect.TrustRotateProcedure:        allMembers, // Rotate: its own key alone
+	apiv1connect.TrustForgetProcedure:        allMembers, // Forget: only itself, but for administrators
+	apiv1connect.TrustListTokensProcedure:    onlyAdmins,
+	apiv1connect.TrustGetAuthorityProcedure:  onlyAdmins,
+	apiv1connect.AgentHostProcedure:          onlyHosts,
+	apiv1connect.AgentTunnelProcedure:        onlyHosts,
+	apiv1connect.AgentRouterProcedure:        onlyRouters,
+	apiv1connect.BoostStreamAgentProcedure:   onlyAgents,
+	apiv1connect.AgentNoteProcedure:          onlyAdmins, // of who drives the switches, on the socket
+	apiv1connect.BoostSteeringSteerProcedure: onlyAdmins,
+	apiv1connect.AgentKeepFlowProcedure:      onlyAdmins,
+	apiv1connect.AgentKeptFlowsProcedure:     onlyAdmins,
+	apiv1connect.AdminSetWeightProcedure:     hostsToo,
+	apiv1connect.AdminDrainProcedure:         hostsToo,
+	apiv1connect.AdminDrainHostProcedure:     hostsToo,
 }
 
 // reading are the beginnings of methods that change nothing, in the services readable. What else is served with the
