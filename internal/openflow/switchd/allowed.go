@@ -44,6 +44,9 @@ func (t *flowTable) checkActions(of owner, f controller.Flow, actions []controll
 			}
 			continue
 		}
+		if out, is := a.(ofp.Output); is && out.Port == ofp.PortTable {
+			return fmt.Errorf("output to the port TABLE: it is for packets that are sent (Out): in a flow it would begin again, and might not end")
+		}
 		if err := checkAction(a); err != nil {
 			return err
 		}

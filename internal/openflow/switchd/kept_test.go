@@ -14,6 +14,7 @@ import (
 	"scaffold.dev/scaffold/internal/openflow/ofp"
 	"scaffold.dev/scaffold/internal/openflow/oftables"
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // A ruled is a switch of which only flows are real: it takes those that it is told, and says what it has.
@@ -174,6 +175,7 @@ func TestRulesOfAKeeperOutliveAController(t *testing.T) {
 
 // Of a switch that a keeper has not spoken of nothing is left when it is stopped.
 func TestAKeeperThatIsStoppedLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
 	s := new(ruled)
 	s.left(16, 1)
 	d := drive(t, Config{Modules: []controller.Module{keeping{scripted{"keeps", func(controller.Network) error { return errors.New("no licence") }}}}})

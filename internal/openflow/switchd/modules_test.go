@@ -279,6 +279,7 @@ func TestWhatModulesMayNotWant(t *testing.T) {
 		"ofp.Group is not for modules": act(ofp.Group{ID: 0x5caf0001}),
 		"ofp.MeterAction is not":       act(ofp.MeterAction{ID: 1}),
 		"ofp.OtherAction is not":       act(ofp.OtherAction{Kind: 0xffff, Data: make([]byte, 12)}),
+		"output to the port TABLE":     act(ofp.Output{Port: ofp.PortTable}),
 		"use Subscribe":                act(ofp.Output{Port: ofp.PortController}),
 		"on to table 10":               act(ofp.Resubmit{Table: 10}),
 		"on to table 0":                flow(func(f *controller.Flow) { f.Instructions = []controller.Instruction{ofp.GotoTable{}} }),

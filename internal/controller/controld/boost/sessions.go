@@ -42,7 +42,7 @@ func (x *Boost) sessionsOf(a *agent, m *apiv1.BoostSessions) {
 	}
 	for _, s := range m.GetEnded() {
 		key := sessionKey{s.Far, s.Number}
-		if x.switches.pinned[a.sessions[key].of] {
+		if x.switches.crowd || x.switches.pinned[a.sessions[key].of] {
 			x.switches.changed = true
 		}
 		delete(a.sessions, key)

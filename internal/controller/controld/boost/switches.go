@@ -33,6 +33,9 @@ const (
 	lookEach = time.Second
 	// remembered is for how long connections of an agent that is away and dark have rules: its peers have reset them by then.
 	remembered = 30 * time.Second
+	// maxPins is how many connections of an agent may have rules of their own: a switch has room for four such agents beside
+	// lanes (internal/openflow/switchd).
+	maxPins = 4096
 	// maxSwitches is how many a site may have.
 	maxSwitches = 64
 )
@@ -47,6 +50,7 @@ type switches struct {
 	lanes      map[uint64]lane.Lane
 	pinned     map[lane.Session]bool
 	changed    bool // something that rules follow from
+	crowd      bool // lanes wait until their connections are fewer
 	watched    bool // a timer looks for dark agents
 }
 
@@ -185,6 +189,9 @@ func (x *Boost) unsee(name, why string) {
 	}
 	delete(x.switches.places, name)
 	x.stale, x.switches.changed = true, true
+	if a := x.agents[name]; a != nil {
+		x.Loop.After(remembered, func() { x.expire(a) })
+	}
 	x.Events.Tell("boost.unseen", name, fmt.Sprintf("agent is no longer at port %s of switch %s: %s", at.Port, at.Switch, why))
 }
 
@@ -296,7 +303,7 @@ func (x *Boost) steer() {
 		return
 	}
 	x.switches.changed = false
-	s := lane.Steering{Lanes: x.heldLanes(), Places: map[string]lane.Place{}}
+	s := lane.Steering{Lanes: x.crowded(x.heldLanes()), Places: map[string]lane.Place{}}
 	x.switches.lanes = make(map[uint64]lane.Lane, len(s.Lanes))
 	for _, l := range s.Lanes {
 		x.switches.lanes[l.Number] = l
@@ -305,13 +312,14 @@ func (x *Boost) steer() {
 		s.Places[name] = at.Place
 	}
 	x.switches.pinned = map[lane.Session]bool{}
-	for _, a := range x.agents {
-		for _, c := range a.sessions {
-			if l, is := x.switches.lanes[c.of.Lane]; !is || !l.Kept(&c.of) {
-				x.switches.pinned[c.of] = true
-				s.Sessions = append(s.Sessions, c.of)
-			}
+	for _, name := range slices.Sorted(maps.Keys(x.agents)) {
+		a := x.agents[name]
+		pins := x.strays(a, x.switches.lanes)
+		pins = pins[:min(len(pins), maxPins)] // more are of lanes that this controller does not know
+		for _, of := range pins {
+			x.switches.pinned[of] = true
 		}
+		s.Sessions = append(s.Sessions, pins...)
 	}
 	rules := map[string][]lane.Rule{}
 	for _, r := range lane.Steer(s) {
@@ -320,6 +328,65 @@ func (x *Boost) steer() {
 	for _, name := range slices.Sorted(maps.Keys(x.switches.byName)) {
 		x.steerSwitch(name, rules[name])
 	}
+}
+
+// strays are the connections of an agent that its lanes do not keep at it, in order. Only hosts of the two agents' sites are
+// among them, whatever the agent says: no packets of others' hosts are sent to it.
+func (x *Boost) strays(a *agent, lanes map[uint64]lane.Lane) (list []lane.Session) {
+	sites := planned(x.sites)
+	within := func(agent string, host netip.Addr) bool {
+		i := slices.IndexFunc(sites, func(s lane.Site) bool { return s.Name == x.siteOf(agent) })
+		return i >= 0 && slices.ContainsFunc(sites[i].Prefixes, func(p netip.Prefix) bool { return p.Contains(host) })
+	}
+	for _, c := range a.sessions {
+		if l, is := lanes[c.of.Lane]; is && l.Kept(&c.of) {
+			continue
+		}
+		if within(c.of.Near, c.of.Client.Addr()) && within(c.of.Far, c.of.Server.Addr()) {
+			list = append(list, c.of)
+		}
+	}
+	slices.SortFunc(list, func(p, q lane.Session) int {
+		return cmp.Or(p.Client.Compare(q.Client), p.Server.Compare(q.Server))
+	})
+	return list
+}
+
+// crowded has lanes stay in switches where they were as long as an agent that has given them up has more connections of them
+// than may have rules of their own. New connections pass it unboosted meanwhile.
+func (x *Boost) crowded(all []lane.Lane) []lane.Lane {
+	now := make(map[uint64]lane.Lane, len(all))
+	for _, l := range all {
+		now[l.Number] = l
+	}
+	stay := map[uint64]lane.Lane{}
+	for _, a := range x.agents {
+		if len(a.sessions) <= maxPins {
+			continue
+		}
+		strays := x.strays(a, now)
+		if len(strays) <= maxPins {
+			continue
+		}
+		for i := range strays {
+			if was, is := x.switches.lanes[strays[i].Lane]; is && was.Kept(&strays[i]) {
+				stay[was.Number] = was
+			}
+		}
+	}
+	if x.switches.crowd = len(stay) > 0; !x.switches.crowd {
+		return all
+	}
+	var kept []lane.Lane
+	for _, number := range slices.Sorted(maps.Keys(stay)) {
+		kept = append(kept, stay[number])
+	}
+	for i := range all {
+		if !slices.ContainsFunc(kept[:len(stay)], func(o lane.Lane) bool { return o.Number == all[i].Number || o.Overlaps(&all[i]) }) {
+			kept = append(kept, all[i])
+		}
+	}
+	return kept
 }
 
 // switched reports whether rules of switches are anybody's business here.

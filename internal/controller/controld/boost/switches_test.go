@@ -414,3 +414,60 @@ func TestANewLeaderLeavesRulesUntilAgentsWereSeen(t *testing.T) {
 		t.Errorf("entry %v", e)
 	}
 }
+
+// An agent is sent no packets of hosts that are not its site's, whatever it says that it carries.
+func TestAnAgentIsSentNothingOfOtherSites(t *testing.T) {
+	n, d := switched(t)
+	e1 := d.joins("e1")
+	d.joins("w1")
+	d.sees("e1", "w1")
+	d.settle()
+	says := func(number uint64, client, server string) {
+		n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: &apiv1.BoostSessions{Changed: []*apiv1.BoostSession{
+			{Number: number, Far: "w1", Lane: 99, Client: client, Server: server}}}}})
+		n.Flush()
+	}
+	says(2, "203.0.113.1:1000", "198.51.100.7:80")
+	says(4, "192.0.2.1:1000", "203.0.113.1:80")
+	says(6, "198.51.100.7:80", "192.0.2.1:1000")
+	want(t, "pins of a liar at s1", d.to("s1", pinned), map[string]int{})
+	want(t, "pins of a liar at s2", d.to("s2", pinned), map[string]int{})
+	says(8, "192.0.2.1:1000", "198.51.100.7:80")
+	want(t, "pins of a connection of its own hosts", d.to("s1", pinned), map[string]int{"to-e1": 1})
+}
+
+// A lane whose agent has more connections than may have rules of their own stays in the switch until there are less.
+func TestALaneWithManyConnectionsStaysUntilTheyAreFewer(t *testing.T) {
+	n, d := switched(t)
+	n.byHand = true
+	e1 := d.joins("e1")
+	d.joins("e2")
+	d.joins("w1")
+	d.sees("e1", "w1")
+	if _, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24"}); err != nil {
+		t.Fatal(err)
+	}
+	d.settle()
+	lanes := n.list().Entries[0].Lanes
+	many := &apiv1.BoostSessions{}
+	for i := range maxPins + 1 {
+		l := lanes[i%len(lanes)]
+		many.Changed = append(many.Changed, &apiv1.BoostSession{Number: uint64(i + 1), Far: "w1", Lane: l.Number, Client: fmt.Sprintf("192.0.2.%d:%d", 1+i/4096, i%4096<<3|int(l.Slot)), Server: "198.51.100.7:80"})
+	}
+	report := func(m *apiv1.BoostSessions) {
+		n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: m}})
+		n.Flush()
+	}
+	report(many)
+	d.sees("e2")
+	if _, err := n.API().DrainBoostAgent(t.Context(), connect.NewRequest(&apiv1.DrainBoostAgentRequest{Name: "e1"})); err != nil {
+		t.Fatal(err)
+	}
+	d.settle()
+	want(t, "requests", d.to("s1", requests), map[string]int{"to-e1": 8})
+	want(t, "pins", d.to("s1", pinned), map[string]int{})
+	report(&apiv1.BoostSessions{Ended: []*apiv1.BoostSessionEnd{{Far: "w1", Number: 1}}})
+	d.settle()
+	want(t, "requests once there are fewer", d.to("s1", requests), map[string]int{"to-e2": 8})
+	want(t, "pins once there are fewer", d.to("s1", pinned), map[string]int{"to-e1": maxPins})
+}
