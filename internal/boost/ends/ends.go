@@ -85,7 +85,11 @@ func portsOf(names []string) (ports []int, err error) {
 	for _, name := range names {
 		i, err := net.InterfaceByName(name)
 		if err != nil {
-			return nil, fmt.Errorf("agent's port %s: %w", name, err)
+			var op *net.OpError
+			if errors.As(err, &op) {
+				err = op.Err // what it was doing, "route ip+net", helps nobody
+			}
+			return nil, fmt.Errorf("agent's port %q: %w: name one that `ip -br link` lists", name, err)
 		}
 		ports = append(ports, i.Index)
 	}
