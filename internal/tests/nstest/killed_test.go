@@ -87,8 +87,8 @@ func TestLabsOfARunEndWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := fmt.Sprint(os.Getpid(), "0") // nobody's
-	mine := []string{"test_" + id, "test_" + id + "_up", "small_" + id}
-	others := []string{"test_1" + id, "small_" + id + "_up"}
+	mine := []string{"test_" + id, "test_" + id + "_up", "test_" + id + "k", "small_" + id}
+	others := []string{"test_1" + id, "test_" + id + "1", "small_" + id + "_up"}
 	start := func(lab string) *exec.Cmd {
 		g, err := newGroup("scaffold-lab-" + lab)
 		if err != nil {

@@ -87,9 +87,10 @@ func supervise() int {
 	return group.run(cmd)
 }
 
-// removeLabs kills what is left of a run's labs: those of LabNamed, and those whose names begin with LabName.
+// removeLabs kills what is left of a run's labs: those of LabNamed, and those whose names begin with LabName, with more
+// digits than which it is another run's.
 func removeLabs(root, id string) {
-	for _, pattern := range []string{"scaffold-lab-*_" + id, "scaffold-lab-test_" + id + "_*"} {
+	for _, pattern := range []string{"scaffold-lab-*_" + id, "scaffold-lab-test_" + id + "[^0-9]*"} {
 		found, _ := filepath.Glob(filepath.Join(root, pattern)) // the patterns are well-formed
 		for _, p := range found {
 			removeCgroup(p)
