@@ -128,7 +128,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		prepare func()
 		want    string
 	}{
-		{Config{Ports: []string{"p7"}}, nil, "agent's port p7"},
+		{Config{Ports: []string{"p7"}}, nil, "agent's port \"p7\""},
 		{Config{}, nil, "no port is given"},
 		{Config{Ports: []string{"lo"}}, nil, "expected an interface of Ethernet"},
 		{Config{Ports: []string{"p0"}}, func() { t.Setenv("SCAFFOLD_PRETEND_WITHOUT", "bpf_sk_assign") }, "this kernel lacks what an agent of boost needs: giving packets to sockets"},
