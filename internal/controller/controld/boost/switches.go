@@ -299,7 +299,7 @@ func laneOf(told *apiv1.BoostLane) *lane.Lane {
 
 // steer tells who drives the switches what differs for them.
 func (x *Boost) steer() {
-	if x.switches.session == nil || !x.switched() {
+	if x.switches.session == nil || len(x.switches.byName) == 0 { // no site names a switch, and none came
 		return
 	}
 	x.switches.changed = false
@@ -387,19 +387,6 @@ func (x *Boost) crowded(all []lane.Lane) []lane.Lane {
 		}
 	}
 	return kept
-}
-
-// switched reports whether rules of switches are anybody's business here.
-func (x *Boost) switched() bool {
-	if len(x.switches.byName) > 0 {
-		return true
-	}
-	for _, s := range x.sites {
-		if len(s.Switches) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func (x *Boost) steerSwitch(name string, rules []lane.Rule) {
