@@ -28,7 +28,7 @@ var mayBeCalled = map[string]string{
 	"Agent/Resolve": "hracl", "Agent/Router": "racl", "Agent/Tunnel": "hacl",
 	"Boost/AllowBoost": "acl", "Boost/DenyBoost": "acl", "Boost/DrainBoostAgent": "acl", "Boost/ListBoost": "hrbacl", "Boost/ListBoostSessions": "hrbacl",
 	"Boost/RemoveBoostSite": "acl", "Boost/SetBoostSite": "acl",
-	"BoostSteering/Steer":    "acl",
+	"BoostSteering/Steer":    "l",
 	"BoostStream/Agent":      "bacl",
 	"Switches/AddSwitchFlow": "acl", "Switches/GetSwitch": "hrbacl", "Switches/ListSwitchFlows": "hrbacl",
 	"Switches/ListSwitches": "hrbacl", "Switches/RemoveSwitchFlow": "acl",

@@ -27,6 +27,7 @@ const (
 	unauthenticatedToo               // whoever speaks TLS
 	onlyAgents                       // of boost; likewise
 	hostsOrRouter                    // what daemons ask
+	onlyLocal                        // who may open the controller's socket: its own process, for one
 )
 
 // circles are of methods whose name does not say it: those that read are for all members.
@@ -43,7 +44,7 @@ var circles = map[string]circle{
 	apiv1connect.AgentRouterProcedure:        onlyRouters,
 	apiv1connect.BoostStreamAgentProcedure:   onlyAgents,
 	apiv1connect.AgentNoteProcedure:          onlyAdmins, // of who drives the switches, on the socket
-	apiv1connect.BoostSteeringSteerProcedure: onlyAdmins,
+	apiv1connect.BoostSteeringSteerProcedure: onlyLocal,  // whoever holds it says where agents are, and which rules switches have
 	apiv1connect.AgentKeepFlowProcedure:      onlyAdmins,
 	apiv1connect.AgentKeptFlowsProcedure:     onlyAdmins,
 	apiv1connect.AdminSetWeightProcedure:     hostsToo,
@@ -80,6 +81,11 @@ func circleOf(path string) circle {
 func mayCall(p Peer, path string) error {
 	c := circleOf(path)
 	switch {
+	case c == onlyLocal && p.Unauthenticated == nil:
+		if p.Local {
+			return nil
+		}
+		return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("%v may not do this: it is for the controller's own process, by its socket", p))
 	case p.Rules() || c == unauthenticatedToo && p.Key != nil:
 		return nil
 	case p.Unauthenticated != nil:
