@@ -15,6 +15,7 @@ import (
 // Socket states, as bits of a Diag query. A datagram socket that is not connected is in StateClose.
 const (
 	StateEstablished = 1 << 1
+	StateSYNReceived = 1 << 3
 	StateCloseWait   = 1 << 8
 	StateClose       = 1 << 7
 	StateListen      = 1 << 10

@@ -197,18 +197,15 @@ func (s *streams) remove(r *relay) {
 	delete(s.live, r)
 }
 
-// settle is what handshakes that have begun get to come to their end.
-const settle = 100 * time.Millisecond
-
 // drain closes the socket with nothing in its queue, for what is there would be reset: first no new handshake
 // is begun, then those under way end, then all of them are taken.
 func (s *streams) drain() {
 	if s.d.at.network != "unix" {
 		s.d.g.complain("close "+s.d.at.String(), deaf(s.ln))
-		_ = s.ln.SetDeadline(time.Now().Add(settle)) // of an open listener
-	} else {
-		_ = s.ln.SetDeadline(time.Now())
+		_, err := settle(s.ln.Addr())
+		s.d.g.complain("handshakes at "+s.d.at.String(), err)
 	}
+	_ = s.ln.SetDeadline(time.Now()) // of an open listener
 	s.d.ended.Wait()
 	for s.d.g.room.try() {
 		s.d.room.add()
@@ -222,22 +219,20 @@ func (s *streams) drain() {
 	s.ln.Close()
 }
 
-// deaf makes a listening socket drop what would begin a connection: SYN without ACK. Its sender tries again in
-// a second, when it may be led elsewhere.
+// nowhere is the number of an interface that there is not.
+const nowhere = 1<<31 - 1
+
+// deaf has a listening socket meet no packet that would begin a connection, by binding it to an interface that there is
+// not: the sender is refused, as it will be when the socket is closed. Handshakes that have begun are sockets of their own
+// to the kernel, and go on. It needs no right on a socket that is bound to none (Linux 5.7); a filter that drops SYNs
+// (SO_ATTACH_FILTER) does on 6.18.44, where it asks for CAP_NET_ADMIN, which a gateway is not to have.
 func deaf(c syscall.Conn) error {
-	filter := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: 13}, // flags
-		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0x12},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: 0x02, Jt: 0, Jf: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
-		{Code: unix.BPF_RET | unix.BPF_K, K: 1 << 16},
-	}
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
 	}
 	fail := raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, nowhere)
 	})
 	return errors.Join(fail, err)
 }

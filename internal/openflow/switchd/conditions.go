@@ -80,15 +80,18 @@ func (d *daemon) ask(ctx context.Context, at string, f func(*ofconn.Conn) error)
 }
 
 // shares implements plane.
-func (d *daemon) shares(at string) (list []share) {
+func (d *daemon) shares(at string) []share {
 	m := d.registry.member(at)
 	if m == nil {
 		return nil
 	}
-	m.call(func() {
+	var list []share
+	if !m.call(func() {
 		if m.tables != nil {
 			list = sharesOf(m.tables)
 		}
-	})
+	}) {
+		return nil
+	}
 	return list
 }

@@ -174,7 +174,8 @@ func (m *member) post(f func()) {
 	}
 }
 
-// call is post, and waits until the loop has done it; false after the end.
+// call is post, and waits until the loop has done it. False: the member has ended, and the loop may still be doing it, so
+// that nobody looks at what f writes.
 func (m *member) call(f func()) bool {
 	done := make(chan struct{})
 	m.post(func() { f(); close(done) })

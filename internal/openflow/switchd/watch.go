@@ -30,7 +30,9 @@ func (m *member) watch() {
 	next := time.Now()
 	for m.ctx.Err() == nil {
 		var basic time.Duration
-		m.call(func() { basic = time.Duration(max(1, m.joinedAs.everyMs)) * time.Millisecond })
+		if !m.call(func() { basic = time.Duration(max(1, m.joinedAs.everyMs)) * time.Millisecond }) {
+			return
+		}
 		every := m.d.pace.every(basic)
 		next = next.Add(every)
 		if now := time.Now(); next.Before(now) {

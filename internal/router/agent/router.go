@@ -81,12 +81,13 @@ func (r *Router) ask(context.Context) (*apiv1.RouterReport, error) {
 	return &apiv1.RouterReport{Report: &apiv1.RouterReport_Join{Join: join}}, nil
 }
 
-func (r *Router) begin(_ context.Context, s *Session, j *apiv1.RouterJoined) (err error) {
+func (r *Router) begin(_ context.Context, s *Session, j *apiv1.RouterJoined) error {
 	r.session(s)
 	if j.Trust == "open" {
 		r.Log.Warn("the network is open: anybody who reaches it may join it (trust: open)", "network", j.Network)
 	}
 	r.renew(j.Credential)
+	var err error
 	if !r.Call(func() { err = r.Joined(s, j) }) {
 		return errors.New("this router ends")
 	}

@@ -145,13 +145,16 @@ func (d *daemon) counters() (map[string]uint64, error) {
 }
 
 // neighboursRefused are HELLOs and LINKs that did not count.
-func (d *daemon) neighboursRefused() (counts map[string]uint64, _ error) {
-	d.call(func() {
+func (d *daemon) neighboursRefused() (map[string]uint64, error) {
+	var counts map[string]uint64
+	if !d.call(func() {
 		counts = make(map[string]uint64, len(agent.Refusals))
 		for _, why := range agent.Refusals {
 			counts[why] = d.neighbours.Refused()[why]
 		}
-	})
+	}) {
+		return nil, nil
+	}
 	return counts, nil
 }
 

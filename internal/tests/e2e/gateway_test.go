@@ -232,6 +232,9 @@ func TestAGatewayIsDrainedUnderLoad(t *testing.T) {
 	one.WaitFor(t, "listeners are closed")
 	v.more(50)
 	v.none("one of two gateways drained")
+	if t.Failed() {
+		t.Logf("the drained gateway says:\n%s", one.Output())
+	}
 	if _, err := ask(live, "still here"); err != nil {
 		t.Errorf("a flow of the drained gateway: %v", err)
 	}
