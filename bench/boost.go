@@ -33,9 +33,11 @@ links:
   - [y, s1]
 `
 
-// Ports of iperf3's servers: connections to the first are boosted, those to the second pass.
+// Ports of the server: connections to the first two are boosted, those to the third pass. Of iperf3's servers the first
+// and the last.
 const (
 	boostedPort = 5201
+	steadyPort  = 5203
 	plainPort   = 5202
 )
 
@@ -58,7 +60,7 @@ func Boost(ctx context.Context, l *lab.Lab, d time.Duration, runs int) (rep Repo
 			return rep, err
 		}
 	}
-	return rep, nil
+	return rep, b.workers(ctx, runs, &rep)
 }
 
 type boostBench struct {
@@ -73,12 +75,17 @@ type boostBench struct {
 // second: 1448 bytes of them with timestamps.
 const carries = 500e6 * 1448 / 1514
 
-func (b *boostBench) at(ctx context.Context, loss string, runs int, rep *Report) error {
-	a, err := file.ParseAction("link x->y loss " + loss)
+// loss is that of the path from now on, towards the server.
+func (b *boostBench) loss(ctx context.Context, rate string) error {
+	a, err := file.ParseAction("link x->y loss " + rate)
 	if err == nil {
 		err = b.lab.Do(ctx, a)
 	}
-	if err != nil {
+	return err
+}
+
+func (b *boostBench) at(ctx context.Context, loss string, runs int, rep *Report) error {
+	if err := b.loss(ctx, loss); err != nil {
 		return err
 	}
 	kinds := []struct {
@@ -178,9 +185,9 @@ func (b *boostBench) agent(ctx context.Context, name, other string) error {
 		return err
 	}
 	host := map[string]string{"x": "c1", "y": "s1"}[name]
-	text := fmt.Sprintf("name: %s\ndoor: %q\nports: [%s]\nkey: %s\nagents:\n  %s: {door: %q, key: %s}\nlanes:\n- {client: %v, server: %v, port: %d, near: [x], far: [y]}\n",
+	text := fmt.Sprintf("name: %s\ndoor: %q\nports: [%s]\nkey: %s\nagents:\n  %s: {door: %q, key: %s}\nlanes:\n- {client: %[8]v, server: %[9]v, port: %[10]d, near: [x], far: [y]}\n- {client: %[8]v, server: %[9]v, port: %[11]d, near: [x], far: [y]}\n",
 		name, b.lab.Plan().Node(name).Own4, b.lab.Plan().Node(host).Ports[0].Peer.Dev, filepath.Join(b.dir, name+".key"),
-		other, b.lab.Plan().Node(other).Own4, boostd.Public(key), b.address("c1").Masked(), b.address("s1").Masked(), boostedPort)
+		other, b.lab.Plan().Node(other).Own4, boostd.Public(key), b.address("c1").Masked(), b.address("s1").Masked(), boostedPort, steadyPort)
 	path := filepath.Join(b.dir, name+".yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return err

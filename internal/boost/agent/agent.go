@@ -12,7 +12,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/boost/door"
 	"scaffold.dev/scaffold/internal/boost/frame"
-	"scaffold.dev/scaffold/internal/boost/memory"
+	"scaffold.dev/scaffold/internal/boost/keeper"
 	"scaffold.dev/scaffold/internal/boost/trunk"
 	"scaffold.dev/scaffold/internal/core/stripe"
 )
@@ -37,6 +37,10 @@ type Config struct {
 	Identity func(tls.ConnectionState) (name string, err error)
 	// Dial connects to another agent's door.
 	Dial func(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error)
+
+	// Keep outlives this process, and Found is what it held when this one began; nil: nothing does.
+	Keep  Keep
+	Found []keeper.Found
 
 	// Report is told what an operator should know.
 	Report func(Event)
@@ -68,7 +72,8 @@ type Agent struct {
 	byTrunk  map[uint64]*peer // under the numbers that dialers drew
 	draining bool
 	refused  map[door.Reason]uint64
-	born     uint64 // trunks so far
+	born     uint64             // trunks so far
+	found    map[string]*legacy // of a process before, by agents; until Tell has said which of those there are
 }
 
 // Start begins to serve. It takes nothing before Tell says what.
@@ -80,6 +85,15 @@ func Start(c Config) (*Agent, error) {
 		return nil, fmt.Errorf("memory of %d bytes for a trunk: it must be a multiple of %d", c.Memory, stripe.MaxChunk)
 	}
 	a := &Agent{Config: c, lanes: map[uint64]*Lane{}, peers: map[string]*peer{}, byTrunk: map[uint64]*peer{}, refused: map[door.Reason]uint64{}}
+	if c.Keep != nil {
+		found, errs := legacies(c.Found, c.Keep)
+		for _, err := range errs {
+			if err != nil {
+				c.Report(Event{Err: err})
+			}
+		}
+		a.found = found
+	}
 	a.ctx, a.end = context.WithCancel(context.Background())
 	a.all.Go(a.serve)
 	a.all.Go(a.take)
@@ -129,6 +143,7 @@ func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
 	a.lanes = next
 	a.mu.Unlock()
 	a.part(a.gone(peers))
+	a.disown()
 	return nil
 }
 
@@ -257,16 +272,4 @@ func (a *Agent) done(what string, err error) {
 	if err != nil {
 		a.Report(Event{Err: fmt.Errorf("%s a connection: %w", what, err)})
 	}
-}
-
-// memoryOf is what a trunk keeps its bytes in.
-func (a *Agent) memoryOf() (send, receive *memory.Mapping, err error) {
-	if send, err = memory.Map(a.Memory); err != nil {
-		return nil, nil, err
-	}
-	if receive, err = memory.Map(a.Memory); err != nil {
-		send.Close()
-		return nil, nil, err
-	}
-	return send, receive, nil
 }

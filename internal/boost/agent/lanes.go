@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/core/lane"
 )
 
 // A Lane is connections that are boosted alike: those of an entry whose clients' ports end in the same bits.
@@ -24,9 +25,8 @@ type Lane struct {
 
 // Takes reports whether a connection is of the lane.
 func (l *Lane) Takes(client, server netip.AddrPort) bool {
-	mask := uint16(1)<<l.Bits - 1
-	return l.Client.Contains(client.Addr()) && l.Server.Contains(server.Addr()) &&
-		(l.Port == 0 || l.Port == server.Port()) && client.Port()&mask == l.Slot
+	as := lane.Lane{Client: l.Client, Server: l.Server, Port: l.Port, Slot: l.Slot, Bits: l.Bits} // as the controller means it
+	return as.Takes(client, server)
 }
 
 // Check says what is wrong with a lane.

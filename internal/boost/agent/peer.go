@@ -107,17 +107,23 @@ func (p *peer) dials() bool { return p.a.Name < p.name }
 
 func (a *Agent) newPeer(in Peer) (*peer, error) {
 	p := &peer{a: a, name: in.Name, door: in.Door, number: rand.Uint64() | 1, born: a.incarnation()}
-	var err error
-	if p.send, p.receive, err = a.memoryOf(); err != nil {
-		return nil, err
-	}
 	strategy, _ := stripe.StrategyNamed(a.Strategy) // Start has looked
-	p.trunk = trunk.New(trunk.Config{
+	c := trunk.Config{
 		Dials: p.dials(), Incarnation: p.born, Protection: a.Protection, Strategy: strategy,
-		Send: p.send, Receive: p.receive, Patience: a.Patience, Connect: p.connect, Finish: a.Ends.Finished,
+		Patience: a.Patience, Connect: p.connect, Finish: a.Ends.Finished,
 		Ended:  func(e trunk.Ended) { a.Report(Event{Agent: p.name, Ended: &e}) },
 		Broken: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
-	})
+	}
+	var err error
+	if p.receive, err = memory.Map(a.Memory); err != nil {
+		return nil, err
+	}
+	if err := p.remember(&c); err != nil {
+		p.giveBack()
+		return nil, err
+	}
+	c.Send, c.Receive = p.send, p.receive
+	p.trunk = trunk.New(c)
 	p.ctx, p.end = context.WithCancel(a.ctx)
 	if p.dials() {
 		d := peering.Dialer{
@@ -148,8 +154,20 @@ func (p *peer) close() {
 	p.end()
 	p.trunk.Close()
 	p.all.Wait()
+	p.giveBack()
+}
+
+func (p *peer) giveBack() {
 	for _, m := range []*memory.Mapping{p.send, p.receive} {
+		if m == nil {
+			continue
+		}
 		if err := m.Close(); err != nil {
+			p.a.Report(Event{Err: err})
+		}
+	}
+	if p.a.Keep != nil && p.a.ctx.Err() == nil { // else this process ends, and what it held is its keeper's to let go
+		if err := p.a.Keep.Release(trunkKey(p.name)); err != nil {
 			p.a.Report(Event{Err: err})
 		}
 	}

@@ -31,6 +31,12 @@ func TestMain(m *testing.M) {
 	patience = 4 * time.Second // longer than another agent's silence, by which it is found to be gone
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if IsWorker() {
+		if err := Work(ctx, slog.New(slog.NewTextHandler(os.Stderr, nil))); err != nil {
+			fmt.Println("worker:", err)
+		}
+		return
+	}
 	s, err := Read(path)
 	if err == nil {
 		err = Run(ctx, s, slog.New(slog.NewTextHandler(os.Stderr, nil)), func() { fmt.Println("ready") })

@@ -78,7 +78,7 @@ func TestAFrozenAgentIsPassedBy(t *testing.T) {
 	f := families[0]
 	l := n.server.Listen(t, "tcp", net.JoinHostPort(plain(f.server), "7"))
 	for _, name := range []string{"x", "y"} {
-		n.agents[name].Signal(syscall.SIGSTOP)
+		n.agents[name].SignalAll(syscall.SIGSTOP)
 		for range 2 { // the first may be held until the agent's time is over, and is sent again then
 			c, err := n.client.Dial("tcp", l.Addr().String())
 			if err != nil {
@@ -91,7 +91,7 @@ func TestAFrozenAgentIsPassedBy(t *testing.T) {
 			s.Close()
 			c.Close()
 		}
-		n.agents[name].Signal(syscall.SIGCONT)
+		n.agents[name].SignalAll(syscall.SIGCONT)
 		n.carried()
 	}
 }

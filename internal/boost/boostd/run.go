@@ -15,6 +15,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/ends"
 	"scaffold.dev/scaffold/internal/boost/joining"
+	"scaffold.dev/scaffold/internal/boost/keeper"
 	"scaffold.dev/scaffold/internal/boost/trunk"
 	"scaffold.dev/scaffold/internal/trust"
 )
@@ -29,8 +30,8 @@ const (
 // patience is how long sessions wait for another agent that is gone, before both their ends are reset. Tests have less.
 var patience = 10 * time.Second
 
-// Run is an agent until ctx ends. ready is called once it takes connections.
-func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) (err error) {
+// run is an agent's worker until ctx ends, which keep ends as well.
+func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger) (err error) {
 	l, err := net.Listen("tcp", s.Door.String())
 	if err != nil {
 		return fmt.Errorf("the port for other agents: %w", err)
@@ -50,13 +51,17 @@ func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) (err e
 	}
 	defer func() { err = errors.Join(err, kernel.Close()) }() // last: after it the kernel knows no session any more
 	others := &ring{all: s.Agents}
-	a, err := agent.Start(s.config(own, l, kernelEnds{kernel, log}, others, log))
+	c := s.config(own, l, kernelEnds{kernel, log}, others, log)
+	c.Keep, c.Found = keep, keep.Found()
+	a, err := agent.Start(c)
 	if err != nil {
 		return err
 	}
 	defer a.Close()
-	if err := a.Tell(s.peers(), s.Lanes); err != nil {
-		return err
+	if len(s.Controllers) == 0 { // else they say it, and what they have said last is kept
+		if err := a.Tell(s.peers(), s.Lanes); err != nil {
+			return err
+		}
 	}
 	if err := kernel.Beat(); err != nil {
 		return err
@@ -65,15 +70,17 @@ func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) (err e
 	if len(s.Controllers) > 0 {
 		ctx, cancel := context.WithCancel(ctx) // it ends as well where the kernel does not hear us any more
 		var joined sync.WaitGroup
-		at := newAnnouncer(s, kernel, log)
+		at := newAnnouncer(*s, kernel, log)
 		joined.Go(func() { at.run(ctx) })
-		joined.Go(func() { joining.Run(ctx, s.joining(key, &told{a, others, newMeter()}, at.use, log)) })
+		joined.Go(func() { joining.Run(ctx, s.joining(key, &told{a, others, newMeter()}, at.use, keep, log)) })
 		defer func() { // before the agent ends, whom it tells what to do, and the kernel's sockets, by which it announces
 			cancel()
 			joined.Wait()
 		}()
 	}
-	ready()
+	if err := keep.Ready(); err != nil {
+		return err
+	}
 	return live(ctx, kernel)
 }
 

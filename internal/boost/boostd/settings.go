@@ -33,6 +33,9 @@ type Settings struct {
 	Strategy    string
 	Agents      []Other
 	Lanes       []agent.Lane
+
+	path string // of the file
+	text []byte // what is in it
 }
 
 // An Other is another agent, with the key by which it is known.
@@ -66,6 +69,7 @@ func parse(path string, text []byte) (s Settings, err error) {
 	if root := r.Tree(text, "name, door, ports, and controllers, or key, agents and lanes"); root != nil {
 		r.file(root)
 	}
+	s.path, s.text = path, text
 	return s, r.Err()
 }
 

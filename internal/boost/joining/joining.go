@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/api/member"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -55,7 +57,10 @@ type Config struct {
 	Credentials *member.Credentials // nil: in the clear
 	Agent       Agent
 	Announce    func(key []byte) // is told the key under which the agent announces itself from now on; quick. nil: nobody is
-	Log         *slog.Logger
+	// Told is what a process before this one was told last, as Remember was given it: this one does it before it joins.
+	Told     []byte
+	Remember func([]byte)
+	Log      *slog.Logger
 }
 
 type asAgent = member.Member[*apiv1.BoostReport, *apiv1.BoostOrder, *apiv1.BoostJoined]
@@ -79,6 +84,7 @@ type joiner struct {
 func Run(ctx context.Context, c Config) {
 	j := &joiner{Config: c}
 	defer j.reports.Wait() // they ask the agent, which may end after this
+	j.recall()
 	j.member().Stay(ctx, member.Stay{Credentials: c.Credentials, Log: c.Log, Meanwhile: "what was told last holds"}, j.ask)
 }
 
@@ -193,6 +199,7 @@ func (j *joiner) take(told *apiv1.BoostLanes) {
 	}
 	applied := &apiv1.BoostApplied{Generation: told.Generation}
 	if err == nil {
+		j.remember(told)
 		j.Agent.Drain(told.Draining)
 		j.Log.Debug("lanes", "lanes", len(lanes), "agents", len(peers), "draining", told.Draining)
 	} else {
@@ -210,6 +217,28 @@ func (j *joiner) take(told *apiv1.BoostLanes) {
 		j.tellSessions(s)
 		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Applied{Applied: applied}})
 	}
+}
+
+func (j *joiner) remember(told *apiv1.BoostLanes) {
+	if j.Remember == nil {
+		return
+	}
+	if b, err := proto.Marshal(told); err == nil {
+		j.Remember(b)
+	}
+}
+
+// recall does what a process before this one was told: whatever its sessions need is there before a controller is.
+func (j *joiner) recall() {
+	if len(j.Told) == 0 {
+		return
+	}
+	var told apiv1.BoostLanes
+	if err := proto.Unmarshal(j.Told, &told); err != nil {
+		j.Log.Warn("what this agent was told before cannot be read", "error", err)
+		return
+	}
+	j.take(&told)
 }
 
 // renew keeps a credential that the controller sent.

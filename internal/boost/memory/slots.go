@@ -13,8 +13,9 @@ const orders = 7
 // Slots are pieces of memory of several sizes, by the buddy system (Knowlton, 1965): a slot that is freed grows together
 // with its other half, so that large ones are there again when load falls. It is of one goroutine at a time.
 type Slots struct {
-	all  []byte
-	free [orders]list
+	all   []byte
+	notes []note // beside each slot's first block, in the file as well; nil: it is noted nowhere
+	free  [orders]list
 	// state is, at a slot's first block, how large it is and whether it is in use; elsewhere 0. Which place it has in its
 	// list stands beside it.
 	state []uint8
@@ -30,17 +31,57 @@ const (
 	inUse = 0x80
 )
 
-// NewSlots divides memory, whose length is a multiple of stripe.MaxChunk.
-func NewSlots(all []byte) *Slots {
-	if len(all)%stripe.MaxChunk != 0 {
-		panic(fmt.Sprintf("memory: %d bytes are no multiple of %d", len(all), stripe.MaxChunk))
+// NewSlots divides a mapping. What was noted there of slots in use is gone: [Recover] keeps it.
+func NewSlots(m *Mapping) *Slots {
+	s := newSlots(m)
+	for b := range s.notes {
+		s.notes[b].session.Store(0)
 	}
-	blocks := len(all) / stripe.Block
-	s := &Slots{all: all, state: make([]uint8, blocks), place: make([]uint32, blocks)}
-	for b := blocks - 1<<(orders-1); b >= 0; b -= 1 << (orders - 1) { // the first ones come first
-		s.put(uint32(b), orders-1)
-	}
+	s.freeAll(nil)
 	return s
+}
+
+func newSlots(m *Mapping) *Slots {
+	if len(m.all)%stripe.MaxChunk != 0 {
+		panic(fmt.Sprintf("memory: %d bytes are no multiple of %d", len(m.all), stripe.MaxChunk))
+	}
+	blocks := len(m.all) / stripe.Block
+	return &Slots{all: m.all, notes: m.notes, state: make([]uint8, blocks), place: make([]uint32, blocks)}
+}
+
+// freeAll gives all memory to the lists but slots that are in use, of which it is told where they begin and how large they
+// are, as orders.
+func (s *Slots) freeAll(used map[uint32]int) {
+	const largest = 1 << (orders - 1)
+	within := map[uint32]map[uint32]int{} // the same, by the largest slot that each would be part of
+	for slot, o := range used {
+		all := within[slot/largest]
+		if all == nil {
+			all = map[uint32]int{}
+			within[slot/largest] = all
+		}
+		all[slot] = o
+	}
+	for b := len(s.state) - largest; b >= 0; b -= largest { // the first ones come first
+		s.freeAround(uint32(b), orders-1, within[uint32(b)/largest])
+	}
+}
+
+// freeAround frees what is free of a piece, cut up no more than those in use need.
+func (s *Slots) freeAround(slot uint32, o int, used map[uint32]int) {
+	if is, ok := used[slot]; ok && is == o {
+		s.state[slot] = inUse | uint8(o+1)
+		s.used += stripe.Block << o
+		return
+	}
+	for at := range used {
+		if at >= slot && at < slot+1<<o {
+			s.freeAround(slot+1<<(o-1), o-1, used)
+			s.freeAround(slot, o-1, used)
+			return
+		}
+	}
+	s.put(slot, o)
 }
 
 // Get is a slot with room for so many bytes, at most stripe.MaxChunk, or the largest that is there; none: nil.
@@ -84,6 +125,9 @@ func (s *Slots) Bytes(slot uint32) []byte {
 func (s *Slots) Free(slot uint32) {
 	long := len(s.Bytes(slot))
 	s.used -= long
+	if s.notes != nil {
+		s.notes[slot].session.Store(0)
+	}
 	o := order(long)
 	s.state[slot] = 0
 	for o < orders-1 {

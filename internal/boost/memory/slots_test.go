@@ -15,7 +15,7 @@ import (
 func TestSlotsNeverOverlapAndGrowTogetherAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := make([]byte, 4*stripe.MaxChunk)
-		s := NewSlots(all)
+		s := NewSlots(&Mapping{all: all})
 		owner := make([]uint32, len(all)/stripe.Block) // of each block: slot + 1
 		var have []uint32
 		used := 0
@@ -80,7 +80,7 @@ func TestAMappingIsReadAndWritten(t *testing.T) {
 }
 
 func TestASlotTakesNoMemoryOfItsOwn(t *testing.T) {
-	s := NewSlots(make([]byte, stripe.MaxChunk))
+	s := NewSlots(&Mapping{all: make([]byte, stripe.MaxChunk)})
 	if n := testing.AllocsPerRun(100, func() {
 		a, _ := s.Get(stripe.Block)
 		b, _ := s.Get(3 * stripe.Block)

@@ -62,9 +62,19 @@ func (t *Trunk) collect(c *connection, b *batch) bool {
 	return true
 }
 
-// collectResumed says that all sessions have been told that this end has from a worker before it: none, for each worker
-// begins without. It is said at the begin of each connection, and means nothing to who has heard it.
+// collectResumed tells the sessions that this end has from a worker before it, and then that these are all. It is said at
+// the begin of each connection, and means nothing to who has heard it.
 func (t *Trunk) collectResumed(b *batch) {
+	for _, s := range t.sessions {
+		if !s.restored || s.over {
+			continue
+		}
+		m := frame.Resume{Session: s.id, Credit: t.receiver.Credit(s.id)}
+		m.Wanted, m.Acknowledged = t.receiver.Progress(s.id)
+		m.Kept, m.Ended = t.sender.Kept(s.id)
+		b.small = m.Append(b.small)
+		b.ends = append(b.ends, len(b.small))
+	}
 	b.small = (&frame.Resume{}).Append(b.small)
 	b.ends = append(b.ends, len(b.small))
 }

@@ -127,6 +127,8 @@ func (s *Session) inputEnds(err error) {
 	switch {
 	case s.over || s.aborted || s.sent || errors.Is(err, os.ErrClosed):
 	case errors.Is(err, io.EOF):
+		s.whole = true
+		s.note()
 		s.t.sender.End(s.id)
 		s.settle()
 	default:

@@ -80,10 +80,7 @@ func (s *Session) deliver(places []stripe.Place) bool {
 
 // finish sends FIN: the stream to the end host is complete. What is left is that it acknowledges it.
 func (s *Session) finish() {
-	if s.t.Finish != nil {
-		s.t.Finish(s.end.Conn)
-	}
-	err := s.end.Conn.CloseWrite()
+	err := s.sendFIN()
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
 	defer s.t.changed()
@@ -96,6 +93,22 @@ func (s *Session) finish() {
 	}
 	s.finished = true
 	s.t.unacked[s] = struct{}{}
+}
+
+// sendFIN does it where a worker before this one has not.
+func (s *Session) sendFIN() error {
+	s.t.mu.Lock()
+	was := s.finished
+	s.finishing = true
+	s.note() // before it leaves: whether it has, the kernel tells
+	s.t.mu.Unlock()
+	if was {
+		return nil
+	}
+	if s.t.Finish != nil {
+		s.t.Finish(s.end.Conn)
+	}
+	return s.end.Conn.CloseWrite()
 }
 
 // resetByOrder resets the end host: the other agent has aborted the session.

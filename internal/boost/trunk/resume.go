@@ -23,6 +23,9 @@ func (t *Trunk) Up(secret seal.Secret, incarnation uint64) (down func()) {
 		t.receiver.PeerRestarted()
 		t.resumed, t.resuming = map[uint64]struct{}{}, time.Now()
 	}
+	if t.Keep != nil && incarnation != t.peer {
+		t.Keep.Met(incarnation)
+	}
 	t.peer = incarnation
 	t.changed()
 	t.controls++
@@ -86,7 +89,12 @@ func (t *Trunk) allResumed() {
 	}
 	for id, s := range t.sessions {
 		_, named := t.resumed[id]
-		if asks := s.mine && s.state == asking; !named && !asks { // OPEN is said again, and the new worker answers
+		asks := s.mine && s.state == asking // OPEN is said again, and the new worker answers
+		switch {
+		case named || asks:
+		case s.sent && s.arrived: // what it was to hear was that both streams have ended
+			s.forget()
+		default:
 			s.giveUp(frame.Lost)
 		}
 	}

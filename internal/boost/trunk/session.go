@@ -25,11 +25,18 @@ type Session struct {
 	room   chan struct{}
 	ready  chan struct{}
 
-	at       time.Time // when it was opened
-	slot     filling
-	read     uint64 // bytes of the end host so far
-	written  uint64 // bytes to it
-	finished bool   // a FIN went to it
+	at        time.Time // when it was opened
+	slot      filling
+	read      uint64 // bytes of the end host so far
+	written   uint64 // bytes to it
+	whole     bool   // it has sent FIN, behind what was read
+	finishing bool   // a FIN is about to go to it
+	finished  bool   // it has
+
+	restored     bool   // a worker before this one had it
+	held         bool   // the next one will, too
+	counted      uint64 // see Kept.Written
+	acknowledged uint64 // when it was restored: what the end host had acknowledged
 
 	sent      bool        // the stream from the end host is over at both ends: no more of it is to be told
 	arrived   bool        // so is the stream to it
@@ -108,16 +115,21 @@ func (t *Trunk) begin(m frame.Open, credit uint64) (s *Session, own uint64, err 
 		t.sender.Close(m.Session)
 		return nil, 0, err
 	}
-	s = &Session{
+	return t.newSession(m), own, nil
+}
+
+func (t *Trunk) newSession(m frame.Open) *Session {
+	s := &Session{
 		t: t, id: m.Session, open: m, answer: make(chan error, 1),
 		room: make(chan struct{}, 1), ready: make(chan struct{}, 1), on: map[frame.Type]connectionID{}, at: time.Now(),
 	}
 	t.sessions[s.id] = s
-	return s, own, nil
+	return s
 }
 
 // Attach gives a session that was opened here the connection to its client.
 func (s *Session) Attach(a Attached) {
+	s.keep(a)
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
 	s.attach(a)
@@ -126,7 +138,7 @@ func (s *Session) Attach(a Attached) {
 func (s *Session) attach(a Attached) {
 	s.end = a
 	if s.over || s.t.closed {
-		reset(a.Conn)
+		s.resetEnd()
 		return
 	}
 	s.state = streaming
@@ -178,7 +190,7 @@ func (s *Session) hangUp() {
 		s.begun()
 	}
 	if s.end.Conn != nil {
-		reset(s.end.Conn)
+		s.resetEnd()
 	}
 	s.reply(ErrClosed)
 	wake(s.room)
@@ -193,7 +205,14 @@ func (s *Session) reply(err error) {
 	}
 }
 
-// reset closes a connection by RST: the stream to the end host is not whole.
+// resetEnd closes the connection to the end host by RST: the stream to it is not whole.
+func (s *Session) resetEnd() {
+	reset(s.end.Conn)
+	s.release()
+}
+
+// reset closes a connection by RST. Where another process holds it as well it is closed with the last one's descriptor,
+// and a worker that finds it before sees by SO_LINGER what was meant.
 func reset(c *net.TCPConn) {
 	c.SetLinger(0)
 	c.Close()
@@ -210,6 +229,7 @@ func (s *Session) settle() {
 	if !s.over {
 		s.over = true
 		s.end.Conn.Close() // FIN went out and was acknowledged, or it was reset before
+		s.release()
 		wake(s.room)
 	}
 	if !s.retired[0] {
@@ -240,12 +260,16 @@ func (t *Trunk) connect(ctx context.Context, s *Session) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Patience, os.ErrDeadlineExceeded)
 	defer cancel()
 	a, err := t.Connect(ctx, s.open)
+	if err == nil {
+		s.keep(a)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.sessions[s.id] != s || s.over:
 		if err == nil {
-			reset(a.Conn)
+			s.end = a
+			s.resetEnd()
 		}
 	case err != nil:
 		s.refuse(err)

@@ -17,8 +17,8 @@ type work struct {
 }
 
 // newSlots divides the memory of a trunk.
-func newSlots(all []byte) slots {
-	return slots{all: memory.NewSlots(all), busy: map[uint32]*work{}, filled: map[uint32]*Session{}}
+func newSlots(all *memory.Slots) slots {
+	return slots{all: all, busy: map[uint32]*work{}, filled: map[uint32]*Session{}}
 }
 
 // hold notes that somebody works at a slot.
@@ -85,6 +85,7 @@ func (s *slots) filling(of *Session, bytes int) bool {
 	if room == nil {
 		return false
 	}
+	s.all.Note(number, of.id, of.read)
 	of.slot = filling{number: number, room: room}
 	s.filled[number] = of
 	return true

@@ -30,6 +30,11 @@ type Config struct {
 	Finish func(*net.TCPConn)
 	// Patience is how long sessions wait for a trunk without connections, and how long an end host may take to connect.
 	Patience time.Duration
+	// Keep holds what a worker after this one needs; nil: nothing does. Found is what it held of one before this: sessions
+	// of this trunk that go on, whose bytes are in Send; Peer is the incarnation of the other agent's worker that it knew.
+	Keep  Keep
+	Found []Found
+	Peer  uint64
 	// Ended is called when a session has ended.
 	Ended func(Ended)
 	// Broken is called when a connection has ended by a fault of the other agent.
@@ -90,15 +95,15 @@ func New(c Config) *Trunk {
 		Config: c, sender: stripe.NewSender(uint64(len(c.Send.Bytes())), c.Strategy),
 		receiver: stripe.NewReceiver(uint32(len(c.Receive.Bytes())/stripe.Block), firstRTT),
 		conns:    map[stripe.Conn]*connection{}, sessions: map[uint64]*Session{},
-		unacked: map[*Session]struct{}{}, starved: map[*Session]struct{}{},
+		unacked: map[*Session]struct{}{}, starved: map[*Session]struct{}{}, peer: c.Peer,
 	}
-	t.slots = newSlots(c.Send.Bytes())
 	if t.last = c.Incarnation &^ 1; !c.Dials {
 		t.last++ // odd: called
 	}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	t.alarm.ring = time.AfterFunc(time.Hour, t.expire)
 	t.alarm.ring.Stop()
+	t.restore()
 	return t
 }
 

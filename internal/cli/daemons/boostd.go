@@ -19,6 +19,9 @@ The file says which connections (lanes), which agents, by which interfaces. An a
 or frozen takes no new connections: they pass as if it were not there. Connections that it carries end by a
 reset at both ends, never as if they were complete.
 
+It is two processes. The one that you start keeps the connections; the other one, its worker, does the work.
+A worker that dies is replaced, and connections go on.
+
 "scaffold boostd key FILE" prints this agent's public key, for the files of the others.`
 
 // Boostd is `scaffold boostd`.
@@ -35,6 +38,9 @@ func Boostd() *cobra.Command {
 			log, err := obs.NewLogger(cmd.ErrOrStderr(), format, level)
 			if err != nil {
 				return exit.Fail(exit.Usage, "", err)
+			}
+			if boostd.IsWorker() {
+				return boostd.Work(cmd.Context(), log)
 			}
 			s, err := boostd.Read(file)
 			if err != nil {

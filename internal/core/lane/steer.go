@@ -75,7 +75,7 @@ func exactly(port uint16) Ports {
 
 // pins are the rules for a connection whose agents are others than those of its lane now, or whose lane is gone.
 func (s *Session) pins(l *Lane, places map[string]Place) (rules []Rule) {
-	mine := l != nil && l.takes(s.Client, s.Server)
+	mine := l != nil && l.Takes(s.Client, s.Server)
 	at, is := places[s.Near]
 	if is && !(mine && l.Near == s.Near) {
 		rules = append(rules, s.pin(at, s.Near, s.Client, s.Server))
@@ -92,15 +92,15 @@ func (s *Session) pin(at Place, agent string, from, to netip.AddrPort) Rule {
 	return Rule{Place: at, Agent: agent, Kind: Pinned, Lane: s.Lane, Source: one(from.Addr()), Destination: one(to.Addr()), From: exactly(from.Port()), To: exactly(to.Port())}
 }
 
-// takes reports whether a connection is of the lane.
-func (l *Lane) takes(client, server netip.AddrPort) bool {
+// Takes reports whether a connection is of the lane.
+func (l *Lane) Takes(client, server netip.AddrPort) bool {
 	mask := uint16(1)<<l.Bits - 1
 	return l.Client.Contains(client.Addr()) && l.Server.Contains(server.Addr()) && (l.Port == 0 || l.Port == server.Port()) && client.Port()&mask == l.Slot
 }
 
 // Kept reports whether a connection is at the agents of a lane, so that it needs no pin.
 func (l *Lane) Kept(s *Session) bool {
-	return l.takes(s.Client, s.Server) && l.Near == s.Near && l.Far[0] == s.Far
+	return l.Takes(s.Client, s.Server) && l.Near == s.Near && l.Far[0] == s.Far
 }
 
 // Same reports whether two lanes are of the same connections, whoever carries them.

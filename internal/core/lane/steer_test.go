@@ -49,7 +49,7 @@ func TestBothWaysOfALanesConnectionsGoToItsAgents(t *testing.T) {
 	server := netip.MustParseAddrPort("198.51.100.7:443")
 	for port := range uint16(64) {
 		client := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.9"), 40000+port)
-		i := slices.IndexFunc(lanes, func(l Lane) bool { return l.takes(client, server) })
+		i := slices.IndexFunc(lanes, func(l Lane) bool { return l.Takes(client, server) })
 		for _, way := range []struct {
 			at, want string
 			from, to netip.AddrPort

@@ -76,6 +76,15 @@ func (r *Receiver) Acknowledged(now time.Time, session, offset uint64, ended boo
 	}
 }
 
+// Restore says of a session that Open has just added where its end host's acknowledgements stand: what is written beyond
+// them waits in the kernel, and outlives the worker that wrote it.
+func (r *Receiver) Restore(session, acknowledged uint64) {
+	if in := r.streams[session]; in != nil {
+		in.acknowledged = min(acknowledged, in.delivered)
+		in.said.acknowledged = in.acknowledged
+	}
+}
+
 // Progress is how far a stream has come: what was delivered, and what was acknowledged.
 func (r *Receiver) Progress(session uint64) (delivered, acknowledged uint64) {
 	if in := r.streams[session]; in != nil {

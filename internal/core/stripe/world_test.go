@@ -276,12 +276,15 @@ func (w *world) found(session uint64) (all []numbered) {
 
 // rebornReceiver knows what the kernel knows: what was written to the readers' sockets.
 func (w *world) rebornReceiver() {
+	old := w.receiver
 	w.receiver = NewReceiver(w.blocks, w.rtt())
 	w.pages = make([][]byte, w.blocks)
 	for _, s := range w.sources {
 		if !s.done {
+			_, acknowledged := old.Progress(s.session)
 			_, err := w.receiver.Open(s.session, s.got)
 			w.must(err, packet{})
+			w.receiver.Restore(s.session, acknowledged)
 		}
 	}
 	w.receiver.Repeat()

@@ -37,9 +37,16 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if boostd.IsWorker() {
+		if err := boostd.Work(ctx, log); err != nil {
+			fmt.Println("worker:", err)
+		}
+		return
+	}
 	s, err := boostd.Read(path)
 	if err == nil {
-		err = boostd.Run(ctx, s, slog.New(slog.NewTextHandler(os.Stderr, nil)), func() { fmt.Println("ready") })
+		err = boostd.Run(ctx, s, log, func() { fmt.Println("ready") })
 	}
 	fmt.Println("ended:", err)
 }

@@ -216,7 +216,7 @@ func TestConnectionsPassWithoutAnAgentAtASwitch(t *testing.T) {
 	}{
 		{"killed", "x", func() { f.agents["x"].Signal(syscall.SIGKILL); f.agents["x"].Wait() }, func() { f.start("x") }},
 		{"killed", "y", func() { f.agents["y"].Signal(syscall.SIGKILL); f.agents["y"].Wait() }, func() { f.start("y") }},
-		{"frozen", "x", func() { f.agents["x"].Signal(syscall.SIGSTOP) }, func() { f.agents["x"].Signal(syscall.SIGCONT) }},
+		{"frozen", "x", func() { f.agents["x"].SignalAll(syscall.SIGSTOP) }, func() { f.agents["x"].SignalAll(syscall.SIGCONT) }},
 		{"cut off", "y", func() { f.sw.Down(t, "to-y") }, func() { f.sw.Up(t, "to-y") }},
 	} {
 		c.away()
@@ -263,4 +263,17 @@ func TestConnectionsStayAtTheirAgentsAtSwitches(t *testing.T) {
 	}
 	f.control()
 	some("with the next controller")
+	for _, name := range []string{"x2", "y2", "x"} {
+		was := f.agents[name].Children()
+		for _, worker := range was {
+			syscall.Kill(worker, syscall.SIGKILL)
+		}
+		nstest.Wait(t, f.said(name), func() error {
+			if now := f.agents[name].Children(); len(was) != 1 || len(now) != 1 || now[0] == was[0] {
+				return fmt.Errorf("agent %s has workers %v after %v", name, now, was)
+			}
+			return nil
+		})
+		some("with another worker of " + name)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -172,6 +173,28 @@ func (p *Proc) Done() <-chan struct{} { return p.done }
 
 // Signal sends a signal to the program alone.
 func (p *Proc) Signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
+
+// Children are the processes that the program has started and that are there.
+func (p *Proc) Children() (all []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.PID()))
+	for _, list := range lists {
+		b, _ := os.ReadFile(list) // a thread that has ended has none
+		for _, text := range strings.Fields(string(b)) {
+			if pid, err := strconv.Atoi(text); err == nil {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
+}
+
+// SignalAll sends a signal to the program and then to those that it has started.
+func (p *Proc) SignalAll(s syscall.Signal) {
+	p.Signal(s)
+	for _, pid := range p.Children() {
+		syscall.Kill(pid, s)
+	}
+}
 
 // Kill ends the program and its process group by SIGKILL and waits.
 func (p *Proc) Kill() {

@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"sid", "examples", "internal/tests/freeport", "internal/tests/safety", "internal/tests/seed", "model", "monitoring", "internal/packet/checksum", "internal/linux/durable", "internal/linux/cgroups", "internal/linux/priority", "internal/linux/private", "internal/linux/descriptors", "internal/lab/poll"},
 	{"wire", "internal/trust", "internal/packet/header", "internal/packet/lldp", "internal/boost/frame"},
 	{"internal/core", "internal/boost/announce", "internal/boost/seal", "internal/openflow/ofp", "internal/api", "internal/operate/obs", "internal/openflow/ovs", "internal/api/versions", "internal/yamlfile", "internal/linux/nsenter", "internal/linux/tuntap", "internal/lab/v1"},
-	{"internal/api/member", "internal/boost/link", "internal/boost/door", "internal/boost/memory"},
+	{"internal/api/member", "internal/boost/link", "internal/boost/door", "internal/boost/memory", "internal/boost/keeper"},
 	{"internal/bpf", "internal/controller/store", "internal/tests/nstest", "emu", "internal/router/agent", "internal/router/answers", "internal/openflow/ofconn", "internal/openflow/oftables", "internal/openflow/ofctl", "internal/openflow/userstack", "controller", "internal/lab/plot", "internal/packet/capture", "internal/lab/frr", "internal/lab/topo", "internal/controller/manifest", "internal/host/routing", "internal/host/underlay", "internal/operate/verdict"},
 	{"internal/router/emurouter", "internal/host/tcp", "internal/host/history", "internal/host/naming", "internal/host/checks", "internal/host/greeting", "internal/host/keys", "internal/host/permits", "internal/host/sweep", "internal/lab/file", "internal/boost/trunk", "internal/boost/ends"},
 	{"internal/lab/plan", "internal/lab/emud", "internal/host/guests", "internal/host/mobility", "internal/host/registry", "internal/host/tunnels", "internal/host/uplinks", "internal/host/places", "internal/boost/peering"},
@@ -143,7 +143,7 @@ var owners = map[string][]string{
 	"google.golang.org/grpc":     {}, // Connect speaks gRPC without it
 	"github.com/stretchr":        {},
 	"connectrpc.com/connect":     {".", "internal/api", "internal/router/agent", "internal/host/hostd", "internal/host/naming", "internal/host/tunnels", "internal/router/routerd", "internal/controller/controld", "internal/openflow/switchd", "internal/lab", "internal/lab/demo", "bench", "internal/host/gateway", "internal/cli"},
-	"google.golang.org/protobuf": {"internal/api", "internal/router/agent", "internal/router/emurouter", "internal/host/places", "internal/router/routerd", "internal/controller/controld", "internal/openflow/switchd", "internal/lab", "internal/lab/demo", "bench", "internal/cli", "internal/controller/store"},
+	"google.golang.org/protobuf": {"internal/api", "internal/router/agent", "internal/router/emurouter", "internal/host/places", "internal/router/routerd", "internal/controller/controld", "internal/openflow/switchd", "internal/lab", "internal/lab/demo", "bench", "internal/cli", "internal/controller/store", "internal/boost/joining"},
 }
 
 // under reports whether the package is dir or below it.

@@ -1,0 +1,157 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// killedEach is the time between two deaths of workers: a window grows again in it.
+	killedEach = 3 * time.Second
+	// deaths are of each agent's workers, in a run.
+	deaths = 4
+)
+
+// workers measures for how long nothing arrives of a boosted connection when a worker is killed, at the agent of its
+// client and at that of its server in turns.
+func (b *boostBench) workers(ctx context.Context, runs int, rep *Report) error {
+	f, err := b.steady(ctx)
+	if err == nil {
+		err = b.loss(ctx, "0.1%")
+	}
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	sides := []struct {
+		name string
+		ms   []float64
+	}{{"client", nil}, {"server", nil}}
+	if err := pause(ctx, boostSettle); err != nil {
+		return err
+	}
+	for range runs * deaths {
+		for i := range sides {
+			f.longest.Store(0)
+			if err := b.killWorker(i); err != nil {
+				return err
+			}
+			if err := pause(ctx, killedEach); err != nil {
+				return err
+			}
+			if err := f.failed(); err != nil {
+				return fmt.Errorf("a worker was killed at the %s's agent: %w", sides[i].name, err)
+			}
+			sides[i].ms = append(sides[i].ms, float64(f.longest.Load())/1e6)
+		}
+	}
+	for _, s := range sides {
+		rep.Rows = append(rep.Rows, NewRow("boosted: standstill when the worker at the "+s.name+"'s agent is killed", "ms", "<= 300", "", s.ms))
+	}
+	return nil
+}
+
+// killWorker kills the worker of an agent.
+func (b *boostBench) killWorker(agent int) error {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", b.agents[agent].Process.Pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		var worker int
+		if n, _ := fmt.Sscan(string(text), &worker); n == 1 {
+			return syscall.Kill(worker, syscall.SIGKILL)
+		}
+	}
+	return fmt.Errorf("agent %d has no worker", agent)
+}
+
+// A steady is a connection that is written to all the time.
+type steady struct {
+	client, server net.Conn
+	longest        atomic.Int64 // ns between two reads
+	mu             sync.Mutex
+	err            error
+	all            sync.WaitGroup
+}
+
+// steady begins one from the client to the server.
+func (b *boostBench) steady(ctx context.Context) (*steady, error) {
+	at := netip.AddrPortFrom(b.address("s1").Addr(), steadyPort).String()
+	var l net.Listener
+	err := b.lab.In("s1", func() (err error) {
+		var lc net.ListenConfig
+		l, err = lc.Listen(ctx, "tcp", at)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	f := &steady{}
+	err = b.lab.In("c1", func() (err error) {
+		f.client, err = net.DialTimeout("tcp", at, boostEnd)
+		return err
+	})
+	if err == nil {
+		f.server, err = l.Accept()
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.all.Go(f.write)
+	f.all.Go(f.read)
+	return f, nil
+}
+
+func (f *steady) write() {
+	b := make([]byte, 256<<10)
+	for {
+		if _, err := f.client.Write(b); err != nil {
+			f.fail(err)
+			return
+		}
+	}
+}
+
+func (f *steady) read() {
+	b := make([]byte, 256<<10)
+	for last := time.Now(); ; {
+		_, err := f.server.Read(b)
+		if err != nil {
+			f.fail(err)
+			return
+		}
+		now := time.Now()
+		if gap := now.Sub(last); gap > time.Duration(f.longest.Load()) {
+			f.longest.Store(int64(gap))
+		}
+		last = now
+	}
+}
+
+func (f *steady) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+func (f *steady) failed() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+func (f *steady) close() {
+	f.client.Close()
+	f.server.Close()
+	f.all.Wait()
+}

@@ -1,0 +1,99 @@
+package boostd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+
+	"scaffold.dev/scaffold/internal/boost/keeper"
+)
+
+// An agent is two processes. The keeper is the one that was started; it holds the connections to end hosts, and the memory
+// that has their bytes. Its worker does all the work, and where it dies the next one goes on with them
+// (internal/boost/keeper, internal/boost/agent).
+
+// Keys of what is held beside the agent's own.
+const (
+	settingsKey = "settings" // the file as it was when the agent began: a worker that begins later does the same
+	toldKey     = "told"     // what controllers have said last
+	bootKey     = "boot"     // number of this start of the agent, which its workers share
+)
+
+// IsWorker reports whether this process is an agent's worker, which Work is for.
+func IsWorker() bool { return keeper.IsWorker() }
+
+// Run is an agent until ctx ends. ready is called once it takes connections.
+func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) error {
+	settings, err := keeper.Text(append([]byte(s.path+"\x00"), s.text...))
+	if err != nil {
+		return err
+	}
+	boot, err := keeper.Text([]byte(rand.Text()))
+	if err != nil {
+		return errors.Join(err, keeper.CloseText(settings))
+	}
+	return keeper.Run(ctx, keeper.Config{Log: log, Ready: ready, Given: []keeper.Found{
+		{Key: settingsKey, FDs: []int{settings}}, {Key: bootKey, FDs: []int{boot}},
+	}})
+}
+
+// Work is an agent's worker until its keeper has it end, or is gone, or ctx ends.
+func Work(ctx context.Context, log *slog.Logger) error {
+	keep, err := keeper.Join(ctx)
+	if err != nil {
+		return err
+	}
+	defer keep.Close()
+	s, err := foundSettings(keep)
+	if err == nil {
+		err = s.run(keep.Context(), keep, log)
+	}
+	if err != nil {
+		keep.Failed(err) // it says so
+		return nil
+	}
+	if cause := context.Cause(keep.Context()); errors.Is(cause, keeper.ErrGone) {
+		return cause
+	}
+	return nil
+}
+
+func foundSettings(keep *keeper.Store) (Settings, error) {
+	path, text, ok := cut(foundText(keep, settingsKey))
+	if !ok {
+		return Settings{}, errors.New("the agent's keeper has no settings")
+	}
+	return parse(path, text)
+}
+
+// cut takes a path and a text apart.
+func cut(b []byte) (path string, text []byte, ok bool) {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i]), b[i+1:], true
+		}
+	}
+	return "", nil, false
+}
+
+// holdText has the keeper hold a text of whatever length.
+func holdText(keep *keeper.Store, key string, text []byte) error {
+	fd, err := keeper.Text(text)
+	if err != nil {
+		return err
+	}
+	return errors.Join(keep.Hold(key, nil, fd), keeper.CloseText(fd))
+}
+
+// foundText is a text that was held; nil: there is none.
+func foundText(keep *keeper.Store, key string) []byte {
+	for _, f := range keep.Found() {
+		if f.Key == key && len(f.FDs) == 1 {
+			if text, err := keeper.ReadText(f.FDs[0]); err == nil {
+				return text
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"scaffold.dev/scaffold/internal/core/backoff"
+)
+
+const (
+	// silence is how many beats of a worker fail to come until it is replaced: a second.
+	silence = 5
+	// starting is how many of them a worker may take until its first word.
+	starting = 150
+	// ending is how long a worker may take to end that is told to.
+	ending = 10 * time.Second
+	// lived is after how long a worker's death says nothing about the next one's: one that dies sooner is likely to do so
+	// again, and would take the processor for nothing.
+	lived = 500 * time.Millisecond
+)
+
+// A Config is what a keeper needs to know.
+type Config struct {
+	// Path and Args are of the worker's program; none: this one, even where another version has its name by now.
+	Path string
+	Args []string
+	Log  *slog.Logger
+	// Ready is called when the first worker does its work.
+	Ready func()
+	// Given is there for the first worker, and for all others, as if one before had left it.
+	Given []Found
+}
+
+// Run has a worker do its work until ctx ends, or until one says that it cannot, or the first one dies before it is ready.
+func Run(ctx context.Context, c Config) error {
+	k := &keeper{Config: c, entries: map[string]*entry{}}
+	defer k.closeAll()
+	for _, g := range c.Given {
+		k.put(g.Key, g.Value, g.FDs)
+	}
+	again := backoff.Backoff{First: 100 * time.Millisecond, Last: 2 * time.Second}
+	for {
+		began := time.Now()
+		why := k.once(ctx)
+		var over *overError
+		switch {
+		case errors.As(why, &over):
+			return over.err
+		case ctx.Err() != nil:
+			return nil
+		case !k.worked:
+			return fmt.Errorf("the worker ended before it was ready: %w", why)
+		}
+		k.Log.Warn("the worker has died; another one goes on with its connections", "why", why, "held", len(k.entries))
+		k.died = time.Now()
+		if time.Since(began) > lived {
+			again.Reset()
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(again.Next()):
+		}
+	}
+}
+
+// overError says that there is to be no worker after this one.
+type overError struct{ err error }
+
+func (e *overError) Error() string { return e.err.Error() }
+
+type keeper struct {
+	Config
+	entries map[string]*entry
+	order   []string
+	worked  bool      // a worker was ready
+	died    time.Time // when the last one did; zero: another one has taken over
+}
+
+// An entry is what is held under a key. Its descriptors are bare: an os.File would change how the kernel treats those of the
+// worker, which are of the same connection.
+type entry struct {
+	value []byte
+	fds   []int
+}
+
+func (k *keeper) put(key string, value []byte, fds []int) {
+	if k.entries[key] == nil {
+		k.order = append(k.order, key)
+	}
+	k.drop(key)
+	k.entries[key] = &entry{value, fds}
+}
+
+func (k *keeper) drop(key string) {
+	if e := k.entries[key]; e != nil {
+		closeAll(e.fds)
+		delete(k.entries, key)
+	}
+}
+
+func (k *keeper) closeAll() {
+	for key := range k.entries {
+		k.drop(key)
+	}
+}
+
+// once is the life of one worker. The error is why it has ended.
+func (k *keeper) once(ctx context.Context) error {
+	w, theirs, err := pair()
+	if err != nil {
+		return &overError{err}
+	}
+	defer w.Close()
+	exited := make(chan error, 1)
+	process := make(chan *os.Process, 1)
+	go k.start(theirs, process, exited)
+	p := <-process
+	if p == nil {
+		return &overError{fmt.Errorf("start the worker: %w", <-exited)}
+	}
+	heard := make(chan message)
+	done := make(chan struct{})
+	defer close(done)
+	go hearAll(w, heard, done)
+	go giveAll(w, k.all())
+	return k.watch(ctx, w, p, heard, exited)
+}
+
+// start starts the worker and waits for its end. Where the keeper dies its worker dies, too, even one that stands still;
+// the kernel takes the death of the thread that has started it for the keeper's, so it is this thread's only work.
+func (k *keeper) start(theirs *os.File, process chan<- *os.Process, exited chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	path, args := k.Path, k.Args
+	if path == "" {
+		path, args = "/proc/self/exe", os.Args
+	}
+	cmd := exec.Cmd{
+		Path: path, Args: args, Env: append(os.Environ(), variable+"=3"), Stdout: os.Stdout, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
+		// Of a group of its own: what a terminal sends by Ctrl-C is for the keeper, which tells the worker in order.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	err := cmd.Start()
+	theirs.Close()
+	process <- cmd.Process
+	if err == nil {
+		if err = cmd.Wait(); err == nil {
+			err = errors.New("it has ended without a word")
+		}
+	}
+	exited <- err
+}
+
+// all are the entries in their order, as messages.
+func (k *keeper) all() (all []message) {
+	k.order = slices.DeleteFunc(k.order, func(key string) bool { return k.entries[key] == nil })
+	for _, key := range k.order {
+		all = append(all, message{Do: found, Key: key, Value: k.entries[key].value, fds: k.entries[key].fds})
+	}
+	return append(all, message{Do: begin})
+}
+
+// giveAll ends early where the worker does: its keeper reads that elsewhere. The descriptors are the entries' own: none is
+// released before the worker has got it.
+func giveAll(w wire, all []message) {
+	for _, m := range all {
+		if w.say(m) != nil {
+			return
+		}
+	}
+}
+
+func hearAll(w wire, to chan<- message, done <-chan struct{}) {
+	defer close(to)
+	b := make([]byte, longest)
+	for {
+		m, err := w.hear(b)
+		if err != nil && !errors.Is(err, errLost) {
+			return // it has ended, or is about to: it says nothing that is no message
+		}
+		select {
+		case to <- m:
+		case <-done:
+			closeAll(m.fds)
+			return
+		}
+	}
+}
+
+// watch does what the worker says until it ends.
+func (k *keeper) watch(ctx context.Context, w wire, p *os.Process, heard <-chan message, exited <-chan error) error {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	left, told, killed := starting, ctx.Done(), error(nil)
+	var late <-chan time.Time
+	for {
+		select {
+		case m, ok := <-heard:
+			if !ok {
+				heard = nil // it is about to exit
+				continue
+			}
+			left = silence
+			if m.Do == failed {
+				killed = &overError{errors.New(string(m.Value))}
+			}
+			k.take(w, m)
+		case err := <-exited:
+			if heard != nil {
+				k.takeRest(w, heard)
+			}
+			if killed != nil {
+				err = killed
+			}
+			return err
+		case <-tick.C:
+			if left--; left == 0 && late == nil {
+				killed = errors.New("it said nothing for a second")
+				p.Kill()
+			}
+		case <-told:
+			told, late = nil, time.After(ending)
+			go w.say(message{Do: end}) //nolint:errcheck // who is gone need not hear it
+		case <-late:
+			killed = &overError{fmt.Errorf("the worker did not end within %v, and was killed", ending)}
+			p.Kill()
+		}
+	}
+}
+
+// takeRest does what a worker has said before it died: the kernel has it still.
+func (k *keeper) takeRest(w wire, heard <-chan message) {
+	for m := range heard { // until the end of the worker's socket, which its death has closed
+		k.take(w, m)
+	}
+}
+
+func (k *keeper) take(w wire, m message) {
+	switch e := k.entries[m.Key]; m.Do {
+	case hold:
+		k.put(m.Key, m.Value, m.fds)
+		m.fds = nil
+	case note:
+		if e != nil {
+			e.value = m.Value
+		}
+	case release:
+		k.drop(m.Key)
+	case ready:
+		if !k.worked && k.Ready != nil {
+			k.Ready()
+		}
+		if k.worked = true; !k.died.IsZero() {
+			k.Log.Info("another worker has taken over", "after", time.Since(k.died).Round(time.Millisecond))
+			k.died = time.Time{}
+		}
+	case beat:
+		_ = w.SetWriteDeadline(time.Now().Add(beatEvery)) // a worker that reads nothing is about to be replaced
+		_ = w.say(message{Do: beat})
+	}
+	closeAll(m.fds)
+}

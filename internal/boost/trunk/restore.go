@@ -1,0 +1,269 @@
+package trunk
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/memory"
+	"scaffold.dev/scaffold/internal/core/stripe"
+)
+
+// Keep is what outlives this worker. How far each connection has come is not written down anywhere: the kernel knows what
+// was read and written, and the memory of the trunk has the bytes that were read and that the other agent may want again.
+type Keep interface {
+	// Hold keeps a session's connection, before anything of it is read.
+	Hold(Kept, *net.TCPConn) error
+	// Note replaces what was said of a session that is held, Release lets it go.
+	Note(Kept)
+	Release(session uint64)
+	// Met says which incarnation the other agent's worker has.
+	Met(incarnation uint64)
+}
+
+// Kept is what there is to know of a session beside what the kernel tells.
+type Kept struct {
+	Open      frame.Open
+	Mine      bool // it was opened here: the end host is the client
+	Host, Own frame.Options
+	Since     time.Time
+	Written   uint64 // the kernel's count of what goes to the end host, before the first byte: a SYN of ours is in it
+	Whole     bool   // the end host's FIN was read
+	Finished  bool   // a FIN goes to it, or has gone
+}
+
+// Found is a session that a worker before this one had.
+type Found struct {
+	Kept
+	Conn *net.TCPConn
+}
+
+func (s *Session) kept(a Attached) Kept {
+	return Kept{Open: s.open, Mine: s.mine, Host: a.Host, Own: a.Own, Since: s.at, Written: s.counted, Whole: s.whole, Finished: s.finished || s.finishing}
+}
+
+// keep has a connection held that nothing was read from or written to. Where that fails the session is one that ends with
+// this worker.
+func (s *Session) keep(a Attached) {
+	if s.t.Keep == nil {
+		return
+	}
+	c, err := countsOf(a.Conn)
+	if err == nil {
+		s.counted = c.acked + c.unacked
+		err = s.t.Keep.Hold(s.kept(a), a.Conn)
+	}
+	if s.held = err == nil; err != nil && s.t.Broken != nil {
+		s.t.Broken(fmt.Errorf("%v ends with this worker: %w", s, err))
+	}
+}
+
+// note says what has changed of a session.
+func (s *Session) note() {
+	if s.held {
+		s.t.Keep.Note(s.kept(s.end))
+	}
+}
+
+// release lets the end host's connection go, which is closed here.
+func (s *Session) release() {
+	if s.held {
+		s.held = false
+		s.t.all.Go(func() { s.t.Keep.Release(s.id) })
+	}
+}
+
+// restore takes up the sessions that were found.
+func (t *Trunk) restore() {
+	t.mu.Lock() // those that go on do so before the last one is there
+	defer t.mu.Unlock()
+	if len(t.Found) == 0 {
+		t.slots = newSlots(memory.NewSlots(t.Send))
+		return
+	}
+	all := map[uint64]*Session{}
+	for _, f := range t.Found {
+		if s := t.revive(f); s != nil {
+			all[s.id] = s
+		}
+	}
+	slots, kept, broken := memory.Recover(t.Send, func(session uint64) (uint64, bool) {
+		s := all[session]
+		if s == nil {
+			return 0, false
+		}
+		return s.read, true
+	})
+	t.slots = newSlots(slots)
+	for _, id := range broken {
+		all[id].giveUp(frame.Lost)
+		delete(all, id)
+	}
+	for _, s := range all { // all of them before the bytes of any: each has a right to its part of the memory
+		if !t.reopen(s, kept[s.id]) {
+			for _, k := range kept[s.id] {
+				t.slots.free(k.Slot)
+			}
+			s.giveUp(frame.Lost)
+			delete(all, s.id)
+		}
+	}
+	for _, s := range all {
+		for _, k := range kept[s.id] {
+			t.sender.Push(s.id, stripe.Chunk{Offset: k.Offset, Length: k.Length, Slot: k.Slot})
+		}
+		s.goOn()
+	}
+	t.receiver.Repeat()
+	t.changed()
+}
+
+// revive makes a session of one that was found, if the kernel says that it goes on.
+func (t *Trunk) revive(f Found) *Session {
+	s := t.newSession(f.Open)
+	s.mine, s.at, s.state, s.restored, s.held, s.counted = f.Mine, f.Since, streaming, true, t.Keep != nil, f.Written
+	s.end = Attached{Conn: f.Conn, Host: f.Host, Own: f.Own}
+	p, err := progressOf(f)
+	if err != nil {
+		s.giveUp(frame.Lost)
+		return nil
+	}
+	s.read, s.written, s.acknowledged, s.whole, s.finished = p.read, p.written, p.acknowledged, p.whole, p.finished
+	return s
+}
+
+// reopen gives a session to the engines.
+func (t *Trunk) reopen(s *Session, kept []memory.Kept) bool {
+	from := s.read
+	if len(kept) > 0 {
+		from = kept[0].Offset
+	}
+	if t.sender.Open(s.id, from, 0) != nil {
+		return false
+	}
+	if _, err := t.receiver.Open(s.id, s.written); err != nil {
+		return false
+	}
+	t.receiver.Restore(s.id, s.acknowledged)
+	if !s.mine {
+		t.opened.take(s.id / 2)
+	}
+	return true
+}
+
+// goOn has a session go on that the engines have with all its bytes.
+func (s *Session) goOn() {
+	s.note()
+	if s.whole {
+		s.t.sender.End(s.id)
+	}
+	s.t.sender.Restore(s.id)
+	if s.acknowledged < s.written {
+		s.t.unacked[s] = struct{}{}
+	}
+	s.t.lonely = time.Now() // it waits for the other agent no longer than others do
+	if !s.whole {
+		s.t.all.Go(s.input)
+	}
+	s.t.all.Go(s.output)
+}
+
+// progress is how far a connection to an end host has come, by the kernel's counts.
+type progress struct {
+	read, written, acknowledged uint64
+	whole                       bool // FIN came, and all before it was read
+	finished                    bool // FIN was sent
+}
+
+// States of TCP, as the kernel numbers them (net/tcp_states.h).
+const (
+	finWait1  = 4
+	finWait2  = 5
+	closed    = 7
+	closeWait = 8
+	lastACK   = 9
+	closing   = 11
+)
+
+// counts are the kernel's of a connection. A FIN counts one in each of its directions, and so does a SYN of ours.
+type counts struct {
+	state                            uint8
+	received, unread, acked, unacked uint64
+}
+
+// progressOf is an error where the connection has ended otherwise than by two whole streams. A closed socket does not tell
+// how it was closed: it counts as whole only where both ends of it were noted, and all that was sent was acknowledged.
+func progressOf(f Found) (p progress, err error) {
+	c, err := countsOf(f.Conn)
+	if err != nil {
+		return p, err
+	}
+	over := c.state == closed
+	if over && !(f.Whole && f.Finished && c.unacked == 0) {
+		return p, fmt.Errorf("the connection of %v with %v has ended", f.Open.Client, f.Open.Server)
+	}
+	fin := over || slices.Contains([]uint8{closeWait, lastACK, closing}, c.state)
+	p.finished = over || slices.Contains([]uint8{finWait1, finWait2, closing, lastACK}, c.state)
+	p.whole = fin && c.unread == 0
+	p.read = c.received - c.unread - one(fin)
+	p.written = c.acked + c.unacked - f.Written - one(p.finished)
+	p.acknowledged = min(c.acked-f.Written, p.written)
+	return p, nil
+}
+
+func one(is bool) uint64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// looks are how often the kernel is asked until its answers are of one moment. What comes in does so until the buffer is
+// full, for nobody reads.
+const looks = 1000
+
+// countsOf asks the kernel. What is to be reset has ended.
+func countsOf(conn *net.TCPConn) (c counts, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return c, err
+	}
+	fail := raw.Control(func(fd uintptr) { c, err = countsAt(int(fd)) })
+	return c, cmp.Or(fail, err)
+}
+
+var errReset = errors.New("the connection is one that was to be reset")
+
+func countsAt(fd int) (c counts, err error) {
+	if l, err := unix.GetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER); err != nil || l.Onoff != 0 {
+		return c, cmp.Or(err, errReset)
+	}
+	var before *unix.TCPInfo
+	for range looks {
+		i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return c, err
+		}
+		if before != nil && i.State == before.State && i.Bytes_received == before.Bytes_received && i.Bytes_acked == before.Bytes_acked {
+			c.state, c.received, c.acked = i.State, i.Bytes_received, i.Bytes_acked
+			return c, nil
+		}
+		before = i
+		unread, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+		if err != nil {
+			return c, err
+		}
+		unacked, err := unix.IoctlGetInt(fd, unix.TIOCOUTQ)
+		if err != nil {
+			return c, err
+		}
+		c.unread, c.unacked = uint64(unread), uint64(unacked)
+	}
+	return c, fmt.Errorf("the kernel's counts of a connection never stand still")
+}
