@@ -4,17 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
-	"net/netip"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 
-	"scaffold.dev/scaffold/internal/boost/boostd"
 	"scaffold.dev/scaffold/internal/lab"
+	"scaffold.dev/scaffold/internal/lab/agents"
 	"scaffold.dev/scaffold/internal/lab/file"
 )
 
@@ -33,8 +27,8 @@ links:
   - [y, s1]
 `
 
-// Ports of the server: connections to the first two are boosted, those to the third pass. Of iperf3's servers the first
-// and the last.
+// Ports of the server: connections to the first two are boosted, those to the third pass. iperf3 is at the first and the
+// third.
 const (
 	boostedPort = 5201
 	steadyPort  = 5203
@@ -43,9 +37,6 @@ const (
 
 // boostSettle is how long a stream runs before it is measured: until a window has grown.
 const boostSettle = 2 * time.Second
-
-// boostEnd is how long an agent may take to end.
-const boostEnd = 5 * time.Second
 
 // Boost measures what one connection of iperf3 carries over the path, d long each time: by itself with CUBIC and with
 // BBR, and with CUBIC over two agents, in turns, at several rates of loss from the client's site to the server's.
@@ -66,8 +57,7 @@ func Boost(ctx context.Context, l *lab.Lab, d time.Duration, runs int) (rep Repo
 type boostBench struct {
 	lab    *lab.Lab
 	d      time.Duration
-	dir    string
-	agents []*exec.Cmd
+	agents *agents.Pair
 	others []*exec.Cmd
 }
 
@@ -121,7 +111,7 @@ func (b *boostBench) at(ctx context.Context, loss string, runs int, rep *Report)
 
 // stream is one connection of iperf3, in bits a second.
 func (b *boostBench) stream(ctx context.Context, control string, port int) (float64, error) {
-	to := b.address("s1").Addr().String()
+	to := agents.Address(b.lab, "s1").Addr().String()
 	out, err := b.lab.Output(ctx, "c1", "iperf3", "-c", to, "-p", fmt.Sprint(port), "-C", control, "-J",
 		"-t", fmt.Sprint(b.d.Seconds()), "-O", fmt.Sprint(boostSettle.Seconds()))
 	if err != nil {
@@ -140,16 +130,6 @@ func (b *boostBench) stream(ctx context.Context, control string, port int) (floa
 	return said.End.Received.Rate, nil
 }
 
-// address is a host's IPv4 address, with its network.
-func (b *boostBench) address(node string) netip.Prefix {
-	for _, a := range b.lab.Plan().Node(node).Ports[0].Addrs {
-		if a.Addr().Is4() {
-			return a
-		}
-	}
-	return netip.Prefix{}
-}
-
 // begin starts servers and agents, and waits until connections are carried.
 func (b *boostBench) begin(ctx context.Context) (err error) {
 	defer func() {
@@ -157,9 +137,6 @@ func (b *boostBench) begin(ctx context.Context) (err error) {
 			b.end()
 		}
 	}()
-	if b.dir, err = os.MkdirTemp("", "bench-boost"); err != nil {
-		return err
-	}
 	for _, port := range []int{boostedPort, plainPort} {
 		cmd, err := b.lab.Command(ctx, "iperf3", "-s", "-p", fmt.Sprint(port))
 		if err == nil {
@@ -170,78 +147,17 @@ func (b *boostBench) begin(ctx context.Context) (err error) {
 		}
 		b.others = append(b.others, cmd)
 	}
-	for _, names := range [][2]string{{"x", "y"}, {"y", "x"}} {
-		if err := b.agent(ctx, names[0], names[1]); err != nil {
-			return err
-		}
-	}
-	return b.carried(ctx)
-}
-
-// agent starts an agent. Its only port leads to the host: what it carries comes and goes there.
-func (b *boostBench) agent(ctx context.Context, name, other string) error {
-	key, _, err := boostd.Key(filepath.Join(b.dir, other+".key"))
-	if err != nil {
-		return err
-	}
-	host := map[string]string{"x": "c1", "y": "s1"}[name]
-	text := fmt.Sprintf("name: %s\ndoor: %q\nports: [%s]\nkey: %s\nagents:\n  %s: {door: %q, key: %s}\nlanes:\n- {client: %[8]v, server: %[9]v, port: %[10]d, near: [x], far: [y]}\n- {client: %[8]v, server: %[9]v, port: %[11]d, near: [x], far: [y]}\n",
-		name, b.lab.Plan().Node(name).Own4, b.lab.Plan().Node(host).Ports[0].Peer.Dev, filepath.Join(b.dir, name+".key"),
-		other, b.lab.Plan().Node(other).Own4, boostd.Public(key), b.address("c1").Masked(), b.address("s1").Masked(), boostedPort, steadyPort)
-	path := filepath.Join(b.dir, name+".yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return err
-	}
-	cmd, err := b.lab.Command(ctx, b.lab.Binary(), "boostd", "--config", path)
-	if err != nil {
-		return err
-	}
-	log, err := os.Create(filepath.Join(b.dir, name+".log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	b.agents = append(b.agents, cmd)
-	return b.lab.Start(name, cmd)
-}
-
-// carried waits until the far agent has a socket in the client's name.
-func (b *boostBench) carried(ctx context.Context) error {
-	to := netip.AddrPortFrom(b.address("s1").Addr(), boostedPort).String()
-	for ctx.Err() == nil {
-		var c net.Conn
-		err := b.lab.In("c1", func() (err error) {
-			c, err = net.DialTimeout("tcp", to, time.Second)
-			return err
-		})
-		if err == nil {
-			out, _ := b.lab.Output(ctx, "y", "ss", "-Htn", "dport", "=", fmt.Sprint(boostedPort))
-			c.Close()
-			if strings.Contains(string(out), b.address("c1").Addr().String()) {
-				return nil
-			}
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
-	return ctx.Err()
+	b.agents, err = agents.Start(ctx, b.lab, agents.Site{Agent: "x", Host: "c1"}, agents.Site{Agent: "y", Host: "s1"}, steadyPort, boostedPort)
+	return err
 }
 
 // end ends agents, which leave nothing, and servers.
 func (b *boostBench) end() {
-	for _, cmd := range b.agents {
-		cmd.Process.Signal(syscall.SIGTERM)
-		late := time.AfterFunc(boostEnd, func() { cmd.Process.Kill() })
-		cmd.Wait() //nolint:errcheck // as it was asked to
-		late.Stop()
+	if b.agents != nil {
+		b.agents.End()
 	}
 	for _, cmd := range b.others {
 		cmd.Process.Kill()
 		cmd.Wait() //nolint:errcheck // killed
 	}
-	os.RemoveAll(b.dir)
 }

@@ -4,12 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -32,16 +28,16 @@ func (b *boostBench) workers(ctx context.Context, runs int, rep *Report) error {
 	}
 	defer f.close()
 	sides := []struct {
-		name string
-		ms   []float64
-	}{{"client", nil}, {"server", nil}}
+		name, agent string
+		ms          []float64
+	}{{"client", "x", nil}, {"server", "y", nil}}
 	if err := pause(ctx, boostSettle); err != nil {
 		return err
 	}
 	for range runs * deaths {
 		for i := range sides {
 			f.longest.Store(0)
-			if err := b.killWorker(i); err != nil {
+			if err := b.agents.KillWorker(sides[i].agent); err != nil {
 				return err
 			}
 			if err := pause(ctx, killedEach); err != nil {
@@ -59,19 +55,6 @@ func (b *boostBench) workers(ctx context.Context, runs int, rep *Report) error {
 	return nil
 }
 
-// killWorker kills the worker of an agent.
-func (b *boostBench) killWorker(agent int) error {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", b.agents[agent].Process.Pid))
-	for _, list := range lists {
-		text, _ := os.ReadFile(list)
-		var worker int
-		if n, _ := fmt.Sscan(string(text), &worker); n == 1 {
-			return syscall.Kill(worker, syscall.SIGKILL)
-		}
-	}
-	return fmt.Errorf("agent %d has no worker", agent)
-}
-
 // A steady is a connection that is written to all the time.
 type steady struct {
 	client, server net.Conn
@@ -83,23 +66,13 @@ type steady struct {
 
 // steady begins one from the client to the server.
 func (b *boostBench) steady(ctx context.Context) (*steady, error) {
-	at := netip.AddrPortFrom(b.address("s1").Addr(), steadyPort).String()
-	var l net.Listener
-	err := b.lab.In("s1", func() (err error) {
-		var lc net.ListenConfig
-		l, err = lc.Listen(ctx, "tcp", at)
-		return err
-	})
+	l, err := b.agents.Listen(ctx, steadyPort)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Close()
 	f := &steady{}
-	err = b.lab.In("c1", func() (err error) {
-		f.client, err = net.DialTimeout("tcp", at, boostEnd)
-		return err
-	})
-	if err == nil {
+	if f.client, err = b.agents.Dial(steadyPort); err == nil {
 		f.server, err = l.Accept()
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ LOCK=/run/lock/scaffold-packages
 
 # package:program; the program may be a pattern of paths. Having the program is enough.
 demo='nginx-light:nginx curl:curl wget:wget apache2-utils:ab iproute2:ip openvswitch-switch:ovs-vswitchd openvswitch-common:ovs-ofctl'
+boost='iperf3:iperf3 rsync:rsync'
 routing='frr:/usr/lib/frr/zebra'
 # Packages that would push out one that the machine has (its own time daemon): their program alone is unpacked, and
 # what it links to is installed. Names the libraries behind the program.
@@ -43,6 +44,7 @@ missing() {
 		demo) entry=$demo ;;
 		test) entry=$test ;;
 		bench) entry=$bench ;;
+		boost) entry=$boost ;;
 		routing) entry=$routing ;;
 		experiments) entry=$experiments ;;
 		model) entry=$model ;;
@@ -50,7 +52,7 @@ missing() {
 		generate) entry=$generate ;;
 		*:*) entry=$set ;;
 		*)
-			echo "packages.sh: no set \"$set\": want demo, test, bench, routing, experiments, model, kernels, generate or PACKAGE:PROGRAM" >&2
+			echo "packages.sh: no set \"$set\": want demo, test, bench, boost, routing, experiments, model, kernels, generate or PACKAGE:PROGRAM" >&2
 			return 2
 			;;
 		esac

@@ -12,32 +12,53 @@ import (
 	"scaffold.dev/scaffold/internal/cli/labs"
 	"scaffold.dev/scaffold/internal/lab"
 	"scaffold.dev/scaffold/internal/lab/demo"
+	"scaffold.dev/scaffold/internal/lab/demo/longpath"
 	"scaffold.dev/scaffold/internal/lab/file"
 	"scaffold.dev/scaffold/internal/lab/rig"
 )
 
-// demoFile is the lab that the demo plays on.
-const demoFile = "web.yaml"
+// The demos: the lab that each plays on, how it is played, and what there is to look at afterwards.
+var demos = map[string]struct {
+	file, about string
+	play        func(context.Context, io.Writer, *lab.Lab) (bool, error)
+	look        string
+}{
+	"services": {"web.yaml", "The network: examples/web.yaml, open, since nobody else reaches its namespaces. How it works: docs/architecture.md.\nOn your own machines a network has keys: docs/install.md.", playServices,
+		"  scaffold lab exec c1 -- curl http://web.svc/\n  scaffold --lab %[1]s service show web\n  scaffold --lab %[1]s events"},
+	"boost": {"boost.yaml", "The network: examples/boost.yaml. How it works, and how to have it: docs/boost.md.", playBoost,
+		"  scaffold lab exec c1 -- ping s1\n  scaffold lab link x y"},
+}
 
 func demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "demo",
+		Use:   "demo [services|boost]",
 		Short: "Show the main job: unmodified programs reach a replicated service by name",
 		Long: `Brings up examples/web.yaml in network namespaces, starts unmodified nginx behind the name "web", and
 shows with unmodified curl, wget and ab, under continuous load, that instances come, go, die, are drained
-and stop while no client is touched. Exit code 7: something did not hold.`,
-		Example: "  sudo bin/scaffold demo\n  sudo bin/scaffold demo --keep   # and look around afterwards\n  sudo bin/scaffold demo --net openflow",
-		Args:    cobra.NoArgs,
+and stop while no client is touched. Exit code 7: something did not hold.
+
+"demo boost" brings up examples/boost.yaml, a long path with loss, and shows what unmodified iperf3, curl and
+rsync get by themselves and over two agents, and what becomes of them when parts of an agent are killed.`,
+		Example:   "  sudo bin/scaffold demo\n  sudo bin/scaffold demo --keep   # and look around afterwards\n  sudo bin/scaffold demo --net openflow\n  sudo bin/scaffold demo boost",
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"services", "boost"},
 	}
 	net := cmd.Flags().String("net", "", "what the network's routers are: linux (default), or openflow: Open vSwitch under the controller")
 	keep := cmd.Flags().Bool("keep", false, "leave the lab up at the end")
 	name := labs.AddName(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, *name, *net, *keep) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		which := append(args, "services")[0]
+		if which == "boost" && *net != "" {
+			return exit.Fail(exit.Usage, "leave --net out", errors.New("demo boost: its agents are on Linux routers"))
+		}
+		return runDemo(cmd, which, *name, *net, *keep)
+	}
 	return cmd
 }
 
-func runDemo(cmd *cobra.Command, name, net string, keep bool) error {
-	f, err := labs.Example(demoFile, name)
+func runDemo(cmd *cobra.Command, which, name, net string, keep bool) error {
+	d := demos[which]
+	f, err := labs.Example(d.file, name)
 	if err == nil {
 		err = labs.SetPlane(f, net)
 	}
@@ -51,13 +72,13 @@ func runDemo(cmd *cobra.Command, name, net string, keep bool) error {
 	}
 	holds := false
 	use := func(ctx context.Context, l *lab.Lab) (err error) {
-		holds, err = play(ctx, cmd.OutOrStdout(), l)
+		holds, err = d.play(ctx, cmd.OutOrStdout(), l)
 		return err
 	}
 	hint := "the table says what did not hold; KEEP=1 leaves the lab up to look around"
 	if keep {
 		hint = "the table says what did not hold"
-		err = keepLab(cmd, f, use)
+		err = keepLab(cmd, f, d.look, use)
 	} else {
 		err = lab.With(cmd.Context(), f, labs.Progress(cmd, false), use)
 	}
@@ -68,16 +89,15 @@ func runDemo(cmd *cobra.Command, name, net string, keep bool) error {
 	if !keep {
 		fmt.Fprintln(cmd.OutOrStdout(), "Where next: KEEP=1 make demo leaves this network up to look around.")
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), "The network: examples/web.yaml, open, since nobody else reaches its namespaces. How it works: docs/architecture.md.")
-	fmt.Fprintln(cmd.OutOrStdout(), "On your own machines a network has keys: docs/install.md.")
+	fmt.Fprintln(cmd.OutOrStdout(), d.about)
 	if !holds {
 		return exit.Failf(exit.Unmet, hint, "demo: not all of it holds")
 	}
 	return nil
 }
 
-// play shows it all, and says what held; of a demo that is interrupted only what it showed until then.
-func play(ctx context.Context, out io.Writer, l *lab.Lab) (bool, error) {
+// playServices shows it all, and says what held; of a demo that is interrupted only what it showed until then.
+func playServices(ctx context.Context, out io.Writer, l *lab.Lab) (bool, error) {
 	r, err := rig.New(l)
 	if err != nil {
 		return false, err
@@ -90,8 +110,18 @@ func play(ctx context.Context, out io.Writer, l *lab.Lab) (bool, error) {
 	return demo.Report(out, results) && err == nil, err
 }
 
+// playBoost does the same.
+func playBoost(ctx context.Context, out io.Writer, l *lab.Lab) (bool, error) {
+	results, err := longpath.Play(ctx, l, out)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	fmt.Fprintln(out)
+	return longpath.Report(out, results) && err == nil, err
+}
+
 // keepLab leaves the lab up unless it was interrupted.
-func keepLab(cmd *cobra.Command, f *file.File, use func(context.Context, *lab.Lab) error) error {
+func keepLab(cmd *cobra.Command, f *file.File, look string, use func(context.Context, *lab.Lab) error) error {
 	ctx := cmd.Context()
 	opt := labs.Progress(cmd, false)
 	l, err := lab.Up(ctx, f, opt)
@@ -105,9 +135,7 @@ func keepLab(cmd *cobra.Command, f *file.File, use func(context.Context, *lab.La
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), `
 The lab is still up. Look around:
-  scaffold lab exec c1 -- curl http://web.svc/
-  scaffold --lab %[1]s service show web
-  scaffold --lab %[1]s events
+`+look+`
   scaffold lab status
   scaffold lab down %[1]s
 `, f.Name)

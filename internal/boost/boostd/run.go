@@ -45,7 +45,7 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	if err != nil {
 		return fmt.Errorf("the agent's certificate: %w", err)
 	}
-	kernel, err := ends.Open(ends.Config{Ports: s.Ports})
+	kernel, err := ends.Open(ends.Config{Ports: s.Ports, BPFFS: s.BPFFS})
 	if err != nil {
 		return err
 	}

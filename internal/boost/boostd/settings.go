@@ -34,6 +34,9 @@ type Settings struct {
 	Agents      []Other
 	Lanes       []agent.Lane
 
+	// BPFFS is where the kernel's side is pinned, "": /run/scaffold/bpf. It is no matter of the file.
+	BPFFS string
+
 	path string // of the file
 	text []byte // what is in it
 }

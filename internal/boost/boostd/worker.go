@@ -1,6 +1,7 @@
 package boostd
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,7 +26,7 @@ func IsWorker() bool { return keeper.IsWorker() }
 
 // Run is an agent until ctx ends. ready is called once it takes connections.
 func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) error {
-	settings, err := keeper.Text(append([]byte(s.path+"\x00"), s.text...))
+	settings, err := keeper.Text(append([]byte(s.path+"\x00"+s.BPFFS+"\x00"), s.text...))
 	if err != nil {
 		return err
 	}
@@ -60,21 +61,13 @@ func Work(ctx context.Context, log *slog.Logger) error {
 }
 
 func foundSettings(keep *keeper.Store) (Settings, error) {
-	path, text, ok := cut(foundText(keep, settingsKey))
-	if !ok {
+	parts := bytes.SplitN(foundText(keep, settingsKey), []byte{0}, 3)
+	if len(parts) != 3 {
 		return Settings{}, errors.New("the agent's keeper has no settings")
 	}
-	return parse(path, text)
-}
-
-// cut takes a path and a text apart.
-func cut(b []byte) (path string, text []byte, ok bool) {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i]), b[i+1:], true
-		}
-	}
-	return "", nil, false
+	s, err := parse(string(parts[0]), parts[2])
+	s.BPFFS = string(parts[1])
+	return s, err
 }
 
 // holdText has the keeper hold a text of whatever length.

@@ -26,6 +26,7 @@ type Config struct {
 	Table int           // of routes, in which every address is local; nobody else's either
 	Held  int           // SYNs that wait for a decision at a time; more go on unboosted. 0: 1024
 	Hold  time.Duration // after which a SYN that nobody decided about goes on. 0: 10 s
+	BPFFS string        // where programs and tables are pinned; "": /run/scaffold/bpf
 	NoTCX bool          // attach by clsact filters, as kernels before 6.6 need it
 }
 
@@ -70,7 +71,7 @@ func Open(cfg Config) (*Ends, error) {
 		e.hold = divert.DefaultHold
 	}
 	e.kernel, err = divert.Open(divert.Config{Ports: ports, Listener: portOf(listeners[0]), Mark: cfg.Mark, Table: cfg.Table,
-		Held: cfg.Held, Hold: e.hold, NoTCX: cfg.NoTCX})
+		Held: cfg.Held, Hold: e.hold, BPFFS: cfg.BPFFS, NoTCX: cfg.NoTCX})
 	if err == nil {
 		e.wires, err = openWires(e.kernel.Mark())
 	}

@@ -230,7 +230,8 @@ func (k *keeper) watch(ctx context.Context, w wire, p *os.Process, heard <-chan 
 			}
 		case <-told:
 			told, late = nil, time.After(ending)
-			go w.say(message{Do: end}) //nolint:errcheck // who is gone need not hear it
+			_ = w.SetWriteDeadline(time.Now().Add(ending)) // that of the last answer is over, or about to be
+			go w.say(message{Do: end})                     //nolint:errcheck // who is gone need not hear it
 		case <-late:
 			killed = &overError{fmt.Errorf("the worker did not end within %v, and was killed", ending)}
 			p.Kill()

@@ -1,6 +1,7 @@
 package divert
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -38,7 +39,8 @@ type Config struct {
 	Table    int           // of routes, in which every address is local; 0: DefaultTable. Nobody else's either
 	Held     int           // SYNs that are held at a time; 0: DefaultHeld
 	Hold     time.Duration // after which a SYN that nobody decided about goes on; 0: DefaultHold
-	Pin      string        // directory on a bpffs; "": one of the namespace's own, below bpffs.Default
+	BPFFS    string        // where pins are; "": bpffs.Default. It is mounted if need be
+	Pin      string        // directory on a bpffs; "": one of the namespace's own, below BPFFS
 	NoTCX    bool          // attach by clsact filters, as kernels before 6.6 need it
 }
 
@@ -76,7 +78,7 @@ type Diverter struct {
 	lanes   lanes
 	lock    *os.File
 	net     *network
-	mounted bool // the pins are where bpffs says
+	mounted string // the bpffs that the pins are on, to be released; "": somebody else's
 	gone    map[divertEnds]bool
 }
 
@@ -132,12 +134,13 @@ func (d *Diverter) place() error {
 		if err != nil {
 			return err
 		}
-		if err := bpffs.Mount(bpffs.Default); err != nil {
+		at := cmp.Or(d.cfg.BPFFS, bpffs.Default)
+		if err := bpffs.Mount(at); err != nil {
 			return err
 		}
-		d.mounted = true
-		sweepAbandoned(filepath.Join(bpffs.Default, "boost-*"))
-		d.cfg.Pin = filepath.Join(bpffs.Default, fmt.Sprintf("boost-%d", cookie))
+		d.mounted = at
+		sweepAbandoned(filepath.Join(at, "boost-*"))
+		d.cfg.Pin = filepath.Join(at, fmt.Sprintf("boost-%d", cookie))
 	}
 	if err := os.MkdirAll(d.cfg.Pin, 0o700); err != nil {
 		return fmt.Errorf("%w (is a bpffs mounted there? mount -t bpf bpf DIR)", err)
@@ -221,8 +224,8 @@ func (d *Diverter) Close() error {
 	if d.lock != nil {
 		errs = append(errs, os.RemoveAll(d.cfg.Pin), d.lock.Close())
 	}
-	if d.mounted {
-		errs = append(errs, bpffs.Release(bpffs.Default))
+	if d.mounted != "" {
+		errs = append(errs, bpffs.Release(d.mounted))
 	}
 	return errors.Join(errs...)
 }

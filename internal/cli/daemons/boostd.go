@@ -26,7 +26,7 @@ A worker that dies is replaced, and connections go on.
 
 // Boostd is `scaffold boostd`.
 func Boostd() *cobra.Command {
-	var file, format, level string
+	var file, bpffs, format, level string
 	cmd := &cobra.Command{
 		Use:   "boostd --config FILE",
 		Short: "Run an agent that carries TCP connections over long paths",
@@ -46,11 +46,13 @@ func Boostd() *cobra.Command {
 			if err != nil {
 				return exit.Fail(exit.Usage, "`scaffold boostd --help`, and examples/boost/boostd.yaml", err)
 			}
+			s.BPFFS = bpffs
 			return boostd.Run(cmd.Context(), s, log, func() { obs.TellManager("READY=1") })
 		},
 	}
 	set := cmd.Flags()
 	set.StringVar(&file, "config", "", "YAML file of what the agent is to do, as examples/boost/boostd.yaml")
+	set.StringVar(&bpffs, "bpffs", "", "BPF file system for pins (default /run/scaffold/bpf, mounted if need be)")
 	set.StringVar(&format, "log-format", "text", "text or json")
 	set.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	cmd.MarkFlagRequired("config")

@@ -45,6 +45,7 @@ var commands = []struct {
 	{"lab up", []string{"lab", "up", "../../../examples/two.yaml"}, 3 * time.Second},
 	{"lab run", []string{"lab", "run", "testdata/long.yaml"}, 6 * time.Second},
 	{"demo", []string{"demo"}, 10 * time.Second},
+	{"demo boost", []string{"demo", "boost"}, 20 * time.Second},
 	{"bench", []string{"bench", "churn"}, 5 * time.Second},
 }
 

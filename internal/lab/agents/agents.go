@@ -1,0 +1,217 @@
+// Package agents runs two agents of boost in the nodes of a lab, one at each end of a path, without a controller: for the
+// demo and the benchmark of boost.
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"scaffold.dev/scaffold/internal/boost/boostd"
+	"scaffold.dev/scaffold/internal/lab"
+)
+
+// endAtMost is how long an agent may take to end.
+const endAtMost = 5 * time.Second
+
+// A Site is one end of the path: the node of the agent, and that of the host behind it, which it reaches by one port.
+type Site struct{ Agent, Host string }
+
+// A Pair is two agents that run.
+type Pair struct {
+	lab       *lab.Lab
+	near, far Site
+	ports     []uint16
+	dir       string
+	agents    map[string]*exec.Cmd // by node
+}
+
+// Start starts both agents, which carry what the near site's host asks of the far one's at these ports, and waits until they
+// do. It tries that at the first port, where nobody listens.
+func Start(ctx context.Context, l *lab.Lab, near, far Site, ports ...uint16) (p *Pair, err error) {
+	p = &Pair{lab: l, near: near, far: far, ports: ports, agents: map[string]*exec.Cmd{}}
+	if p.dir, err = os.MkdirTemp("", "agents"); err != nil {
+		return nil, err
+	}
+	for _, at := range []string{near.Agent, far.Agent} {
+		if err == nil {
+			err = p.start(ctx, at)
+		}
+	}
+	if err == nil {
+		err = p.carried(ctx)
+	}
+	if err != nil {
+		p.End()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Address is the IPv4 address of a host of the lab, with its network.
+func Address(l *lab.Lab, node string) netip.Prefix {
+	for _, a := range l.Plan().Node(node).Ports[0].Addrs {
+		if a.Addr().Is4() {
+			return a
+		}
+	}
+	return netip.Prefix{}
+}
+
+// Restart starts an agent that was killed, and waits until connections are carried.
+func (p *Pair) Restart(ctx context.Context, name string) error {
+	if err := p.start(ctx, name); err != nil {
+		return err
+	}
+	return p.carried(ctx)
+}
+
+func (p *Pair) start(ctx context.Context, name string) error {
+	path, err := p.settings(name)
+	if err != nil {
+		return err
+	}
+	cmd, err := p.lab.Command(ctx, p.lab.Binary(), "boostd", "--config", path, "--bpffs", filepath.Join(p.lab.Dir(), "bpf"))
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(p.log(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	if err := p.lab.Start(name, cmd); err != nil {
+		return err
+	}
+	p.agents[name] = cmd
+	return nil
+}
+
+func (p *Pair) log(name string) string { return filepath.Join(p.dir, name+".log") }
+
+// Log is what an agent has said.
+func (p *Pair) Log(name string) string {
+	text, _ := os.ReadFile(p.log(name))
+	return string(text)
+}
+
+// settings writes an agent's file. Its only port leads to the host: what it carries comes and goes there.
+func (p *Pair) settings(name string) (path string, err error) {
+	own, other := p.near, p.far
+	if name == p.far.Agent {
+		own, other = p.far, p.near
+	}
+	key, _, err := boostd.Key(filepath.Join(p.dir, other.Agent+".key"))
+	if err != nil {
+		return "", err
+	}
+	plan := p.lab.Plan()
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: %s\ndoor: %q\nports: [%s]\nkey: %s\nagents:\n  %s: {door: %q, key: %s}\nlanes:\n",
+		name, plan.Node(name).Own4, plan.Node(own.Host).Ports[0].Peer.Dev, filepath.Join(p.dir, name+".key"), other.Agent, plan.Node(other.Agent).Own4, boostd.Public(key))
+	for _, port := range p.ports {
+		fmt.Fprintf(&b, "- {client: %v, server: %v, port: %d, near: [%s], far: [%s]}\n",
+			Address(p.lab, p.near.Host).Masked(), Address(p.lab, p.far.Host).Masked(), port, p.near.Agent, p.far.Agent)
+	}
+	path = filepath.Join(p.dir, name+".yaml")
+	return path, os.WriteFile(path, []byte(b.String()), 0o600)
+}
+
+// lookEach is how often it is looked whether connections are carried.
+const lookEach = 100 * time.Millisecond
+
+// carried waits until the far agent has a socket in the client's name.
+func (p *Pair) carried(ctx context.Context) error {
+	client, server := Address(p.lab, p.near.Host).Addr(), Address(p.lab, p.far.Host).Addr()
+	at := netip.AddrPortFrom(server, p.ports[0])
+	l, err := p.Listen(ctx, at.Port())
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	for ctx.Err() == nil {
+		c, err := p.Dial(at.Port())
+		if err == nil {
+			out, _ := p.lab.Output(ctx, p.far.Agent, "ss", "-Htn", "dport", "=", strconv.Itoa(int(at.Port())))
+			c.Close()
+			if strings.Contains(string(out), client.String()) {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(lookEach):
+		case <-ctx.Done():
+		}
+	}
+	return errors.Join(ctx.Err(), fmt.Errorf("no connection is carried; the agents say:\n%s%s", p.Log(p.near.Agent), p.Log(p.far.Agent)))
+}
+
+// Listen listens at the far host.
+func (p *Pair) Listen(ctx context.Context, port uint16) (l net.Listener, err error) {
+	err = p.lab.In(p.far.Host, func() (err error) {
+		var lc net.ListenConfig
+		l, err = lc.Listen(ctx, "tcp", netip.AddrPortFrom(Address(p.lab, p.far.Host).Addr(), port).String())
+		return err
+	})
+	return l, err
+}
+
+// Dial connects from the near host to the far one.
+func (p *Pair) Dial(port uint16) (c net.Conn, err error) {
+	err = p.lab.In(p.near.Host, func() (err error) {
+		c, err = net.DialTimeout("tcp", netip.AddrPortFrom(Address(p.lab, p.far.Host).Addr(), port).String(), endAtMost)
+		return err
+	})
+	return c, err
+}
+
+// Worker is the process that does an agent's work now; 0: none does.
+func (p *Pair) Worker(name string) (pid int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.agents[name].Process.Pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // a thread that has ended has none
+		if n, _ := fmt.Sscan(string(text), &pid); n == 1 {
+			return pid
+		}
+	}
+	return 0
+}
+
+// KillWorker kills the process that does an agent's work.
+func (p *Pair) KillWorker(name string) error {
+	if pid := p.Worker(name); pid != 0 {
+		return syscall.Kill(pid, syscall.SIGKILL)
+	}
+	return fmt.Errorf("agent %s has no worker; it says:\n%s", name, p.Log(name))
+}
+
+// Kill kills both processes of an agent.
+func (p *Pair) Kill(name string) error {
+	cmd := p.agents[name]
+	err := cmd.Process.Kill() // its worker dies with it
+	cmd.Wait()                //nolint:errcheck // killed
+	delete(p.agents, name)
+	return err
+}
+
+// End ends both agents, which leave nothing.
+func (p *Pair) End() {
+	for _, cmd := range p.agents {
+		cmd.Process.Signal(syscall.SIGTERM)
+		late := time.AfterFunc(endAtMost, func() { cmd.Process.Kill() })
+		cmd.Wait() //nolint:errcheck // as it was asked to
+		late.Stop()
+	}
+	os.RemoveAll(p.dir)
+}

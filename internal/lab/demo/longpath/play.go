@@ -1,0 +1,183 @@
+package longpath
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"scaffold.dev/scaffold/internal/lab"
+	"scaffold.dev/scaffold/internal/lab/agents"
+)
+
+// Ports of the server. Connections to the first three are boosted.
+const (
+	webPort    = 80
+	iperfPort  = 5201
+	rsyncPort  = 873
+	plainPort  = 8080 // the same nginx
+	plainIperf = 5202
+)
+
+// carries is what the path carries of TCP's payload, in bits a second: 500 Mbit/s of Ethernet frames of 1514 bytes, of
+// which 1448 are a segment's with timestamps.
+const carries = 500e6 * 1448 / 1514
+
+// large is the size of the file that is fetched.
+const large = 200 << 20
+
+// A Result is one of the demo's claims and what was seen of it.
+type Result struct {
+	Claim string
+	Seen  string
+	Holds bool
+}
+
+// A step shows one claim.
+type step struct {
+	claim string
+	run   func(context.Context, *show) (seen string, holds bool, err error)
+}
+
+var steps = []step{
+	{"one connection of iperf3 has the path to itself", rates},
+	{"curl gets 200 MB, and nginx sees the client's address", fetches},
+	{"1 kB comes as soon as without", firstByte},
+	{"rsync copies a tree", syncs},
+	{"workers killed with -9 at both sides amid a curl: the file is right", workersDie},
+	{"both processes of an agent killed amid a curl: it is reset, not cut short", agentDies},
+}
+
+// show is what the steps share.
+type show struct {
+	lab    *lab.Lab
+	agents *agents.Pair
+	dir    string
+	files  files
+	say    func(format string, args ...any)
+	procs  []*exec.Cmd
+}
+
+// Play shows all claims on a lab that is up, and returns what it saw of each.
+func Play(ctx context.Context, l *lab.Lab, out io.Writer) (results []Result, err error) {
+	start := time.Now()
+	s := &show{lab: l, say: func(format string, args ...any) {
+		fmt.Fprintf(out, "%6.1f s  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+	}}
+	defer s.end()
+	s.say("a path of 500 Mbit/s, 50 ms there and back, one packet in a thousand lost; the hosts' TCP is CUBIC")
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	s.say("agents at x and y carry connections to ports %d, %d and %d of s1; others pass", webPort, rsyncPort, iperfPort)
+	for i, step := range steps {
+		s.say("%c. %s", 'a'+i, step.claim)
+		r := Result{Claim: step.claim}
+		if r.Seen, r.Holds, err = step.run(ctx, s); err != nil {
+			return results, fmt.Errorf("%s: %w", step.claim, err)
+		}
+		results = append(results, r)
+		s.say("   %s", r.Seen)
+	}
+	return results, nil
+}
+
+// Report prints the table and says whether all claims hold.
+func Report(out io.Writer, results []Result) bool {
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "\tWHAT\tHOLDS\tSEEN")
+	all := len(results) == len(steps)
+	for i, r := range results {
+		holds := "yes"
+		if !r.Holds {
+			holds, all = "NO", false
+		}
+		fmt.Fprintf(tw, "%c\t%s\t%s\t%s\n", 'a'+i, r.Claim, holds, r.Seen)
+	}
+	tw.Flush()
+	return all
+}
+
+// begin starts servers and agents.
+func (s *show) begin(ctx context.Context) (err error) {
+	if s.dir, err = os.MkdirTemp("", "scaffold-demo-"); err != nil {
+		return err
+	}
+	if err := os.Chmod(s.dir, 0o755); err != nil { // nginx's workers are nobody
+		return err
+	}
+	if s.files, err = writeFiles(filepath.Join(s.dir, "files")); err != nil {
+		return err
+	}
+	for _, host := range []string{"c1", "s1"} {
+		if err := s.cubic(ctx, host); err != nil {
+			return err
+		}
+	}
+	for _, argv := range [][]string{
+		{"iperf3", "-s", "-p", fmt.Sprint(iperfPort)},
+		{"iperf3", "-s", "-p", fmt.Sprint(plainIperf)},
+		{"nginx", "-e", filepath.Join(s.dir, "error.log"), "-c", s.nginx()},
+		{"rsync", "--daemon", "--no-detach", "--port", fmt.Sprint(rsyncPort), "--config", s.rsync()},
+	} {
+		if err := s.start(ctx, argv); err != nil {
+			return err
+		}
+	}
+	s.agents, err = agents.Start(ctx, s.lab, agents.Site{Agent: "x", Host: "c1"}, agents.Site{Agent: "y", Host: "s1"}, carriedPort, webPort, iperfPort, rsyncPort)
+	return err
+}
+
+// cubic has a host use CUBIC, as most have it. A namespace has what the machine has, which may be BBR, and that alone nearly
+// fills this path. By routes: the sysctl takes only what the machine allows to all.
+func (s *show) cubic(ctx context.Context, host string) error {
+	routes, err := s.lab.Output(ctx, host, "ip", "-4", "route", "show", "default")
+	if err != nil {
+		return fmt.Errorf("routes of %s: %w: %s", host, err, routes)
+	}
+	for route := range strings.Lines(string(routes)) {
+		argv := append([]string{"ip", "-4", "route", "replace"}, append(strings.Fields(route), "congctl", "cubic")...)
+		if out, err := s.lab.Output(ctx, host, argv...); err != nil {
+			return fmt.Errorf("congestion control of %s: %w: %s", host, err, out)
+		}
+	}
+	return nil
+}
+
+// carriedPort is that of the connection by which it is seen that agents carry: nobody else listens there.
+const carriedPort = 9
+
+// start starts a server at s1. What it says is in a file.
+func (s *show) start(ctx context.Context, argv []string) error {
+	cmd, err := s.lab.Command(ctx, argv...)
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(s.dir, fmt.Sprintf("%s-%d.log", argv[0], len(s.procs))))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := s.lab.Start("s1", cmd); err != nil {
+		return err
+	}
+	s.procs = append(s.procs, cmd)
+	return nil
+}
+
+func (s *show) end() {
+	if s.agents != nil {
+		s.agents.End()
+	}
+	for _, cmd := range s.procs {
+		cmd.Process.Kill()
+		cmd.Wait() //nolint:errcheck // killed
+	}
+	os.RemoveAll(s.dir)
+}
