@@ -110,6 +110,7 @@ func (a *Agent) Close() {
 	for _, p := range peers {
 		p.close()
 	}
+	a.disown()
 	a.all.Wait()
 }
 

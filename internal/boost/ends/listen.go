@@ -56,6 +56,9 @@ func transparent(network, _ string, c syscall.RawConn) error {
 	var err error
 	controlled := c.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+		if err == nil { // urgent bytes stay in the stream: reading would leave them out, and the kernel's counts have them
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_OOBINLINE, 1)
+		}
 		if err != nil {
 			return
 		}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"scaffold.dev/scaffold/internal/core/backoff"
 )
 
@@ -95,6 +97,9 @@ type entry struct {
 
 func (k *keeper) put(key string, value []byte, fds []int) {
 	if k.entries[key] == nil {
+		if len(k.order) > 2*len(k.entries)+64 { // most of them were dropped
+			k.clean()
+		}
 		k.order = append(k.order, key)
 	}
 	k.drop(key)
@@ -108,8 +113,12 @@ func (k *keeper) drop(key string) {
 	}
 }
 
+// closeAll ends what no worker has taken care of: connections by a reset, for their streams are not whole.
 func (k *keeper) closeAll() {
-	for key := range k.entries {
+	for key, e := range k.entries {
+		for _, fd := range e.fds {
+			_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // most are no sockets
+		}
 		k.drop(key)
 	}
 }
@@ -163,11 +172,23 @@ func (k *keeper) start(theirs *os.File, process chan<- *os.Process, exited chan<
 
 // all are the entries in their order, as messages.
 func (k *keeper) all() (all []message) {
-	k.order = slices.DeleteFunc(k.order, func(key string) bool { return k.entries[key] == nil })
+	k.clean()
 	for _, key := range k.order {
 		all = append(all, message{Do: found, Key: key, Value: k.entries[key].value, fds: k.entries[key].fds})
 	}
 	return append(all, message{Do: begin})
+}
+
+// clean takes keys out of the order that are not there any more, and those that are there again but for their last place.
+func (k *keeper) clean() {
+	seen := map[string]bool{}
+	slices.Reverse(k.order)
+	k.order = slices.DeleteFunc(k.order, func(key string) bool {
+		gone := k.entries[key] == nil || seen[key]
+		seen[key] = true
+		return gone
+	})
+	slices.Reverse(k.order)
 }
 
 // giveAll ends early where the worker does: its keeper reads that elsewhere. The descriptors are the entries' own: none is

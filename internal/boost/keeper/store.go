@@ -89,13 +89,11 @@ func (s *Store) takeUp() error {
 		switch {
 		case err != nil && !errors.Is(err, errLost):
 			return fmt.Errorf("what the worker before has left: %w", err)
-		case err != nil || m.Do == beat:
 		case m.Do == begin:
 			return nil
 		case m.Do == end:
-			s.stop(errEnd) // the worker begins, and ends in order
-			return nil
-		case m.Do == found:
+			s.stop(errEnd) // the worker takes up what there is, and ends it in order
+		case m.Do == found: // without its descriptors, perhaps: whoever looks for it lets it go
 			s.found = append(s.found, Found{m.Key, m.Value, m.fds})
 		}
 	}
@@ -127,6 +125,7 @@ func (s *Store) Ready() error { return s.tell(message{Do: ready}) }
 func (s *Store) Failed(why error) { _ = s.tell(message{Do: failed, Value: []byte(why.Error())}) }
 
 func (s *Store) tell(m message) error {
+	_ = s.wire.SetWriteDeadline(time.Now().Add(time.Duration(s.most) * beatEvery))
 	if err := s.wire.say(m); err != nil {
 		return fmt.Errorf("%s %s at the keeper: %w", m.Do, m.Key, err)
 	}
@@ -180,8 +179,7 @@ func (s *Store) beat() {
 			s.wire.Close()
 			return
 		}
-		_ = s.wire.SetWriteDeadline(time.Now().Add(time.Duration(s.most) * beatEvery)) // for Hold as well, which waits no longer
-		if s.wire.say(message{Do: beat}) != nil && s.ctx.Err() == nil {
+		if s.tell(message{Do: beat}) != nil && s.ctx.Err() == nil {
 			s.stop(ErrGone)
 			return
 		}

@@ -123,7 +123,11 @@ func (t *Trunk) takeOpen(h frame.Header, payload []byte) error {
 		if s.state != asking {
 			t.say(control{typ: frame.TypeOpened, session: s.id})
 		}
-		return nil
+		// A worker of ours that has found the session has heard of no credit, and who asks says nothing else of it.
+		if kept, _ := t.sender.Kept(s.id); kept.From > 0 {
+			return nil // it has its answer: this OPEN was said again because its connection died
+		}
+		return t.sender.State(&frame.State{Session: m.Session, Credit: m.Credit})
 	}
 	if t.refused.of(m.Session) != 0 {
 		t.say(control{typ: frame.TypeRefused, session: m.Session})

@@ -195,21 +195,25 @@ const (
 type counts struct {
 	state                            uint8
 	received, unread, acked, unacked uint64
+	failed                           int // SO_ERROR: why it was cut, if nobody has asked yet
 }
 
-// progressOf is an error where the connection has ended otherwise than by two whole streams. A closed socket does not tell
-// how it was closed: it counts as whole only where both ends of it were noted, and all that was sent was acknowledged.
+// progressOf is an error where the connection has ended otherwise than by two whole streams. A socket that is closed has
+// seen both FINs, or was cut. Both it has seen only where ours was noted, all that was sent was acknowledged, and no error
+// is left to be told; and where nothing is left to be read either, only if it was noted that the end was: of a reset the
+// kernel tells once.
 func progressOf(f Found) (p progress, err error) {
 	c, err := countsOf(f.Conn)
 	if err != nil {
 		return p, err
 	}
 	over := c.state == closed
-	if over && !(f.Whole && f.Finished && c.unacked == 0) {
-		return p, fmt.Errorf("the connection of %v with %v has ended", f.Open.Client, f.Open.Server)
-	}
 	fin := over || slices.Contains([]uint8{closeWait, lastACK, closing}, c.state)
 	p.finished = over || slices.Contains([]uint8{finWait1, finWait2, closing, lastACK}, c.state)
+	if over && !(f.Finished && c.unacked == 0 && c.failed == 0 && (f.Whole || c.unread > 0)) ||
+		c.received < c.unread+one(fin) || c.acked+c.unacked < f.Written+one(p.finished) {
+		return p, fmt.Errorf("the connection of %v with %v has ended", f.Open.Client, f.Open.Server)
+	}
 	p.whole = fin && c.unread == 0
 	p.read = c.received - c.unread - one(fin)
 	p.written = c.acked + c.unacked - f.Written - one(p.finished)
@@ -252,7 +256,10 @@ func countsAt(fd int) (c counts, err error) {
 		}
 		if before != nil && i.State == before.State && i.Bytes_received == before.Bytes_received && i.Bytes_acked == before.Bytes_acked {
 			c.state, c.received, c.acked = i.State, i.Bytes_received, i.Bytes_acked
-			return c, nil
+			if c.state == closed { // asked of no other: it would not be told again
+				c.failed, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+			}
+			return c, err
 		}
 		before = i
 		unread, err := unix.IoctlGetInt(fd, unix.TIOCINQ)

@@ -5,6 +5,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/seal"
+	"scaffold.dev/scaffold/internal/core/stripe"
 )
 
 // Up says that there is a control connection to a worker of the other agent, and the secret of the data connections that
@@ -63,6 +64,11 @@ func (t *Trunk) takeResume(now time.Time, h frame.Header, payload []byte) error 
 	}
 	if t.resumed != nil {
 		t.resumed[m.Session] = struct{}{}
+	}
+	if t.sessions[m.Session] == nil { // of a worker of ours before, whom it did not outlive: the other agent gives it up
+		t.sender.Gone(m.Session)
+		t.receiver.Gone(m.Session)
+		return stripe.ErrRetired
 	}
 	if err := t.sender.Resume(&m); err != nil {
 		return err

@@ -71,6 +71,9 @@ func (r *Receiver) Open(session, from uint64) (credit uint64, err error) {
 	return in.credit, nil
 }
 
+// Gone says that there was a session that is not there any more: what comes of it is late, and no fault.
+func (r *Receiver) Gone(session uint64) { r.opened.add(session) }
+
 // Close forgets a session; its memory is free.
 func (r *Receiver) Close(session uint64) {
 	in := r.streams[session]

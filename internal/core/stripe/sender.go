@@ -134,6 +134,9 @@ func (s *Sender) Open(session, from, credit uint64) error {
 	return nil
 }
 
+// Gone says that there was a session that is not there any more: what comes of it is late, and no fault.
+func (s *Sender) Gone(session uint64) { s.opened.add(session) }
+
 // Close forgets a session; its slots are freed.
 func (s *Sender) Close(session uint64) {
 	o := s.streams[session]
