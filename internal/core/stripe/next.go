@@ -82,6 +82,11 @@ func (s *Sender) nextChunk(now time.Time, p *path) (Frame, bool) {
 			s.turns.pop().inTurn = false
 			continue
 		}
+		// Whole or not at all, a chunk that is longer holds up all that is behind it, a second on a connection that has just
+		// begun.
+		if most := uint32(Size(p.Rate)); o.chunks.at(i).Length >= 2*most && o.chunks.len() < MaxChunks {
+			o.cut(i, most)
+		}
 		k := o.chunks.at(i)
 		n := uint64(k.Length)
 		if !asked {

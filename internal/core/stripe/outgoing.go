@@ -151,7 +151,12 @@ func (o *outgoing) split() {
 	if k.arrived || k.Offset+MinChunk > o.credit || k.End() <= o.credit {
 		return
 	}
-	n := uint32(o.credit - k.Offset)
+	o.cut(i, uint32(o.credit-k.Offset))
+}
+
+// cut makes two chunks of one that is to go out, the first of so many bytes.
+func (o *outgoing) cut(i int, n uint32) {
+	k := o.chunks.at(i)
 	rest := *k
 	rest.Offset, rest.At, rest.Length = k.Offset+uint64(n), k.At+n, k.Length-n
 	k.Length = n
