@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"time"
@@ -112,22 +111,8 @@ func (b *boostBench) at(ctx context.Context, loss string, runs int, rep *Report)
 // stream is one connection of iperf3, in bits a second.
 func (b *boostBench) stream(ctx context.Context, control string, port int) (float64, error) {
 	to := agents.Address(b.lab, "s1").Addr().String()
-	out, err := b.lab.Output(ctx, "c1", "iperf3", "-c", to, "-p", fmt.Sprint(port), "-C", control, "-J",
+	return agents.Iperf(ctx, b.lab, "c1", "-c", to, "-p", fmt.Sprint(port), "-C", control,
 		"-t", fmt.Sprint(b.d.Seconds()), "-O", fmt.Sprint(boostSettle.Seconds()))
-	if err != nil {
-		return 0, fmt.Errorf("iperf3: %w: %s", err, out)
-	}
-	var said struct {
-		End struct {
-			Received struct {
-				Rate float64 `json:"bits_per_second"`
-			} `json:"sum_received"`
-		} `json:"end"`
-	}
-	if err := json.Unmarshal(out, &said); err != nil {
-		return 0, fmt.Errorf("iperf3's report: %w", err)
-	}
-	return said.End.Received.Rate, nil
 }
 
 // begin starts servers and agents, and waits until connections are carried.

@@ -38,8 +38,9 @@ type Pair struct {
 // Start starts both agents, which carry what the near site's host asks of the far one's at these ports, and waits until they
 // do. It tries that at the first port, where nobody listens.
 func Start(ctx context.Context, l *lab.Lab, near, far Site, ports ...uint16) (p *Pair, err error) {
-	p = &Pair{lab: l, near: near, far: far, ports: ports, agents: map[string]*exec.Cmd{}}
-	if p.dir, err = os.MkdirTemp("", "agents"); err != nil {
+	// In the lab's directory, which goes with the lab, also where whoever has it is killed.
+	p = &Pair{lab: l, near: near, far: far, ports: ports, dir: filepath.Join(l.Dir(), "agents"), agents: map[string]*exec.Cmd{}}
+	if err = os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, err
 	}
 	for _, at := range []string{near.Agent, far.Agent} {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -46,21 +45,7 @@ func rates(ctx context.Context, s *show) (string, bool, error) {
 
 // iperf is one connection, in bits a second.
 func (s *show) iperf(ctx context.Context, control string, port int) (float64, error) {
-	out, err := s.lab.Output(ctx, "c1", "iperf3", "-c", s.server().String(), "-p", strconv.Itoa(port), "-C", control, "-R", "-J", "-t", "6", "-O", "2")
-	if err != nil {
-		return 0, fmt.Errorf("iperf3: %w: %s", err, out)
-	}
-	var said struct {
-		End struct {
-			Received struct {
-				Rate float64 `json:"bits_per_second"`
-			} `json:"sum_received"`
-		} `json:"end"`
-	}
-	if err := json.Unmarshal(out, &said); err != nil {
-		return 0, fmt.Errorf("iperf3's report: %w", err)
-	}
-	return said.End.Received.Rate, nil
+	return agents.Iperf(ctx, s.lab, "c1", "-c", s.server().String(), "-p", strconv.Itoa(port), "-C", control, "-R", "-t", "6", "-O", "2")
 }
 
 func (s *show) server() netip.Addr { return agents.Address(s.lab, "s1").Addr() }
