@@ -53,6 +53,9 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	others := &ring{all: s.Agents}
 	c := s.config(own, l, kernelEnds{kernel, log}, others, log)
 	c.Keep, c.Found = keep, keep.Found()
+	if c.Incarnation, err = incarnation(time.Now(), keep); err != nil {
+		return err
+	}
 	a, err := agent.Start(c)
 	if err != nil {
 		return err
@@ -121,7 +124,7 @@ func (s *Settings) peers() (list []agent.Peer) {
 
 func (s *Settings) config(own tls.Certificate, l net.Listener, e agent.Ends, others *ring, log *slog.Logger) agent.Config {
 	return agent.Config{
-		Name: s.Name, Incarnation: uint64(time.Now().UnixNano()), Protection: s.Protection, Strategy: s.Strategy,
+		Name: s.Name, Protection: s.Protection, Strategy: s.Strategy,
 		Connections: s.Connections, Memory: s.Memory << 20, Silence: silence, Patience: patience,
 		Ends: e, Door: l, Server: config(own, others.now),
 		Client:   func(name string) *tls.Config { return config(own, func() []Other { return others.only(name) }) },

@@ -16,9 +16,10 @@ import (
 
 // Keys of what is held beside the agent's own.
 const (
-	settingsKey = "settings" // the file as it was when the agent began: a worker that begins later does the same
-	toldKey     = "told"     // what controllers have said last
-	bootKey     = "boot"     // number of this start of the agent, which its workers share
+	incarnationKey = "incarnation" // of the worker that began last
+	settingsKey    = "settings"    // the file as it was when the agent began: a worker that begins later does the same
+	toldKey        = "told"        // what controllers have said last
+	bootKey        = "boot"        // number of this start of the agent, which its workers share
 )
 
 // IsWorker reports whether this process is an agent's worker, which Work is for.
@@ -70,8 +71,14 @@ func foundSettings(keep *keeper.Store) (Settings, error) {
 	return s, err
 }
 
+// A store is what of its keeper a worker needs for what it leaves to the next one.
+type store interface {
+	Found() []keeper.Found
+	Hold(key string, value []byte, fds ...int) error
+}
+
 // holdText has the keeper hold a text of whatever length.
-func holdText(keep *keeper.Store, key string, text []byte) error {
+func holdText(keep store, key string, text []byte) error {
 	fd, err := keeper.Text(text)
 	if err != nil {
 		return err
@@ -80,7 +87,7 @@ func holdText(keep *keeper.Store, key string, text []byte) error {
 }
 
 // foundText is a text that was held; nil: there is none.
-func foundText(keep *keeper.Store, key string) []byte {
+func foundText(keep store, key string) []byte {
 	for _, f := range keep.Found() {
 		if f.Key == key && len(f.FDs) == 1 {
 			if text, err := keeper.ReadText(f.FDs[0]); err == nil {

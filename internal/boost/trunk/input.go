@@ -3,6 +3,7 @@ package trunk
 import (
 	"errors"
 	"io"
+	"net"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +26,9 @@ func (s *Session) input() {
 		s.inputEnds(err)
 		s.t.changed()
 		s.t.mu.Unlock()
+		if errors.Is(err, io.EOF) {
+			s.watch()
+		}
 		return
 	}
 }
@@ -113,9 +117,65 @@ func (s *Session) readNow(room []byte) (n int, err error) {
 	case err != nil:
 		return 0, err
 	case n == 0:
-		return 0, io.EOF
+		return 0, ended(s.end.Conn, s.read)
 	}
 	return n, nil
+}
+
+// ended is io.EOF where the end host has sent FIN behind so many bytes. The kernel tells of a reset once; where the writer
+// was the one that heard of it, the reader sees an end like that of a FIN (Linux, tcp_reset and tcp_recvmsg: the error is
+// taken, RCV_SHUTDOWN stays). A FIN counts one among the bytes received.
+func ended(c *net.TCPConn, read uint64) error {
+	i, err := info(c)
+	switch {
+	case err != nil:
+		return err
+	case i.State == closed && i.Bytes_received != read+1:
+		return unix.ECONNRESET
+	}
+	return io.EOF
+}
+
+// watch waits, once the end host has sent FIN, until its connection ends: nobody reads of it any more, and what is written
+// to it may have been written already. Both FINs may be under way, and a reset still comes.
+func (s *Session) watch() {
+	raw, err := s.end.Conn.SyscallConn()
+	if err != nil {
+		return
+	}
+	// The kernel wakes readers when a connection closes by whatever way (tcp_done, sk_state_change).
+	if err := raw.Read(func(fd uintptr) bool {
+		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		return err != nil || i.State == closed
+	}); err != nil {
+		return // closed here
+	}
+	s.t.mu.Lock()
+	defer s.t.mu.Unlock()
+	if s.t.sessions[s.id] != s || s.over {
+		return
+	}
+	// Where a FIN is only about to leave, and fails because of this, finish says so.
+	if left, err := outstanding(s.end.Conn); err != nil || left > 0 || !s.finishing && !s.finished {
+		s.abort(causeOf(failure(s.end.Conn)))
+		s.t.changed()
+	}
+}
+
+// failure is why a connection has ended, if nobody has heard of it before.
+func failure(c *net.TCPConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	number := 0
+	if fail := raw.Control(func(fd uintptr) { number, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR) }); fail != nil {
+		return fail
+	}
+	if err == nil && number != 0 {
+		return unix.Errno(number)
+	}
+	return err
 }
 
 // inputEnds says how the stream from the end host has ended: by FIN, or by a reset, or because nobody answers.

@@ -100,7 +100,6 @@ func (s *Session) sendFIN() error {
 	s.t.mu.Lock()
 	was := s.finished
 	s.finishing = true
-	s.note() // before it leaves: whether it has, the kernel tells
 	s.t.mu.Unlock()
 	if was {
 		return nil

@@ -35,7 +35,6 @@ type Kept struct {
 	Since     time.Time
 	Written   uint64 // the kernel's count of what goes to the end host, before the first byte: a SYN of ours is in it
 	Whole     bool   // the end host's FIN was read
-	Finished  bool   // a FIN goes to it, or has gone
 }
 
 // Found is a session that a worker before this one had.
@@ -45,7 +44,7 @@ type Found struct {
 }
 
 func (s *Session) kept(a Attached) Kept {
-	return Kept{Open: s.open, Mine: s.mine, Host: a.Host, Own: a.Own, Since: s.at, Written: s.counted, Whole: s.whole, Finished: s.finished || s.finishing}
+	return Kept{Open: s.open, Mine: s.mine, Host: a.Host, Own: a.Own, Since: s.at, Written: s.counted, Whole: s.whole}
 }
 
 // keep has a connection held that nothing was read from or written to. Where that fails the session is one that ends with
@@ -168,7 +167,9 @@ func (s *Session) goOn() {
 		s.t.unacked[s] = struct{}{}
 	}
 	s.t.lonely = time.Now() // it waits for the other agent no longer than others do
-	if !s.whole {
+	if s.whole {
+		s.t.all.Go(s.watch)
+	} else {
 		s.t.all.Go(s.input)
 	}
 	s.t.all.Go(s.output)
@@ -195,13 +196,14 @@ const (
 type counts struct {
 	state                            uint8
 	received, unread, acked, unacked uint64
-	failed                           int // SO_ERROR: why it was cut, if nobody has asked yet
+	sent                             uint64 // bytes, each once; neither SYN nor FIN is one
+	failed                           int    // SO_ERROR: why it was cut, if nobody has asked yet
 }
 
 // progressOf is an error where the connection has ended otherwise than by two whole streams. A socket that is closed has
-// seen both FINs, or was cut. Both it has seen only where ours was noted, all that was sent was acknowledged, and no error
-// is left to be told; and where nothing is left to be read either, only if it was noted that the end was: of a reset the
-// kernel tells once.
+// seen both FINs, or was cut. Both it has seen only where all that was sent was acknowledged, and one more than its bytes,
+// which is our FIN; where no error is left to be told; and where nothing is left to be read either, only if it was noted
+// that the end was: of a reset the kernel tells once.
 func progressOf(f Found) (p progress, err error) {
 	c, err := countsOf(f.Conn)
 	if err != nil {
@@ -210,7 +212,7 @@ func progressOf(f Found) (p progress, err error) {
 	over := c.state == closed
 	fin := over || slices.Contains([]uint8{closeWait, lastACK, closing}, c.state)
 	p.finished = over || slices.Contains([]uint8{finWait1, finWait2, closing, lastACK}, c.state)
-	if over && !(f.Finished && c.unacked == 0 && c.failed == 0 && (f.Whole || c.unread > 0)) ||
+	if over && !(c.acked == f.Written+c.sent+1 && c.unacked == 0 && c.failed == 0 && (f.Whole || c.unread > 0)) ||
 		c.received < c.unread+one(fin) || c.acked+c.unacked < f.Written+one(p.finished) {
 		return p, fmt.Errorf("the connection of %v with %v has ended", f.Open.Client, f.Open.Server)
 	}
@@ -255,7 +257,7 @@ func countsAt(fd int) (c counts, err error) {
 			return c, err
 		}
 		if before != nil && i.State == before.State && i.Bytes_received == before.Bytes_received && i.Bytes_acked == before.Bytes_acked {
-			c.state, c.received, c.acked = i.State, i.Bytes_received, i.Bytes_acked
+			c.state, c.received, c.acked, c.sent = i.State, i.Bytes_received, i.Bytes_acked, i.Bytes_sent-i.Bytes_retrans
 			if c.state == closed { // asked of no other: it would not be told again
 				c.failed, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 			}

@@ -1,6 +1,7 @@
 package trunk
 
 import (
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -14,17 +15,26 @@ import (
 func TestAConnectionThatHasEndedIsWholeOrNot(t *testing.T) {
 	safety.Test(t, safety.Bytes)
 	for name, c := range map[string]struct {
-		end   func(host *net.TCPConn)
-		read  int // by the worker before
-		kept  Kept
+		end   func(host, own *net.TCPConn)
+		read  int  // by the worker before
+		whole bool // noted
 		goes  bool
-		whole bool
 	}{
-		"both FINs, bytes unread":              {func(h *net.TCPConn) { h.CloseWrite(); io.Copy(io.Discard, h); h.Close() }, 400, Kept{Finished: true}, true, false},
-		"both FINs, all read, and noted":       {func(h *net.TCPConn) { h.CloseWrite(); io.Copy(io.Discard, h); h.Close() }, 1000, Kept{Finished: true, Whole: true}, true, true},
-		"both FINs, all read, and not noted":   {func(h *net.TCPConn) { h.CloseWrite(); io.Copy(io.Discard, h); h.Close() }, 1000, Kept{Finished: true}, false, false},
-		"a reset, bytes unread":                {func(h *net.TCPConn) { io.Copy(io.Discard, h); h.SetLinger(0); h.Close() }, 400, Kept{Finished: true}, false, false},
-		"both FINs, but our own was not noted": {func(h *net.TCPConn) { h.CloseWrite(); io.Copy(io.Discard, h); h.Close() }, 400, Kept{}, false, false},
+		"both FINs, bytes unread":            {bothFINs, 400, false, true},
+		"both FINs, all read, and noted":     {bothFINs, 1000, true, true},
+		"both FINs, all read, and not noted": {bothFINs, 1000, false, false},
+		"a reset, bytes unread":              {func(h, own *net.TCPConn) { own.CloseWrite(); io.Copy(io.Discard, h); cut(h) }, 400, false, false},
+		"a reset that was told, and no FIN of ours": {func(h, own *net.TCPConn) {
+			cut(h)
+			for failure(own) == nil {
+			}
+		}, 400, false, false},
+		"a reset that was told, behind the one FIN": {func(h, own *net.TCPConn) {
+			h.CloseWrite()
+			cut(h)
+			for failure(own) == nil {
+			}
+		}, 400, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host, own := pair(t)
@@ -35,8 +45,7 @@ func TestAConnectionThatHasEndedIsWholeOrNot(t *testing.T) {
 			if _, err := io.ReadFull(own, make([]byte, c.read)); err != nil {
 				t.Fatal(err)
 			}
-			own.CloseWrite()
-			c.end(host)
+			c.end(host, own)
 			for end := time.Now().Add(within); ; {
 				i, err := info(own)
 				if err != nil || time.Now().After(end) {
@@ -46,11 +55,88 @@ func TestAConnectionThatHasEndedIsWholeOrNot(t *testing.T) {
 					break
 				}
 			}
-			p, err := progressOf(Found{Kept: c.kept, Conn: own})
+			p, err := progressOf(Found{Kept: Kept{Whole: c.whole}, Conn: own})
 			t.Logf("%+v, %v", p, err)
-			if (err == nil) != c.goes || err == nil && (p.read != uint64(c.read) || p.written != 0 || p.whole != c.whole || !p.finished) {
+			if (err == nil) != c.goes || err == nil && (p.read != uint64(c.read) || p.written != 0 || p.whole != (c.read == 1000) || !p.finished) {
 				t.Errorf("%+v, %v", p, err)
 			}
 		})
 	}
+}
+
+func bothFINs(host, own *net.TCPConn) {
+	own.CloseWrite()
+	host.CloseWrite()
+	io.Copy(io.Discard, host)
+	host.Close()
+}
+
+func cut(host *net.TCPConn) {
+	host.SetLinger(0)
+	host.Close()
+}
+
+// Where the writer was told of a reset the reader is shown an end, and takes it for none.
+func TestAResetThatTheWriterWasToldOfIsNoEndOfAStream(t *testing.T) {
+	safety.Test(t, safety.Bytes)
+	for name, whole := range map[string]bool{"cut": false, "whole": true} {
+		t.Run(name, func(t *testing.T) {
+			host, own := pair(t)
+			defer own.Close()
+			if whole {
+				host.CloseWrite()
+			}
+			cut(host)
+			for failure(own) == nil { // as a write takes it
+			}
+			s := Session{end: Attached{Conn: own}}
+			n, err := s.readNow(make([]byte, 10))
+			if n != 0 || errors.Is(err, io.EOF) != whole {
+				t.Errorf("%d bytes, %v", n, err)
+			}
+		})
+	}
+}
+
+// Nobody reads a stream that has ended, and a reset may still come.
+func TestAResetBehindAFINEndsTheSession(t *testing.T) {
+	for name, meanwhile := range map[string]func(r *rig, client, server *net.TCPConn){
+		"nothing more is sent": func(_ *rig, client, server *net.TCPConn) {
+			client.CloseWrite()
+			receive(server)
+			cut(client)
+		},
+		"both FINs are under way": func(r *rig, client, server *net.TCPConn) {
+			server.SetReadBuffer(4 << 10) // so the agent's FIN stays behind bytes that nobody reads
+			server.CloseWrite()
+			receive(client)
+			send(r.t.(*testing.T), client, 256<<10, 6)
+			r.isFinished()
+			cut(server)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1)
+			client, server := r.dial()
+			meanwhile(r, client, server)
+			r.isEmpty(1)
+			client.Close()
+			server.Close()
+		})
+	}
+}
+
+// isFinished waits until the far agent has sent the FIN of the one session there is.
+func (r *rig) isFinished() {
+	for end := time.Now().Add(within); time.Now().Before(end); {
+		r.far.mu.Lock()
+		for _, s := range r.far.sessions {
+			if s.finished && s.whole {
+				r.far.mu.Unlock()
+				return
+			}
+		}
+		r.far.mu.Unlock()
+	}
+	r.t.Fatal("no FIN goes to the server")
 }

@@ -1,6 +1,7 @@
 package trunk
 
 import (
+	"cmp"
 	"time"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
@@ -19,15 +20,17 @@ func (t *Trunk) Up(secret seal.Secret, incarnation uint64) (down func()) {
 	defer t.mu.Unlock()
 	t.secret, t.up = secret, true
 	t.drop()
-	if t.peer != 0 && incarnation != t.peer {
+	before := t.peer
+	t.peer = incarnation
+	switch {
+	case incarnation == before:
+	case before == 0:
+		t.met()
+	default:
 		t.sender.PeerRestarted()
 		t.receiver.PeerRestarted()
-		t.resumed, t.resuming = map[uint64]struct{}{}, time.Now()
+		t.resumed, t.resuming = map[uint64]struct{}{}, time.Now() // the next worker of ours has to wait for it, too: met once it is over
 	}
-	if t.Keep != nil && incarnation != t.peer {
-		t.Keep.Met(incarnation)
-	}
-	t.peer = incarnation
 	t.changed()
 	t.controls++
 	number := t.controls
@@ -70,16 +73,22 @@ func (t *Trunk) takeResume(now time.Time, h frame.Header, payload []byte) error 
 		t.receiver.Gone(m.Session)
 		return stripe.ErrRetired
 	}
-	if err := t.sender.Resume(&m); err != nil {
-		return err
+	s := t.sessions[m.Session]
+	if err := cmp.Or(t.sender.Resume(&m), t.receiver.Resume(now, &m)); err != nil {
+		return t.tornApart(s, err)
 	}
-	if err := t.receiver.Resume(now, &m); err != nil {
-		return err
-	}
-	if s := t.sessions[m.Session]; s != nil {
-		wake(s.ready)
-	}
+	wake(s.ready)
 	return nil
+}
+
+// tornApart ends a session of which the two agents say what does not fit: a worker was killed at a moment that nobody has
+// thought of. It costs this session, not all that go over the same connection, at each attempt to make it again.
+func (t *Trunk) tornApart(s *Session, err error) error {
+	if t.Broken != nil {
+		t.all.Go(func() { t.Broken(err) })
+	}
+	s.giveUp(frame.Lost)
+	return stripe.ErrRetired
 }
 
 // unresumed ends the wait for a new worker's word that does not come.
@@ -105,4 +114,11 @@ func (t *Trunk) allResumed() {
 		}
 	}
 	t.resumed = nil
+	t.met()
+}
+
+func (t *Trunk) met() {
+	if t.Keep != nil {
+		t.Keep.Met(t.peer)
+	}
 }
