@@ -107,7 +107,7 @@ func remove(ctx context.Context, p state.Dir) error {
 	for _, n := range s.Nodes {
 		errs = append(errs, wires.RemoveNamespace(plan.Netns(s.Name, n)))
 	}
-	errs = append(errs, p.Unmount())
+	errs = append(errs, p.Unmount(), p.RemoveLarge())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("lab %s: %w", p.Lab, err)
 	}

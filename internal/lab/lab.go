@@ -179,6 +179,9 @@ func (l *Lab) Plan() *plan.Plan { return l.plan }
 // Dir is the lab's state directory.
 func (l *Lab) Dir() string { return l.dir.Path() }
 
+// LargeDir makes a directory on disk that goes with the lab, in place of the one that it has made before.
+func (l *Lab) LargeDir() (string, error) { return l.dir.Large() }
+
 // ProgramDir is a program's own directory, ${dir} in its files and arguments.
 func (l *Lab) ProgramDir(node, program string) string {
 	return l.dir.Program(node, program)

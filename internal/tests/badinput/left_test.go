@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"scaffold.dev/scaffold/internal/bpf/stats"
 	"scaffold.dev/scaffold/internal/linux/cgroups"
 	"scaffold.dev/scaffold/internal/tests/nstest"
 )
@@ -77,26 +76,12 @@ func processes(t *testing.T) (all []string) {
 	return all
 }
 
-// programs lists the BPF programs of the machine that no process holds by a descriptor: pinned ones,
-// and those that hang on an interface or a cgroup.
+// programs are those that nstest.Programs lists.
 func programs(t *testing.T) map[uint32]string {
 	t.Helper()
-	all, err := stats.Loaded()
+	all, err := nstest.Programs()
 	if err != nil {
 		t.Fatal(err)
-	}
-	infos, _ := filepath.Glob("/proc/[0-9]*/fdinfo/*")
-	for _, path := range infos {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			var id uint32
-			if n, _ := fmt.Sscanf(line, "prog_id: %d", &id); n == 1 {
-				delete(all, id)
-			}
-		}
 	}
 	return all
 }

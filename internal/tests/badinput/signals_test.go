@@ -92,6 +92,8 @@ func interrupt(t *testing.T, args []string, s syscall.Signal, at time.Duration) 
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
+	temporary := t.TempDir()
+	cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +103,9 @@ func interrupt(t *testing.T, args []string, s syscall.Signal, at time.Duration) 
 	switch code := cmd.ProcessState.ExitCode(); {
 	case s == syscall.SIGKILL, code == 0: // it was through
 		scaffold(t, "lab", "down", nstest.LabName())
+		if left, err := filepath.Glob(filepath.Join(temporary, "scaffold-lab-*")); err != nil || len(left) > 0 {
+			t.Errorf("%v: %v after %v: %v, %v are left", args, s, at, err, left)
+		}
 	case code == -1:
 		// Before the first line of Go's own code a signal ends the process; nothing has begun then.
 		if len(said) > 0 {

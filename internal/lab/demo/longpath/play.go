@@ -105,10 +105,7 @@ func Report(out io.Writer, results []Result) bool {
 
 // begin starts servers and agents.
 func (s *show) begin(ctx context.Context) (err error) {
-	if s.dir, err = os.MkdirTemp("", "scaffold-demo-"); err != nil {
-		return err
-	}
-	if err := os.Chmod(s.dir, 0o755); err != nil { // nginx's workers are nobody
+	if s.dir, err = s.lab.LargeDir(); err != nil {
 		return err
 	}
 	if s.files, err = writeFiles(filepath.Join(s.dir, "files")); err != nil {
