@@ -19,6 +19,7 @@ const (
 	incarnationKey = "incarnation" // of the worker that began last
 	settingsKey    = "settings"    // the file as it was when the agent began: a worker that begins later does the same
 	toldKey        = "told"        // what controllers have said last
+	doorKey        = "door"        // the listening socket: other agents who connect while no worker is there wait for the next one
 	bootKey        = "boot"        // number of this start of the agent, which its workers share
 )
 

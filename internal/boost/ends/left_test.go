@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/bpf/stats"
 	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/internal/tests/safety"
 )
@@ -93,7 +94,7 @@ func bpf(t *testing.T) map[string]bool {
 	for _, p := range pins {
 		all["pin "+p.Name()] = true
 	}
-	left, err := nstest.Programs()
+	left, err := stats.Unheld()
 	must(t, err)
 	for id, name := range left {
 		if slices.Contains([]string{"divert", "reinject", "finish"}, name) {

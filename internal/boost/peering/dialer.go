@@ -30,8 +30,8 @@ type Dialer struct {
 	numbers atomic.Uint64 // of data connections, over all control connections
 }
 
-// Pauses between two attempts: the first is what a worker takes to begin anew, the last is what an agent that was away
-// for long may wait for its trunks.
+// Pauses between two attempts that come to nothing: the last is what an agent that was away for long may wait for its
+// trunks.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
@@ -47,8 +47,9 @@ func (d *Dialer) Run(ctx context.Context) {
 			return
 		}
 		d.Failed(err)
-		if time.Since(began) > lastPause {
+		if time.Since(began) > lastPause { // a worker that died has its next one, and its door was open all the time
 			again.Reset()
+			continue
 		}
 		rest(ctx, again.Next())
 	}
@@ -64,34 +65,50 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// once is one control connection, from its first packet to its end.
+// A control is a control connection, once the other agent has answered on it.
+type control struct {
+	met    chan struct{} // closed then; what follows is there since
+	secret seal.Secret
+	hello  frame.Hello // the other agent's
+}
+
+// once is one control connection, from its first packet to its end. The data connections are connected while its handshakes
+// are under way, and wait for what they have to say first: that saves a round trip, and an agent that is away hears of one.
 func (d *Dialer) once(ctx context.Context) error {
-	conn, secret, h, err := d.begin(ctx)
+	ctx, end := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer end()
+	tcp, err := d.dial(ctx)
+	if err != nil {
+		return err
+	}
+	c := &control{met: make(chan struct{})}
+	for range d.Connections {
+		all.Go(func() { d.keep(ctx, c) })
+	}
+	conn, err := d.greet(ctx, tcp, c)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	down := d.Trunk.Up(secret, h.Incarnation)
-	var all sync.WaitGroup
-	data, end := context.WithCancel(ctx)
-	for range d.Connections {
-		all.Go(func() { d.keep(data, secret, h) })
-	}
+	down := d.Trunk.Up(c.secret, c.hello.Incarnation)
+	close(c.met)
 	err = watch(ctx, conn, d.Silence)
 	down()
-	end()
-	all.Wait()
 	return err
 }
 
-// begin makes the control connection.
-func (d *Dialer) begin(ctx context.Context) (c *tls.Conn, s seal.Secret, h frame.Hello, err error) {
+func (d *Dialer) dial(ctx context.Context) (*net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
-	tcp, err := d.TCP(ctx)
-	if err != nil {
-		return nil, s, h, err
-	}
+	return d.TCP(ctx)
+}
+
+// greet makes a control connection of one of TCP.
+func (d *Dialer) greet(ctx context.Context, tcp *net.TCPConn, to *control) (c *tls.Conn, err error) {
+	ctx, cancel := context.WithTimeout(ctx, handshake)
+	defer cancel()
 	c = tls.Client(tcp, d.TLS)
 	defer func() {
 		if err != nil {
@@ -99,54 +116,57 @@ func (d *Dialer) begin(ctx context.Context) (c *tls.Conn, s seal.Secret, h frame
 		}
 	}()
 	if err = c.HandshakeContext(ctx); err != nil {
-		return c, s, h, fmt.Errorf("the other agent's certificate, or its view of this agent's: %w", err)
+		return c, fmt.Errorf("the other agent's certificate, or its view of this agent's: %w", err)
 	}
 	if err = say(c, d.hello(frame.Control, 0, versions.Trunk()), nil, 0); err != nil {
-		return c, s, h, err
+		return c, err
 	}
-	if h, err = hear(c, nil, 0); err == nil {
-		err = d.agrees(h)
+	if to.hello, err = hear(c, nil, 0); err == nil {
+		err = d.agrees(to.hello)
 	}
 	if err == nil {
-		s, err = seal.Export(c.ConnectionState())
+		to.secret, err = seal.Export(c.ConnectionState())
 	}
-	return c, s, h, err
+	return c, err
 }
 
 // keep has one data connection as long as ctx lasts.
-func (d *Dialer) keep(ctx context.Context, secret seal.Secret, peer frame.Hello) {
+func (d *Dialer) keep(ctx context.Context, c *control) {
 	again := backoff.Backoff{First: firstPause, Last: lastPause}
 	for ctx.Err() == nil {
 		began := time.Now()
-		d.data(ctx, secret, peer) //nolint:errcheck // what the other agent did wrong the trunk has told; a path that is gone is tried again
-		if time.Since(began) > lastPause {
+		d.data(ctx, c)                     //nolint:errcheck // what the other agent did wrong the trunk has told; a path that is gone is tried again
+		if time.Since(began) > lastPause { // a worker that died has its next one, and its door was open all the time
 			again.Reset()
+			continue
 		}
 		rest(ctx, again.Next())
 	}
 }
 
-// data is one data connection, from its first packet to its end.
-func (d *Dialer) data(ctx context.Context, secret seal.Secret, peer frame.Hello) error {
-	dialing, cancel := context.WithTimeout(ctx, handshake)
-	defer cancel()
-	conn, err := d.TCP(dialing)
+// data is one data connection, from its first packet to its end. What this end has to say follows its HELLO at once: only
+// the other agent can read it, whether it has answered or not.
+func (d *Dialer) data(ctx context.Context, c *control) error {
+	conn, err := d.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	select {
+	case <-c.met:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	number := d.Incarnation + d.numbers.Add(1) // above those of an agent before, which the other one remembers
-	if err := say(conn, d.hello(frame.Data, number, versions.Range{From: peer.To, To: peer.To}), &secret, seal.FromDialer); err != nil {
+	if err := say(conn, d.hello(frame.Data, number, versions.Range{From: c.hello.To, To: c.hello.To}), &c.secret, seal.FromDialer); err != nil {
 		conn.Close()
 		return err
 	}
-	h, err := hear(conn, &secret, seal.ToDialer)
-	if err == nil && h.Connection != number {
-		err = fmt.Errorf("the other agent answers for data connection %d, asked was %d", h.Connection, number)
-	}
-	if err != nil {
-		conn.Close()
+	return d.Trunk.Serve(conn, number, c.secret, func() error {
+		h, err := hear(conn, &c.secret, seal.ToDialer)
+		if err == nil && h.Connection != number {
+			err = fmt.Errorf("the other agent answers for data connection %d, asked was %d", h.Connection, number)
+		}
 		return err
-	}
-	return d.Trunk.Serve(conn, number, secret)
+	})
 }

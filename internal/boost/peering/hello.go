@@ -117,5 +117,5 @@ func Data(conn *net.TCPConn, h frame.Hello, secret seal.Secret, c Config) error 
 		conn.Close()
 		return err
 	}
-	return c.Trunk.Serve(conn, h.Connection, secret)
+	return c.Trunk.Serve(conn, h.Connection, secret, nil)
 }

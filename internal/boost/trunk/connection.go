@@ -30,20 +30,25 @@ type connection struct {
 	out *link.Writer
 }
 
-// Serve carries frames over a data connection whose HELLOs are over, until that ends, and says why. A number that was
-// used before is refused.
-func (t *Trunk) Serve(conn *net.TCPConn, number uint64, secret seal.Secret) error {
+// Serve carries frames over a data connection on which this end has said its HELLO, until that ends, and says why. greeted
+// reads the other one's, if that is still to come. A number that was used before is refused.
+func (t *Trunk) Serve(conn *net.TCPConn, number uint64, secret seal.Secret, greeted func() error) error {
 	c := newConnection(t, conn, number, secret)
 	if err := t.add(c, secret); err != nil {
 		conn.Close()
 		return err
 	}
-	return c.serve()
+	return c.serve(greeted)
 }
 
-func (c *connection) serve() error {
+func (c *connection) serve(greeted func() error) (err error) {
 	c.t.all.Go(c.write)
-	err := c.read()
+	if greeted != nil {
+		err = greeted()
+	}
+	if err == nil {
+		err = c.read()
+	}
 	c.t.remove(c)
 	return c.t.blame(err)
 }

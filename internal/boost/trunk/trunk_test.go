@@ -108,7 +108,7 @@ func (r *rig) connect() uint64 {
 		if err := t.add(c, r.secret); err != nil {
 			r.t.Fatal(err)
 		}
-		r.serving.Go(func() { c.serve() })
+		r.serving.Go(func() { c.serve(nil) })
 	}
 	return number
 }
@@ -419,12 +419,12 @@ func TestAConnectionOfAnotherSecretIsRefused(t *testing.T) {
 	r := newRig(t, 1)
 	a, b := pair(t)
 	defer b.Close()
-	if err := r.near.Serve(a, 99, seal.Secret{1}); !errors.Is(err, ErrStale) {
+	if err := r.near.Serve(a, 99, seal.Secret{1}, nil); !errors.Is(err, ErrStale) {
 		t.Errorf("another secret: %v", err)
 	}
 	a, c := pair(t)
 	defer c.Close()
-	if err := r.near.Serve(a, 1, r.secret); !errors.Is(err, ErrStale) {
+	if err := r.near.Serve(a, 1, r.secret, nil); !errors.Is(err, ErrStale) {
 		t.Errorf("a number for the second time: %v", err)
 	}
 }

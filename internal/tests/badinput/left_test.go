@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"scaffold.dev/scaffold/internal/bpf/stats"
 	"scaffold.dev/scaffold/internal/linux/cgroups"
 	"scaffold.dev/scaffold/internal/tests/nstest"
 )
@@ -76,10 +77,10 @@ func processes(t *testing.T) (all []string) {
 	return all
 }
 
-// programs are those that nstest.Programs lists.
+// programs are those that stats.Unheld lists.
 func programs(t *testing.T) map[uint32]string {
 	t.Helper()
-	all, err := nstest.Programs()
+	all, err := stats.Unheld()
 	if err != nil {
 		t.Fatal(err)
 	}

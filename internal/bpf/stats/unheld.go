@@ -1,18 +1,16 @@
-package nstest
+package stats
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"scaffold.dev/scaffold/internal/bpf/stats"
 )
 
-// Programs lists the BPF programs of the machine that no process holds by a descriptor: pinned ones, and those that hang
-// on an interface or a cgroup.
-func Programs() (map[uint32]string, error) {
-	all, err := stats.Loaded()
+// Unheld lists the programs in the kernel that no process holds by a descriptor: pinned ones, and those that hang on an
+// interface or a cgroup.
+func Unheld() (map[uint32]string, error) {
+	all, err := Loaded()
 	if err != nil {
 		return nil, err
 	}
