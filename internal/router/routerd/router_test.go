@@ -191,7 +191,7 @@ func TestKilledRouterForgetsNothing(t *testing.T) {
 	s.refuses(web, 81, 3, 4)
 
 	p.Signal(syscall.SIGKILL)
-	<-p.Done()
+	p.WaitEnd(t)
 	s.resolves(web, 4)
 	s.refuses(sid.ServiceID{SS: 9, Suffix: 0x10009}, 80, 5, 0)
 

@@ -232,7 +232,7 @@ func TestAGuestThatDiesLeavesItsShareToOthers(t *testing.T) {
 	if b, err := io.ReadAll(c); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("a server in a guest was killed in the middle of its answer; the client read %d bytes, then %v: want ECONNRESET", len(b), err)
 	}
-	<-p.Done()
+	p.WaitEnd(t)
 	serves("one", 0)
 	for range 8 {
 		if err := says(n.dial("c1", "tcp6", port(addr, 80)), "hello", "two"); err != nil {

@@ -165,8 +165,26 @@ func (p *Proc) Output() string {
 	return p.out.String()
 }
 
-// Wait waits for the end of the program.
-func (p *Proc) Wait() error { <-p.done; return p.err }
+// Wait waits for the end of the program. One that still runs after ten times the deadline is told as an error, so that no
+// test waits until all tests are ended, and nobody learns for what.
+func (p *Proc) Wait() error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(10 * Deadline):
+		return fmt.Errorf("%s still runs after %v; it printed:\n%s", p.name, 10*Deadline, p.Output())
+	}
+}
+
+// WaitEnd waits for the end of the program, by whatever way; the deadline ends the test.
+func (p *Proc) WaitEnd(t testing.TB) {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(Deadline):
+		t.Fatalf("%s still runs after %v: /proc/%d/stack, gdb -p %[3]d. It printed:\n%[4]s", p.name, Deadline, p.PID(), p.Output())
+	}
+}
 
 // Done is closed when the program has ended.
 func (p *Proc) Done() <-chan struct{} { return p.done }
