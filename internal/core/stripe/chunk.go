@@ -24,6 +24,18 @@ func Size(rate float64) int {
 	return int(min(max(rate*0.002, MinChunk), MaxChunk))
 }
 
+// first is what goes out at once on a connection of which nothing is known yet, with its frame's header: ten segments of
+// 1,448 bytes (RFC 6928) with a little room. One byte more takes another round trip.
+const first = 14 << 10
+
+// size is how many bytes a chunk should have that the connection carries.
+func (p *path) size() int {
+	if p.Rate == 0 {
+		return first
+	}
+	return Size(p.Rate)
+}
+
 // A Chunk is bytes of a stream that go out together, and where the driver keeps them. Several chunks that follow each
 // other may lie in one slot.
 type Chunk struct {

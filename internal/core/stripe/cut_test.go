@@ -1,14 +1,17 @@
 package stripe
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
 )
 
 // What was read at once goes out in chunks that each connection carries in 2 ms, without gaps: on one that has just begun a
 // mebibyte would be there after a second, and nothing of it before.
 func TestAChunkIsNoLongerThanItsConnectionCarriesInTwoMilliseconds(t *testing.T) {
-	for rate, want := range map[float64]uint32{0: MinChunk, 30e6: 60_000, 1e9: MaxChunk} {
+	for rate, want := range map[float64]uint32{0: first, 30e6: 60_000, 1e9: MaxChunk} {
 		strategy, err := StrategyNamed("pull")
 		if err != nil {
 			t.Fatal(err)
@@ -33,5 +36,39 @@ func TestAChunkIsNoLongerThanItsConnectionCarriesInTwoMilliseconds(t *testing.T)
 		if at != MaxChunk {
 			t.Errorf("at %v bytes a second: %d bytes went out, of %d", rate, at, MaxChunk)
 		}
+	}
+}
+
+// A worker that has found what another one has read has it in chunks of its own. Of one that has arrived in part only the
+// rest goes out.
+func TestOfAChunkThatHasArrivedInPartTheRestGoesOut(t *testing.T) {
+	strategy, err := StrategyNamed("pull")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewSender(16<<20, strategy)
+	if err := s.Open(2, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.Push(2, Chunk{Length: 100_000, Slot: 1})
+	s.Restore(2)
+	if err := s.State(&frame.State{Session: 2, Arrived: 30_000, Credit: 1 << 20, Ranges: []frame.Range{{From: 50_000, To: 60_000}, {From: 90_000, To: 100_000}}}); err != nil {
+		t.Fatal(err)
+	}
+	s.Connect(1, Measure{RTT: 50 * time.Millisecond, Rate: 1e6})
+	var got []frame.Range
+	for {
+		f, ok := s.Next(time.Unix(0, 0), 1)
+		if !ok {
+			break
+		}
+		if n := len(got); n > 0 && got[n-1].To == f.Offset {
+			got[n-1].To = f.Offset + uint64(f.Length)
+		} else {
+			got = append(got, frame.Range{From: f.Offset, To: f.Offset + uint64(f.Length)})
+		}
+	}
+	if want := []frame.Range{{From: 30_000, To: 50_000}, {From: 60_000, To: 90_000}}; !slices.Equal(got, want) {
+		t.Errorf("%v go out, want %v", got, want)
 	}
 }

@@ -84,7 +84,7 @@ func (s *Sender) nextChunk(now time.Time, p *path) (Frame, bool) {
 		}
 		// Whole or not at all, a chunk that is longer holds up all that is behind it, a second on a connection that has just
 		// begun.
-		if most := uint32(Size(p.Rate)); o.chunks.at(i).Length >= 2*most && o.chunks.len() < MaxChunks {
+		if most := uint32(p.size()); o.chunks.at(i).Length >= 2*most && o.chunks.len() < MaxChunks {
 			o.cut(i, most)
 		}
 		k := o.chunks.at(i)

@@ -154,6 +154,18 @@ func (o *outgoing) split() {
 	o.cut(i, uint32(o.credit-k.Offset))
 }
 
+// cutAt cuts the chunk that an offset lies in, if it waits to go out: a worker before this one had cut it otherwise, and what
+// of it has arrived is not to go out again. A connection that has just begun takes round trips for it.
+func (o *outgoing) cutAt(offset uint64) {
+	i := o.find(offset)
+	if i >= o.chunks.len() || o.chunks.len() >= MaxChunks {
+		return
+	}
+	if k := o.chunks.at(i); k.Offset < offset && !k.arrived && k.on[0] == nil {
+		o.cut(i, uint32(offset-k.Offset))
+	}
+}
+
 // cut makes two chunks of one that is to go out, the first of so many bytes.
 func (o *outgoing) cut(i int, n uint32) {
 	k := o.chunks.at(i)

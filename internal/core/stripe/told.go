@@ -34,7 +34,10 @@ func (s *Sender) told(by frame.Type, m *frame.State) error {
 	case m.Arrived < o.floor:
 		return &Violation{AlreadyForgotten, by, m.Session, m.Arrived, o.floor}
 	}
+	o.cutAt(m.Arrived)
 	for _, r := range m.Ranges {
+		o.cutAt(r.From)
+		o.cutAt(r.To)
 		o.arrivedBetween(r)
 	}
 	o.arrivedTo(m.Arrived)
