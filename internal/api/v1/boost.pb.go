@@ -832,6 +832,8 @@ type ListBoostSessionsRequest struct {
 	Entry         string                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
 	Agent         string                 `protobuf:"bytes,2,opt,name=agent,proto3" json:"agent,omitempty"`
 	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Client        string                 `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"` // an address, with a port or without
+	Server        string                 `protobuf:"bytes,5,opt,name=server,proto3" json:"server,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -885,6 +887,20 @@ func (x *ListBoostSessionsRequest) GetLimit() uint32 {
 		return x.Limit
 	}
 	return 0
+}
+
+func (x *ListBoostSessionsRequest) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *ListBoostSessionsRequest) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
 }
 
 type ListBoostSessionsResponse struct {
@@ -941,19 +957,25 @@ func (x *ListBoostSessionsResponse) GetTotal() uint32 {
 
 // One connection that is carried, as its near agent tells.
 type BoostSession struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        uint64                 `protobuf:"fixed64,1,opt,name=number,proto3" json:"number,omitempty"` // of the trunk between the two agents
-	Near          string                 `protobuf:"bytes,2,opt,name=near,proto3" json:"near,omitempty"`
-	Far           string                 `protobuf:"bytes,3,opt,name=far,proto3" json:"far,omitempty"`
-	Lane          uint64                 `protobuf:"fixed64,4,opt,name=lane,proto3" json:"lane,omitempty"`
-	Entry         string                 `protobuf:"bytes,5,opt,name=entry,proto3" json:"entry,omitempty"`   // empty: it is gone, or has not been told yet
-	Client        string                 `protobuf:"bytes,6,opt,name=client,proto3" json:"client,omitempty"` // address and port
-	Server        string                 `protobuf:"bytes,7,opt,name=server,proto3" json:"server,omitempty"`
-	Sent          uint64                 `protobuf:"varint,8,opt,name=sent,proto3" json:"sent,omitempty"`                          // bytes of the client, and
-	Received      uint64                 `protobuf:"varint,9,opt,name=received,proto3" json:"received,omitempty"`                  // of the server, as far as the client's socket has them
-	SendRate      uint64                 `protobuf:"varint,10,opt,name=send_rate,json=sendRate,proto3" json:"send_rate,omitempty"` // bytes a second of late
-	ReceiveRate   uint64                 `protobuf:"varint,11,opt,name=receive_rate,json=receiveRate,proto3" json:"receive_rate,omitempty"`
-	SinceUnixMs   int64                  `protobuf:"varint,12,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Number      uint64                 `protobuf:"fixed64,1,opt,name=number,proto3" json:"number,omitempty"` // of the trunk between the two agents
+	Near        string                 `protobuf:"bytes,2,opt,name=near,proto3" json:"near,omitempty"`
+	Far         string                 `protobuf:"bytes,3,opt,name=far,proto3" json:"far,omitempty"`
+	Lane        uint64                 `protobuf:"fixed64,4,opt,name=lane,proto3" json:"lane,omitempty"`
+	Entry       string                 `protobuf:"bytes,5,opt,name=entry,proto3" json:"entry,omitempty"`   // empty: it is gone, or has not been told yet
+	Client      string                 `protobuf:"bytes,6,opt,name=client,proto3" json:"client,omitempty"` // address and port
+	Server      string                 `protobuf:"bytes,7,opt,name=server,proto3" json:"server,omitempty"`
+	Sent        uint64                 `protobuf:"varint,8,opt,name=sent,proto3" json:"sent,omitempty"`                          // bytes of the client, and
+	Received    uint64                 `protobuf:"varint,9,opt,name=received,proto3" json:"received,omitempty"`                  // of the server, as far as the client's socket has them
+	SendRate    uint64                 `protobuf:"varint,10,opt,name=send_rate,json=sendRate,proto3" json:"send_rate,omitempty"` // bytes a second of late
+	ReceiveRate uint64                 `protobuf:"varint,11,opt,name=receive_rate,json=receiveRate,proto3" json:"receive_rate,omitempty"`
+	SinceUnixMs int64                  `protobuf:"varint,12,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"`
+	NearWaits   *BoostWaits            `protobuf:"bytes,13,opt,name=near_waits,json=nearWaits,proto3" json:"near_waits,omitempty"` // what the near agent waits for
+	FarWaits    *BoostWaits            `protobuf:"bytes,14,opt,name=far_waits,json=farWaits,proto3" json:"far_waits,omitempty"`    // and the far one; only in answers
+	// What keeps the client's bytes from being more, and the server's: "source", "receiver", "path", "near agent", "far agent",
+	// "near agent's memory", "far agent's memory"; empty: nothing that is clear. Only in answers.
+	SentBound     string `protobuf:"bytes,15,opt,name=sent_bound,json=sentBound,proto3" json:"sent_bound,omitempty"`
+	ReceivedBound string `protobuf:"bytes,16,opt,name=received_bound,json=receivedBound,proto3" json:"received_bound,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1072,6 +1094,87 @@ func (x *BoostSession) GetSinceUnixMs() int64 {
 	return 0
 }
 
+func (x *BoostSession) GetNearWaits() *BoostWaits {
+	if x != nil {
+		return x.NearWaits
+	}
+	return nil
+}
+
+func (x *BoostSession) GetFarWaits() *BoostWaits {
+	if x != nil {
+		return x.FarWaits
+	}
+	return nil
+}
+
+func (x *BoostSession) GetSentBound() string {
+	if x != nil {
+		return x.SentBound
+	}
+	return ""
+}
+
+func (x *BoostSession) GetReceivedBound() string {
+	if x != nil {
+		return x.ReceivedBound
+	}
+	return ""
+}
+
+// What an agent waits for most of the time, at its end of a session.
+type BoostWaits struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reads         string                 `protobuf:"bytes,1,opt,name=reads,proto3" json:"reads,omitempty"`   // to read more of its end host: "host", "credit", "memory", "path", "processor"; empty: not clear
+	Writes        string                 `protobuf:"bytes,2,opt,name=writes,proto3" json:"writes,omitempty"` // to write more to it: "host", "free"; empty: not clear
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostWaits) Reset() {
+	*x = BoostWaits{}
+	mi := &file_boost_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostWaits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostWaits) ProtoMessage() {}
+
+func (x *BoostWaits) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostWaits.ProtoReflect.Descriptor instead.
+func (*BoostWaits) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *BoostWaits) GetReads() string {
+	if x != nil {
+		return x.Reads
+	}
+	return ""
+}
+
+func (x *BoostWaits) GetWrites() string {
+	if x != nil {
+		return x.Writes
+	}
+	return ""
+}
+
 // A part of an entry's connections, and who carries it: those whose client's port ends in slot, in so many bits.
 type BoostLane struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1091,7 +1194,7 @@ type BoostLane struct {
 
 func (x *BoostLane) Reset() {
 	*x = BoostLane{}
-	mi := &file_boost_proto_msgTypes[14]
+	mi := &file_boost_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1206,7 @@ func (x *BoostLane) String() string {
 func (*BoostLane) ProtoMessage() {}
 
 func (x *BoostLane) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[14]
+	mi := &file_boost_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1219,7 @@ func (x *BoostLane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLane.ProtoReflect.Descriptor instead.
 func (*BoostLane) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{14}
+	return file_boost_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BoostLane) GetNumber() uint64 {
@@ -1204,7 +1307,7 @@ type BoostReport struct {
 
 func (x *BoostReport) Reset() {
 	*x = BoostReport{}
-	mi := &file_boost_proto_msgTypes[15]
+	mi := &file_boost_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1216,7 +1319,7 @@ func (x *BoostReport) String() string {
 func (*BoostReport) ProtoMessage() {}
 
 func (x *BoostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[15]
+	mi := &file_boost_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1229,7 +1332,7 @@ func (x *BoostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostReport.ProtoReflect.Descriptor instead.
 func (*BoostReport) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{15}
+	return file_boost_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BoostReport) GetReport() isBoostReport_Report {
@@ -1319,7 +1422,7 @@ type BoostJoin struct {
 
 func (x *BoostJoin) Reset() {
 	*x = BoostJoin{}
-	mi := &file_boost_proto_msgTypes[16]
+	mi := &file_boost_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1434,7 @@ func (x *BoostJoin) String() string {
 func (*BoostJoin) ProtoMessage() {}
 
 func (x *BoostJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[16]
+	mi := &file_boost_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1447,7 @@ func (x *BoostJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostJoin.ProtoReflect.Descriptor instead.
 func (*BoostJoin) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{16}
+	return file_boost_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BoostJoin) GetName() string {
@@ -1414,7 +1517,7 @@ type BoostLoad struct {
 
 func (x *BoostLoad) Reset() {
 	*x = BoostLoad{}
-	mi := &file_boost_proto_msgTypes[17]
+	mi := &file_boost_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1426,7 +1529,7 @@ func (x *BoostLoad) String() string {
 func (*BoostLoad) ProtoMessage() {}
 
 func (x *BoostLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[17]
+	mi := &file_boost_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1439,7 +1542,7 @@ func (x *BoostLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLoad.ProtoReflect.Descriptor instead.
 func (*BoostLoad) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{17}
+	return file_boost_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BoostLoad) GetSessions() uint32 {
@@ -1468,13 +1571,14 @@ type BoostSessions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Changed       []*BoostSession        `protobuf:"bytes,1,rep,name=changed,proto3" json:"changed,omitempty"` // begun, or with other numbers than were told; near and entry are left out
 	Ended         []*BoostSessionEnd     `protobuf:"bytes,2,rep,name=ended,proto3" json:"ended,omitempty"`
+	Waits         []*BoostSessionWaits   `protobuf:"bytes,3,rep,name=waits,proto3" json:"waits,omitempty"` // of sessions that were opened by another agent; none: the session has ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BoostSessions) Reset() {
 	*x = BoostSessions{}
-	mi := &file_boost_proto_msgTypes[18]
+	mi := &file_boost_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1590,7 @@ func (x *BoostSessions) String() string {
 func (*BoostSessions) ProtoMessage() {}
 
 func (x *BoostSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[18]
+	mi := &file_boost_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1603,7 @@ func (x *BoostSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessions.ProtoReflect.Descriptor instead.
 func (*BoostSessions) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{18}
+	return file_boost_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BoostSessions) GetChanged() []*BoostSession {
@@ -1516,6 +1620,73 @@ func (x *BoostSessions) GetEnded() []*BoostSessionEnd {
 	return nil
 }
 
+func (x *BoostSessions) GetWaits() []*BoostSessionWaits {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+type BoostSessionWaits struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Near          string                 `protobuf:"bytes,1,opt,name=near,proto3" json:"near,omitempty"`
+	Number        uint64                 `protobuf:"fixed64,2,opt,name=number,proto3" json:"number,omitempty"`
+	Waits         *BoostWaits            `protobuf:"bytes,3,opt,name=waits,proto3" json:"waits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostSessionWaits) Reset() {
+	*x = BoostSessionWaits{}
+	mi := &file_boost_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostSessionWaits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostSessionWaits) ProtoMessage() {}
+
+func (x *BoostSessionWaits) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostSessionWaits.ProtoReflect.Descriptor instead.
+func (*BoostSessionWaits) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *BoostSessionWaits) GetNear() string {
+	if x != nil {
+		return x.Near
+	}
+	return ""
+}
+
+func (x *BoostSessionWaits) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *BoostSessionWaits) GetWaits() *BoostWaits {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
 type BoostSessionEnd struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Far           string                 `protobuf:"bytes,1,opt,name=far,proto3" json:"far,omitempty"`
@@ -1526,7 +1697,7 @@ type BoostSessionEnd struct {
 
 func (x *BoostSessionEnd) Reset() {
 	*x = BoostSessionEnd{}
-	mi := &file_boost_proto_msgTypes[19]
+	mi := &file_boost_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1538,7 +1709,7 @@ func (x *BoostSessionEnd) String() string {
 func (*BoostSessionEnd) ProtoMessage() {}
 
 func (x *BoostSessionEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[19]
+	mi := &file_boost_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1551,7 +1722,7 @@ func (x *BoostSessionEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessionEnd.ProtoReflect.Descriptor instead.
 func (*BoostSessionEnd) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{19}
+	return file_boost_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BoostSessionEnd) GetFar() string {
@@ -1578,7 +1749,7 @@ type BoostApplied struct {
 
 func (x *BoostApplied) Reset() {
 	*x = BoostApplied{}
-	mi := &file_boost_proto_msgTypes[20]
+	mi := &file_boost_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1590,7 +1761,7 @@ func (x *BoostApplied) String() string {
 func (*BoostApplied) ProtoMessage() {}
 
 func (x *BoostApplied) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[20]
+	mi := &file_boost_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1603,7 +1774,7 @@ func (x *BoostApplied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostApplied.ProtoReflect.Descriptor instead.
 func (*BoostApplied) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{20}
+	return file_boost_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BoostApplied) GetGeneration() uint64 {
@@ -1636,7 +1807,7 @@ type BoostOrder struct {
 
 func (x *BoostOrder) Reset() {
 	*x = BoostOrder{}
-	mi := &file_boost_proto_msgTypes[21]
+	mi := &file_boost_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1819,7 @@ func (x *BoostOrder) String() string {
 func (*BoostOrder) ProtoMessage() {}
 
 func (x *BoostOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[21]
+	mi := &file_boost_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1832,7 @@ func (x *BoostOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostOrder.ProtoReflect.Descriptor instead.
 func (*BoostOrder) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{21}
+	return file_boost_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BoostOrder) GetOrder() isBoostOrder_Order {
@@ -1766,7 +1937,7 @@ type BoostJoined struct {
 
 func (x *BoostJoined) Reset() {
 	*x = BoostJoined{}
-	mi := &file_boost_proto_msgTypes[22]
+	mi := &file_boost_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1778,7 +1949,7 @@ func (x *BoostJoined) String() string {
 func (*BoostJoined) ProtoMessage() {}
 
 func (x *BoostJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[22]
+	mi := &file_boost_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1791,7 +1962,7 @@ func (x *BoostJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostJoined.ProtoReflect.Descriptor instead.
 func (*BoostJoined) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{22}
+	return file_boost_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BoostJoined) GetNetwork() string {
@@ -1862,7 +2033,7 @@ type BoostLanes struct {
 
 func (x *BoostLanes) Reset() {
 	*x = BoostLanes{}
-	mi := &file_boost_proto_msgTypes[23]
+	mi := &file_boost_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +2045,7 @@ func (x *BoostLanes) String() string {
 func (*BoostLanes) ProtoMessage() {}
 
 func (x *BoostLanes) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[23]
+	mi := &file_boost_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +2058,7 @@ func (x *BoostLanes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLanes.ProtoReflect.Descriptor instead.
 func (*BoostLanes) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{23}
+	return file_boost_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BoostLanes) GetGeneration() uint64 {
@@ -1929,7 +2100,7 @@ type BoostPeer struct {
 
 func (x *BoostPeer) Reset() {
 	*x = BoostPeer{}
-	mi := &file_boost_proto_msgTypes[24]
+	mi := &file_boost_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2112,7 @@ func (x *BoostPeer) String() string {
 func (*BoostPeer) ProtoMessage() {}
 
 func (x *BoostPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[24]
+	mi := &file_boost_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +2125,7 @@ func (x *BoostPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostPeer.ProtoReflect.Descriptor instead.
 func (*BoostPeer) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{24}
+	return file_boost_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BoostPeer) GetName() string {
@@ -1994,7 +2165,7 @@ type SteerReport struct {
 
 func (x *SteerReport) Reset() {
 	*x = SteerReport{}
-	mi := &file_boost_proto_msgTypes[25]
+	mi := &file_boost_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2006,7 +2177,7 @@ func (x *SteerReport) String() string {
 func (*SteerReport) ProtoMessage() {}
 
 func (x *SteerReport) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[25]
+	mi := &file_boost_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2019,7 +2190,7 @@ func (x *SteerReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerReport.ProtoReflect.Descriptor instead.
 func (*SteerReport) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{25}
+	return file_boost_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SteerReport) GetReport() isSteerReport_Report {
@@ -2118,7 +2289,7 @@ type SteerJoin struct {
 
 func (x *SteerJoin) Reset() {
 	*x = SteerJoin{}
-	mi := &file_boost_proto_msgTypes[26]
+	mi := &file_boost_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2130,7 +2301,7 @@ func (x *SteerJoin) String() string {
 func (*SteerJoin) ProtoMessage() {}
 
 func (x *SteerJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[26]
+	mi := &file_boost_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2143,7 +2314,7 @@ func (x *SteerJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerJoin.ProtoReflect.Descriptor instead.
 func (*SteerJoin) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{26}
+	return file_boost_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SteerJoin) GetName() string {
@@ -2176,7 +2347,7 @@ type Sighting struct {
 
 func (x *Sighting) Reset() {
 	*x = Sighting{}
-	mi := &file_boost_proto_msgTypes[27]
+	mi := &file_boost_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2188,7 +2359,7 @@ func (x *Sighting) String() string {
 func (*Sighting) ProtoMessage() {}
 
 func (x *Sighting) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[27]
+	mi := &file_boost_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2201,7 +2372,7 @@ func (x *Sighting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sighting.ProtoReflect.Descriptor instead.
 func (*Sighting) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{27}
+	return file_boost_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Sighting) GetSwitch() string {
@@ -2263,7 +2434,7 @@ type SwitchState struct {
 
 func (x *SwitchState) Reset() {
 	*x = SwitchState{}
-	mi := &file_boost_proto_msgTypes[28]
+	mi := &file_boost_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2446,7 @@ func (x *SwitchState) String() string {
 func (*SwitchState) ProtoMessage() {}
 
 func (x *SwitchState) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[28]
+	mi := &file_boost_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2459,7 @@ func (x *SwitchState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchState.ProtoReflect.Descriptor instead.
 func (*SwitchState) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{28}
+	return file_boost_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SwitchState) GetSwitch() string {
@@ -2315,7 +2486,7 @@ type PortDown struct {
 
 func (x *PortDown) Reset() {
 	*x = PortDown{}
-	mi := &file_boost_proto_msgTypes[29]
+	mi := &file_boost_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +2498,7 @@ func (x *PortDown) String() string {
 func (*PortDown) ProtoMessage() {}
 
 func (x *PortDown) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[29]
+	mi := &file_boost_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +2511,7 @@ func (x *PortDown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortDown.ProtoReflect.Descriptor instead.
 func (*PortDown) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{29}
+	return file_boost_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PortDown) GetSwitch() string {
@@ -2368,7 +2539,7 @@ type Steered struct {
 
 func (x *Steered) Reset() {
 	*x = Steered{}
-	mi := &file_boost_proto_msgTypes[30]
+	mi := &file_boost_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2380,7 +2551,7 @@ func (x *Steered) String() string {
 func (*Steered) ProtoMessage() {}
 
 func (x *Steered) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[30]
+	mi := &file_boost_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2393,7 +2564,7 @@ func (x *Steered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Steered.ProtoReflect.Descriptor instead.
 func (*Steered) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{30}
+	return file_boost_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Steered) GetSwitch() string {
@@ -2425,7 +2596,7 @@ type SteerOrder struct {
 
 func (x *SteerOrder) Reset() {
 	*x = SteerOrder{}
-	mi := &file_boost_proto_msgTypes[31]
+	mi := &file_boost_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2608,7 @@ func (x *SteerOrder) String() string {
 func (*SteerOrder) ProtoMessage() {}
 
 func (x *SteerOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[31]
+	mi := &file_boost_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2621,7 @@ func (x *SteerOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerOrder.ProtoReflect.Descriptor instead.
 func (*SteerOrder) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{31}
+	return file_boost_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SteerOrder) GetOrder() isSteerOrder_Order {
@@ -2537,7 +2708,7 @@ type SteerJoined struct {
 
 func (x *SteerJoined) Reset() {
 	*x = SteerJoined{}
-	mi := &file_boost_proto_msgTypes[32]
+	mi := &file_boost_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2720,7 @@ func (x *SteerJoined) String() string {
 func (*SteerJoined) ProtoMessage() {}
 
 func (x *SteerJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[32]
+	mi := &file_boost_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2733,7 @@ func (x *SteerJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerJoined.ProtoReflect.Descriptor instead.
 func (*SteerJoined) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{32}
+	return file_boost_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SteerJoined) GetNetwork() string {
@@ -2612,7 +2783,7 @@ type SteerRules struct {
 
 func (x *SteerRules) Reset() {
 	*x = SteerRules{}
-	mi := &file_boost_proto_msgTypes[33]
+	mi := &file_boost_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2795,7 @@ func (x *SteerRules) String() string {
 func (*SteerRules) ProtoMessage() {}
 
 func (x *SteerRules) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[33]
+	mi := &file_boost_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2808,7 @@ func (x *SteerRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerRules.ProtoReflect.Descriptor instead.
 func (*SteerRules) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{33}
+	return file_boost_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SteerRules) GetSwitch() string {
@@ -2686,7 +2857,7 @@ type SteerRule struct {
 
 func (x *SteerRule) Reset() {
 	*x = SteerRule{}
-	mi := &file_boost_proto_msgTypes[34]
+	mi := &file_boost_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +2869,7 @@ func (x *SteerRule) String() string {
 func (*SteerRule) ProtoMessage() {}
 
 func (x *SteerRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[34]
+	mi := &file_boost_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +2882,7 @@ func (x *SteerRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerRule.ProtoReflect.Descriptor instead.
 func (*SteerRule) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{34}
+	return file_boost_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SteerRule) GetSource() string {
@@ -2842,14 +3013,16 @@ const file_boost_proto_rawDesc = "" +
 	"\bsessions\x18\x04 \x01(\rR\bsessions\x12\x15\n" +
 	"\x06rtt_us\x18\x05 \x01(\rR\x05rttUs\x12\x12\n" +
 	"\x04sent\x18\x06 \x01(\x04R\x04sent\x12\x16\n" +
-	"\x06resent\x18\a \x01(\x04R\x06resent\"\\\n" +
+	"\x06resent\x18\a \x01(\x04R\x06resent\"\x8c\x01\n" +
 	"\x18ListBoostSessionsRequest\x12\x14\n" +
 	"\x05entry\x18\x01 \x01(\tR\x05entry\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\rR\x05limit\"h\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\x12\x16\n" +
+	"\x06client\x18\x04 \x01(\tR\x06client\x12\x16\n" +
+	"\x06server\x18\x05 \x01(\tR\x06server\"h\n" +
 	"\x19ListBoostSessionsResponse\x125\n" +
 	"\bsessions\x18\x01 \x03(\v2\x19.scaffold.v1.BoostSessionR\bsessions\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xba\x02\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xee\x03\n" +
 	"\fBoostSession\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x12\n" +
 	"\x04near\x18\x02 \x01(\tR\x04near\x12\x10\n" +
@@ -2863,7 +3036,17 @@ const file_boost_proto_rawDesc = "" +
 	"\tsend_rate\x18\n" +
 	" \x01(\x04R\bsendRate\x12!\n" +
 	"\freceive_rate\x18\v \x01(\x04R\vreceiveRate\x12\"\n" +
-	"\rsince_unix_ms\x18\f \x01(\x03R\vsinceUnixMs\"\xe8\x01\n" +
+	"\rsince_unix_ms\x18\f \x01(\x03R\vsinceUnixMs\x126\n" +
+	"\n" +
+	"near_waits\x18\r \x01(\v2\x17.scaffold.v1.BoostWaitsR\tnearWaits\x124\n" +
+	"\tfar_waits\x18\x0e \x01(\v2\x17.scaffold.v1.BoostWaitsR\bfarWaits\x12\x1d\n" +
+	"\n" +
+	"sent_bound\x18\x0f \x01(\tR\tsentBound\x12%\n" +
+	"\x0ereceived_bound\x18\x10 \x01(\tR\rreceivedBound\":\n" +
+	"\n" +
+	"BoostWaits\x12\x14\n" +
+	"\x05reads\x18\x01 \x01(\tR\x05reads\x12\x16\n" +
+	"\x06writes\x18\x02 \x01(\tR\x06writes\"\xe8\x01\n" +
 	"\tBoostLane\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
@@ -2896,10 +3079,15 @@ const file_boost_proto_rawDesc = "" +
 	"\tBoostLoad\x12\x1a\n" +
 	"\bsessions\x18\x01 \x01(\rR\bsessions\x12\x12\n" +
 	"\x04load\x18\x02 \x01(\x01R\x04load\x12/\n" +
-	"\x06trunks\x18\x03 \x03(\v2\x17.scaffold.v1.BoostTrunkR\x06trunks\"x\n" +
+	"\x06trunks\x18\x03 \x03(\v2\x17.scaffold.v1.BoostTrunkR\x06trunks\"\xae\x01\n" +
 	"\rBoostSessions\x123\n" +
 	"\achanged\x18\x01 \x03(\v2\x19.scaffold.v1.BoostSessionR\achanged\x122\n" +
-	"\x05ended\x18\x02 \x03(\v2\x1c.scaffold.v1.BoostSessionEndR\x05ended\";\n" +
+	"\x05ended\x18\x02 \x03(\v2\x1c.scaffold.v1.BoostSessionEndR\x05ended\x124\n" +
+	"\x05waits\x18\x03 \x03(\v2\x1e.scaffold.v1.BoostSessionWaitsR\x05waits\"n\n" +
+	"\x11BoostSessionWaits\x12\x12\n" +
+	"\x04near\x18\x01 \x01(\tR\x04near\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x06R\x06number\x12-\n" +
+	"\x05waits\x18\x03 \x01(\v2\x17.scaffold.v1.BoostWaitsR\x05waits\";\n" +
 	"\x0fBoostSessionEnd\x12\x10\n" +
 	"\x03far\x18\x01 \x01(\tR\x03far\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x06R\x06number\"D\n" +
@@ -3038,7 +3226,7 @@ func file_boost_proto_rawDescGZIP() []byte {
 }
 
 var file_boost_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_boost_proto_goTypes = []any{
 	(SteerKind)(0),                    // 0: scaffold.v1.SteerKind
 	(*ListBoostRequest)(nil),          // 1: scaffold.v1.ListBoostRequest
@@ -3055,93 +3243,99 @@ var file_boost_proto_goTypes = []any{
 	(*ListBoostSessionsRequest)(nil),  // 12: scaffold.v1.ListBoostSessionsRequest
 	(*ListBoostSessionsResponse)(nil), // 13: scaffold.v1.ListBoostSessionsResponse
 	(*BoostSession)(nil),              // 14: scaffold.v1.BoostSession
-	(*BoostLane)(nil),                 // 15: scaffold.v1.BoostLane
-	(*BoostReport)(nil),               // 16: scaffold.v1.BoostReport
-	(*BoostJoin)(nil),                 // 17: scaffold.v1.BoostJoin
-	(*BoostLoad)(nil),                 // 18: scaffold.v1.BoostLoad
-	(*BoostSessions)(nil),             // 19: scaffold.v1.BoostSessions
-	(*BoostSessionEnd)(nil),           // 20: scaffold.v1.BoostSessionEnd
-	(*BoostApplied)(nil),              // 21: scaffold.v1.BoostApplied
-	(*BoostOrder)(nil),                // 22: scaffold.v1.BoostOrder
-	(*BoostJoined)(nil),               // 23: scaffold.v1.BoostJoined
-	(*BoostLanes)(nil),                // 24: scaffold.v1.BoostLanes
-	(*BoostPeer)(nil),                 // 25: scaffold.v1.BoostPeer
-	(*SteerReport)(nil),               // 26: scaffold.v1.SteerReport
-	(*SteerJoin)(nil),                 // 27: scaffold.v1.SteerJoin
-	(*Sighting)(nil),                  // 28: scaffold.v1.Sighting
-	(*SwitchState)(nil),               // 29: scaffold.v1.SwitchState
-	(*PortDown)(nil),                  // 30: scaffold.v1.PortDown
-	(*Steered)(nil),                   // 31: scaffold.v1.Steered
-	(*SteerOrder)(nil),                // 32: scaffold.v1.SteerOrder
-	(*SteerJoined)(nil),               // 33: scaffold.v1.SteerJoined
-	(*SteerRules)(nil),                // 34: scaffold.v1.SteerRules
-	(*SteerRule)(nil),                 // 35: scaffold.v1.SteerRule
-	(*Versions)(nil),                  // 36: scaffold.v1.Versions
-	(*Refused)(nil),                   // 37: scaffold.v1.Refused
-	(*Controllers)(nil),               // 38: scaffold.v1.Controllers
-	(*Credential)(nil),                // 39: scaffold.v1.Credential
+	(*BoostWaits)(nil),                // 15: scaffold.v1.BoostWaits
+	(*BoostLane)(nil),                 // 16: scaffold.v1.BoostLane
+	(*BoostReport)(nil),               // 17: scaffold.v1.BoostReport
+	(*BoostJoin)(nil),                 // 18: scaffold.v1.BoostJoin
+	(*BoostLoad)(nil),                 // 19: scaffold.v1.BoostLoad
+	(*BoostSessions)(nil),             // 20: scaffold.v1.BoostSessions
+	(*BoostSessionWaits)(nil),         // 21: scaffold.v1.BoostSessionWaits
+	(*BoostSessionEnd)(nil),           // 22: scaffold.v1.BoostSessionEnd
+	(*BoostApplied)(nil),              // 23: scaffold.v1.BoostApplied
+	(*BoostOrder)(nil),                // 24: scaffold.v1.BoostOrder
+	(*BoostJoined)(nil),               // 25: scaffold.v1.BoostJoined
+	(*BoostLanes)(nil),                // 26: scaffold.v1.BoostLanes
+	(*BoostPeer)(nil),                 // 27: scaffold.v1.BoostPeer
+	(*SteerReport)(nil),               // 28: scaffold.v1.SteerReport
+	(*SteerJoin)(nil),                 // 29: scaffold.v1.SteerJoin
+	(*Sighting)(nil),                  // 30: scaffold.v1.Sighting
+	(*SwitchState)(nil),               // 31: scaffold.v1.SwitchState
+	(*PortDown)(nil),                  // 32: scaffold.v1.PortDown
+	(*Steered)(nil),                   // 33: scaffold.v1.Steered
+	(*SteerOrder)(nil),                // 34: scaffold.v1.SteerOrder
+	(*SteerJoined)(nil),               // 35: scaffold.v1.SteerJoined
+	(*SteerRules)(nil),                // 36: scaffold.v1.SteerRules
+	(*SteerRule)(nil),                 // 37: scaffold.v1.SteerRule
+	(*Versions)(nil),                  // 38: scaffold.v1.Versions
+	(*Refused)(nil),                   // 39: scaffold.v1.Refused
+	(*Controllers)(nil),               // 40: scaffold.v1.Controllers
+	(*Credential)(nil),                // 41: scaffold.v1.Credential
 }
 var file_boost_proto_depIdxs = []int32{
 	3,  // 0: scaffold.v1.ListBoostResponse.sites:type_name -> scaffold.v1.BoostSite
 	6,  // 1: scaffold.v1.ListBoostResponse.entries:type_name -> scaffold.v1.BoostEntry
 	10, // 2: scaffold.v1.ListBoostResponse.agents:type_name -> scaffold.v1.BoostAgent
-	15, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
+	16, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
 	11, // 4: scaffold.v1.BoostAgent.trunks:type_name -> scaffold.v1.BoostTrunk
 	14, // 5: scaffold.v1.ListBoostSessionsResponse.sessions:type_name -> scaffold.v1.BoostSession
-	17, // 6: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
-	18, // 7: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
-	21, // 8: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
-	19, // 9: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
-	36, // 10: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
-	15, // 11: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
-	11, // 12: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
-	14, // 13: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
-	20, // 14: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
-	23, // 15: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
-	37, // 16: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
-	38, // 17: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
-	39, // 18: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
-	24, // 19: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
-	38, // 20: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
-	39, // 21: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
-	25, // 22: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
-	15, // 23: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
-	27, // 24: scaffold.v1.SteerReport.join:type_name -> scaffold.v1.SteerJoin
-	28, // 25: scaffold.v1.SteerReport.sighting:type_name -> scaffold.v1.Sighting
-	30, // 26: scaffold.v1.SteerReport.port_down:type_name -> scaffold.v1.PortDown
-	31, // 27: scaffold.v1.SteerReport.steered:type_name -> scaffold.v1.Steered
-	29, // 28: scaffold.v1.SteerReport.state:type_name -> scaffold.v1.SwitchState
-	36, // 29: scaffold.v1.SteerJoin.speaks:type_name -> scaffold.v1.Versions
-	33, // 30: scaffold.v1.SteerOrder.joined:type_name -> scaffold.v1.SteerJoined
-	37, // 31: scaffold.v1.SteerOrder.refused:type_name -> scaffold.v1.Refused
-	38, // 32: scaffold.v1.SteerOrder.controllers:type_name -> scaffold.v1.Controllers
-	34, // 33: scaffold.v1.SteerOrder.rules:type_name -> scaffold.v1.SteerRules
-	38, // 34: scaffold.v1.SteerJoined.controllers:type_name -> scaffold.v1.Controllers
-	35, // 35: scaffold.v1.SteerRules.rules:type_name -> scaffold.v1.SteerRule
-	0,  // 36: scaffold.v1.SteerRule.kind:type_name -> scaffold.v1.SteerKind
-	1,  // 37: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
-	3,  // 38: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
-	4,  // 39: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
-	6,  // 40: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
-	7,  // 41: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
-	9,  // 42: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
-	12, // 43: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
-	16, // 44: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
-	26, // 45: scaffold.v1.BoostSteering.Steer:input_type -> scaffold.v1.SteerReport
-	2,  // 46: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
-	3,  // 47: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
-	5,  // 48: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
-	6,  // 49: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
-	8,  // 50: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
-	10, // 51: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
-	13, // 52: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
-	22, // 53: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
-	32, // 54: scaffold.v1.BoostSteering.Steer:output_type -> scaffold.v1.SteerOrder
-	46, // [46:55] is the sub-list for method output_type
-	37, // [37:46] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	15, // 6: scaffold.v1.BoostSession.near_waits:type_name -> scaffold.v1.BoostWaits
+	15, // 7: scaffold.v1.BoostSession.far_waits:type_name -> scaffold.v1.BoostWaits
+	18, // 8: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
+	19, // 9: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
+	23, // 10: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
+	20, // 11: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
+	38, // 12: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
+	16, // 13: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
+	11, // 14: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
+	14, // 15: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
+	22, // 16: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
+	21, // 17: scaffold.v1.BoostSessions.waits:type_name -> scaffold.v1.BoostSessionWaits
+	15, // 18: scaffold.v1.BoostSessionWaits.waits:type_name -> scaffold.v1.BoostWaits
+	25, // 19: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
+	39, // 20: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
+	40, // 21: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
+	41, // 22: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
+	26, // 23: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
+	40, // 24: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
+	41, // 25: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
+	27, // 26: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
+	16, // 27: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
+	29, // 28: scaffold.v1.SteerReport.join:type_name -> scaffold.v1.SteerJoin
+	30, // 29: scaffold.v1.SteerReport.sighting:type_name -> scaffold.v1.Sighting
+	32, // 30: scaffold.v1.SteerReport.port_down:type_name -> scaffold.v1.PortDown
+	33, // 31: scaffold.v1.SteerReport.steered:type_name -> scaffold.v1.Steered
+	31, // 32: scaffold.v1.SteerReport.state:type_name -> scaffold.v1.SwitchState
+	38, // 33: scaffold.v1.SteerJoin.speaks:type_name -> scaffold.v1.Versions
+	35, // 34: scaffold.v1.SteerOrder.joined:type_name -> scaffold.v1.SteerJoined
+	39, // 35: scaffold.v1.SteerOrder.refused:type_name -> scaffold.v1.Refused
+	40, // 36: scaffold.v1.SteerOrder.controllers:type_name -> scaffold.v1.Controllers
+	36, // 37: scaffold.v1.SteerOrder.rules:type_name -> scaffold.v1.SteerRules
+	40, // 38: scaffold.v1.SteerJoined.controllers:type_name -> scaffold.v1.Controllers
+	37, // 39: scaffold.v1.SteerRules.rules:type_name -> scaffold.v1.SteerRule
+	0,  // 40: scaffold.v1.SteerRule.kind:type_name -> scaffold.v1.SteerKind
+	1,  // 41: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
+	3,  // 42: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
+	4,  // 43: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
+	6,  // 44: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
+	7,  // 45: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
+	9,  // 46: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
+	12, // 47: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
+	17, // 48: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
+	28, // 49: scaffold.v1.BoostSteering.Steer:input_type -> scaffold.v1.SteerReport
+	2,  // 50: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
+	3,  // 51: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
+	5,  // 52: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
+	6,  // 53: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
+	8,  // 54: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
+	10, // 55: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
+	13, // 56: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
+	24, // 57: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
+	34, // 58: scaffold.v1.BoostSteering.Steer:output_type -> scaffold.v1.SteerOrder
+	50, // [50:59] is the sub-list for method output_type
+	41, // [41:50] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_boost_proto_init() }
@@ -3150,27 +3344,27 @@ func file_boost_proto_init() {
 		return
 	}
 	file_scaffold_proto_init()
-	file_boost_proto_msgTypes[15].OneofWrappers = []any{
+	file_boost_proto_msgTypes[16].OneofWrappers = []any{
 		(*BoostReport_Join)(nil),
 		(*BoostReport_Load)(nil),
 		(*BoostReport_Applied)(nil),
 		(*BoostReport_Sessions)(nil),
 	}
-	file_boost_proto_msgTypes[21].OneofWrappers = []any{
+	file_boost_proto_msgTypes[23].OneofWrappers = []any{
 		(*BoostOrder_Joined)(nil),
 		(*BoostOrder_Refused)(nil),
 		(*BoostOrder_Controllers)(nil),
 		(*BoostOrder_Credential)(nil),
 		(*BoostOrder_Lanes)(nil),
 	}
-	file_boost_proto_msgTypes[25].OneofWrappers = []any{
+	file_boost_proto_msgTypes[27].OneofWrappers = []any{
 		(*SteerReport_Join)(nil),
 		(*SteerReport_Sighting)(nil),
 		(*SteerReport_PortDown)(nil),
 		(*SteerReport_Steered)(nil),
 		(*SteerReport_State)(nil),
 	}
-	file_boost_proto_msgTypes[31].OneofWrappers = []any{
+	file_boost_proto_msgTypes[33].OneofWrappers = []any{
 		(*SteerOrder_Joined)(nil),
 		(*SteerOrder_Refused)(nil),
 		(*SteerOrder_Controllers)(nil),
@@ -3182,7 +3376,7 @@ func file_boost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boost_proto_rawDesc), len(file_boost_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   35,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

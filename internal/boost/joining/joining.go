@@ -160,7 +160,7 @@ func (j *joiner) tellSessions(s *session) {
 			return
 		}
 		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: changed}})
-		if len(changed.Changed)+len(changed.Ended) < mostChanges {
+		if max(len(changed.Changed)+len(changed.Ended), len(changed.Waits)) < mostChanges {
 			return
 		}
 	}

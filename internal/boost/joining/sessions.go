@@ -5,6 +5,7 @@ import (
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/boost/trunk"
+	"scaffold.dev/scaffold/internal/core/tune"
 )
 
 const (
@@ -19,6 +20,7 @@ type teller struct {
 	begun bool      // the first look has told all, were it none
 	at    time.Time // of the last look
 	told  map[sessionKey]*told
+	waits map[sessionKey]*waits // of sessions that other agents have opened
 }
 
 type sessionKey struct {
@@ -30,12 +32,28 @@ type told struct {
 	sent, received         uint64 // at the last look
 	sendRate, receiveRate  uint64 // as told
 	toldSent, toldReceived uint64
+	waits                  waits
 	seen                   bool // in the look that goes on
 }
 
-func newTeller(now time.Time) *teller { return &teller{at: now, told: map[sessionKey]*told{}} }
+// waits are what a session waits for at this agent, as told.
+type waits struct {
+	reads, writes tune.Look
+	seen          bool
+}
 
-// look goes through the sessions that were opened here and says what is to be told; nil: nothing.
+func waitsOf(s trunk.SessionStatus) waits { return waits{reads: s.Reads, writes: s.Writes} }
+
+func (w waits) message() *apiv1.BoostWaits {
+	return &apiv1.BoostWaits{Reads: w.reads.String(), Writes: w.writes.String()}
+}
+
+func newTeller(now time.Time) *teller {
+	return &teller{at: now, told: map[sessionKey]*told{}, waits: map[sessionKey]*waits{}}
+}
+
+// look goes through the sessions and says what is to be told; nil: nothing. Of those that another agent has opened that one
+// tells; here it is what they wait for at this end.
 func (t *teller) look(now time.Time, each func(func(string, trunk.SessionStatus))) *apiv1.BoostSessions {
 	all := &apiv1.BoostSessions{}
 	passed := now.Sub(t.at)
@@ -43,6 +61,8 @@ func (t *teller) look(now time.Time, each func(func(string, trunk.SessionStatus)
 	each(func(other string, s trunk.SessionStatus) {
 		if s.Mine {
 			t.see(all, sessionKey{other, s.Open.Session}, s, passed)
+		} else {
+			t.seeWaits(all, sessionKey{other, s.Open.Session}, s)
 		}
 	})
 	for key, x := range t.told {
@@ -53,7 +73,15 @@ func (t *teller) look(now time.Time, each func(func(string, trunk.SessionStatus)
 			delete(t.told, key)
 		}
 	}
-	if t.begun && len(all.Changed)+len(all.Ended) == 0 {
+	for key, x := range t.waits {
+		if x.seen {
+			x.seen = false
+		} else if len(all.Waits) < mostChanges {
+			all.Waits = append(all.Waits, &apiv1.BoostSessionWaits{Near: key.other, Number: key.number})
+			delete(t.waits, key)
+		}
+	}
+	if t.begun && len(all.Changed)+len(all.Ended)+len(all.Waits) == 0 {
 		return nil
 	}
 	t.begun = true
@@ -73,14 +101,33 @@ func (t *teller) see(all *apiv1.BoostSessions, key sessionKey, s trunk.SessionSt
 	}
 	sendRate, receiveRate := rate(s.Sent-x.sent, passed), rate(s.Received-x.received, passed)
 	x.seen, x.sent, x.received = true, s.Sent, s.Received
-	if known && (full || sendRate == x.sendRate && receiveRate == x.receiveRate && s.Sent == x.toldSent && s.Received == x.toldReceived) {
+	w := waitsOf(s)
+	if known && (full || w == x.waits && sendRate == x.sendRate && receiveRate == x.receiveRate && s.Sent == x.toldSent && s.Received == x.toldReceived) {
 		return
 	}
-	x.sendRate, x.receiveRate, x.toldSent, x.toldReceived = sendRate, receiveRate, s.Sent, s.Received
+	x.sendRate, x.receiveRate, x.toldSent, x.toldReceived, x.waits = sendRate, receiveRate, s.Sent, s.Received, w
 	all.Changed = append(all.Changed, &apiv1.BoostSession{
 		Number: key.number, Far: key.other, Lane: s.Open.Lane, Client: s.Open.Client.String(), Server: s.Open.Server.String(),
 		Sent: s.Sent, Received: s.Received, SendRate: sendRate, ReceiveRate: receiveRate, SinceUnixMs: s.Since.UnixMilli(),
+		NearWaits: w.message(),
 	})
+}
+
+// seeWaits notes what a session waits for that another agent has opened, and tells it where that has changed. A session of
+// which nothing is known yet is none of which there is something to tell.
+func (t *teller) seeWaits(all *apiv1.BoostSessions, key sessionKey, s trunk.SessionStatus) {
+	now, was := waitsOf(s), t.waits[key]
+	if was != nil {
+		was.seen = true
+		now.seen = true
+	}
+	first := was == nil && now != (waits{}) && len(t.waits) < mostTold
+	if !first && (was == nil || *was == now) || len(all.Waits) >= mostChanges {
+		return
+	}
+	all.Waits = append(all.Waits, &apiv1.BoostSessionWaits{Near: key.other, Number: key.number, Waits: now.message()})
+	now.seen = true
+	t.waits[key] = &now
 }
 
 func rate(bytes uint64, in time.Duration) uint64 {

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/trunk"
+	"scaffold.dev/scaffold/internal/core/tune"
 )
 
 func session1(number uint64, sent, received uint64) trunk.SessionStatus {
@@ -22,7 +24,7 @@ func TestWhatHasChangedOfSessionsIsTold(t *testing.T) {
 		for _, s := range all {
 			f("w1", s)
 		}
-		f("w1", trunk.SessionStatus{}) // one that the other agent has opened: that one tells of it
+		f("w1", trunk.SessionStatus{}) // one that the other agent has opened: that one tells of it, and here is no more to tell yet
 	}
 	if first := x.look(now, each); len(first.GetChanged()) != 2 || len(first.GetEnded()) != 0 {
 		t.Errorf("at first: %v", first)
@@ -62,5 +64,38 @@ func TestManySessionsAreToldInParts(t *testing.T) {
 	left = 0
 	if n, m := len(x.look(now, each).GetEnded()), len(x.look(now, each).GetEnded()); n != mostChanges || m != 10 || len(x.told) != 0 {
 		t.Errorf("ended %d, then %d; %d stay", n, m, len(x.told))
+	}
+}
+
+// What a session waits for is told with it by the agent that has opened it, and alone by the other one.
+func TestWhatSessionsWaitForIsTold(t *testing.T) {
+	now := time.Unix(100, 0)
+	x := newTeller(now)
+	mine, other := session1(2, 0, 0), session1(2, 0, 0)
+	other.Mine = false
+	all := []trunk.SessionStatus{mine, other}
+	look := func() *apiv1.BoostSessions {
+		now = now.Add(time.Second / 2)
+		return x.look(now, func(f func(string, trunk.SessionStatus)) {
+			for _, s := range all {
+				f("w1", s)
+			}
+		})
+	}
+	look()
+	all[0].Reads, all[1].Writes = tune.Path, tune.Host
+	said := look()
+	if c := said.GetChanged(); len(c) != 1 || c[0].NearWaits.Reads != "path" || c[0].NearWaits.Writes != "" {
+		t.Errorf("its own: %v", said)
+	}
+	if w := said.GetWaits(); len(w) != 1 || w[0].Near != "w1" || w[0].Number != 2 || w[0].Waits.GetWrites() != "host" {
+		t.Errorf("the other's: %v", said)
+	}
+	if again := look(); again != nil {
+		t.Errorf("nothing has changed: %v", again)
+	}
+	all = nil
+	if said = look(); len(said.GetEnded()) != 1 || len(said.GetWaits()) != 1 || said.Waits[0].Waits != nil || len(x.waits) != 0 {
+		t.Errorf("both have ended: %v", said)
 	}
 }

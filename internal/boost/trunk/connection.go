@@ -154,8 +154,8 @@ func info(c *net.TCPConn) (i *unix.TCPInfo, err error) {
 // noMinRTT is tcp_info's min_rtt before there is one (Linux, tcp_min_rtt).
 const noMinRTT = 1<<32 - 1
 
-// measure tells the engines how fast the connections are.
-func (t *Trunk) measure() {
+// measure tells the engines how fast the connections are. It returns the longest round trip of them, 0 without any.
+func (t *Trunk) measure() time.Duration {
 	best, worst := time.Duration(0), time.Duration(0)
 	for _, c := range t.conns {
 		i, err := info(c.conn)
@@ -177,6 +177,7 @@ func (t *Trunk) measure() {
 	if worst > 0 {
 		t.receiver.SetRTT(worst)
 	}
+	return worst
 }
 
 // read takes frames until the connection ends.

@@ -43,7 +43,9 @@ func (s *Session) readable() error {
 	var said error                         // the kernel tells a reset once: the read that follows would get the end of a whole stream
 	err = raw.Read(func(fd uintptr) bool { // true: there are bytes, a FIN, or an error
 		_, _, said = unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		return !errors.Is(said, unix.EAGAIN) && !errors.Is(said, unix.EINTR)
+		silent := errors.Is(said, unix.EAGAIN)
+		s.looks.idle.Store(silent)
+		return !silent && !errors.Is(said, unix.EINTR)
 	})
 	if err != nil {
 		return err

@@ -59,7 +59,9 @@ func (s *Session) deliver(places []stripe.Place) bool {
 	for _, p := range places {
 		parts = append(parts, all[int(p.Block)*stripe.Block+int(p.At):][:p.Length])
 	}
+	s.looks.writing.Store(true)
 	n, err := parts.WriteTo(s.end.Conn)
+	s.looks.writing.Store(false)
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
 	defer s.t.changed()

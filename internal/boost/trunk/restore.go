@@ -230,9 +230,9 @@ func one(is bool) uint64 {
 	return 0
 }
 
-// looks are how often the kernel is asked until its answers are of one moment. What comes in does so until the buffer is
+// asks are how often the kernel is asked until its answers are of one moment. What comes in does so until the buffer is
 // full, for nobody reads.
-const looks = 1000
+const asks = 1000
 
 // countsOf asks the kernel. What is to be reset has ended.
 func countsOf(conn *net.TCPConn) (c counts, err error) {
@@ -251,7 +251,7 @@ func countsAt(fd int) (c counts, err error) {
 		return c, cmp.Or(err, errReset)
 	}
 	var before *unix.TCPInfo
-	for range looks {
+	for range asks {
 		i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err != nil {
 			return c, err

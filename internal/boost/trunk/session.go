@@ -46,6 +46,8 @@ type Session struct {
 	cause     frame.Cause // why it did not end well
 	retired   [2]bool     // RETIRE was sent, was heard
 
+	looks looks // at what it waits for
+
 	on map[frame.Type]connectionID // on which connection a frame went that would have to be said again
 }
 

@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/memory"
 	"scaffold.dev/scaffold/internal/boost/seal"
 	"scaffold.dev/scaffold/internal/core/stripe"
+	"scaffold.dev/scaffold/internal/core/tune"
 )
 
 // A Config is what a trunk needs to know. Its functions are called by several goroutines, none of which holds a lock.
@@ -156,6 +157,7 @@ type SessionStatus struct {
 	Mine           bool   // it was opened here: its client is on this side
 	Sent, Received uint64 // bytes of the end host here, and to it
 	Since          time.Time
+	Reads, Writes  tune.Look // what it waits for, to read from the end host here and to write to it
 }
 
 // EachSession calls f with each session, under the trunk's lock.
@@ -163,7 +165,7 @@ func (t *Trunk) EachSession(f func(SessionStatus)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.sessions {
-		f(SessionStatus{s.open, s.mine, s.read, s.written, s.at})
+		f(SessionStatus{s.open, s.mine, s.read, s.written, s.at, s.looks.reads.Found(), s.looks.writes.Found()})
 	}
 }
 

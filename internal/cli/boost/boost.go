@@ -16,16 +16,17 @@ import (
 
 // Commands that list what may be meant.
 const (
-	listEntries = "scaffold boost ls"
-	listAgents  = "scaffold boost agent ls"
-	listSites   = "scaffold boost site ls"
+	listEntries  = "scaffold boost ls"
+	listAgents   = "scaffold boost agent ls"
+	listSites    = "scaffold boost site ls"
+	listSessions = "scaffold boost session ls"
 )
 
 // Command is `scaffold boost`.
 func Command() *cobra.Command {
 	cmd := command.Group("boost", "Say which TCP connections agents carry over long paths, and look at the agents")
 	a := remote.AddAdmin(cmd)
-	cmd.AddCommand(entryList(a), allow(a), deny(a),
+	cmd.AddCommand(entryList(a), allow(a), deny(a), explain(a),
 		command.Group("site", "Say which hosts are at which site, and which agents serve them", siteSet(a), siteRemove(a), siteList(a)),
 		command.Group("session", "Look at connections that are carried", sessionList(a)),
 		command.Group("agent", "Look at agents, drain and forget them", agentList(a), agentDrain(a), agentUndrain(a), agentForget(a)))

@@ -16,7 +16,8 @@ func sessionList(a remote.Admin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List connections that are carried now, the fastest first",
 		Long: `Ls lists connections that agents carry, with both ends as these see each other. SENT is what the client has
-said, RECEIVED what it has got, and the rates are those of the last half second.`,
+said, RECEIVED what it has got, and the rates are those of the last half second. BOUND BY is what keeps each of the two
+directions from being faster; scaffold boost explain says more.`,
 		Example: "  scaffold boost session ls\n  scaffold boost session ls --entry files --limit 1000 -o json", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, endpoint, err := a.DialBoost()
@@ -36,15 +37,17 @@ said, RECEIVED what it has got, and the rates are those of the last half second.
 	}
 	cmd.Flags().StringVar(&req.Entry, "entry", "", "only those of this entry")
 	cmd.Flags().StringVar(&req.Agent, "agent", "", "only those that this agent carries, at either end")
+	cmd.Flags().StringVar(&req.Client, "client", "", "only those of this address, with a port or without")
+	cmd.Flags().StringVar(&req.Server, "server", "", "only those to this address, with a port or without")
 	cmd.Flags().Uint32Var(&req.Limit, "limit", 100, "so many at most")
 	return cmd
 }
 
 func drawSessions(t *output.Table, all *apiv1.ListBoostSessionsResponse) {
-	t.Row("CLIENT", "SERVER", "ENTRY", "AGENTS", "SENT", "RATE", "RECEIVED", "RATE", "AGE")
+	t.Row("CLIENT", "SERVER", "ENTRY", "AGENTS", "SENT", "RATE", "BOUND BY", "RECEIVED", "RATE", "BOUND BY", "AGE")
 	for _, s := range all.Sessions {
-		t.Row(s.Client, s.Server, output.OrElse(s.Entry, "none"), s.Near+" > "+s.Far, output.Bytes(s.Sent), output.Bytes(s.SendRate)+"/s",
-			output.Bytes(s.Received), output.Bytes(s.ReceiveRate)+"/s", output.Age(s.SinceUnixMs))
+		t.Row(s.Client, s.Server, output.OrElse(s.Entry, "none"), s.Near+" > "+s.Far, output.Bytes(s.Sent), output.Bytes(s.SendRate)+"/s", s.SentBound,
+			output.Bytes(s.Received), output.Bytes(s.ReceiveRate)+"/s", s.ReceivedBound, output.Age(s.SinceUnixMs))
 	}
 	if left := int(all.Total) - len(all.Sessions); left > 0 {
 		t.Row(fmt.Sprintf("and %d more: --limit shows them", left))

@@ -240,6 +240,20 @@ func (s *Sender) Kept(session uint64) (r frame.Range, ended bool) {
 	return r, ended
 }
 
+// Backlog is how many bytes of the session may go out now, and no connection takes them.
+func (s *Sender) Backlog(session uint64) uint64 {
+	if o := s.streams[session]; o != nil {
+		return o.pending
+	}
+	return 0
+}
+
+// HasCredit reports whether the peer has room for more than was pushed.
+func (s *Sender) HasCredit(session uint64) bool {
+	o := s.streams[session]
+	return o != nil && o.credit > o.tail
+}
+
 // Freed are the slots that no chunk needs any more, whether the driver meant to add to them or not. The result is valid
 // until the next call of any method.
 func (s *Sender) Freed() []uint32 {

@@ -116,6 +116,7 @@ type agent struct {
 	trouble string // why it has not applied what it was told
 
 	sessions map[sessionKey]carried // at whose near end it is; of one that is away those that it had
+	waits    map[farKey]waitsFor    // of sessions at whose far end it is
 	retold   bool                   // it has told them on this stream, all at first
 
 	announceKey []byte    // proves what it announces at its ports; nil: it has none

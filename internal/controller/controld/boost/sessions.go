@@ -38,8 +38,9 @@ type carried struct {
 // sessionsOf takes what an agent says of its sessions. What is none it leaves out: it is an agent's own word.
 func (x *Boost) sessionsOf(a *agent, m *apiv1.BoostSessions) {
 	if !a.retold { // all that there are
-		a.retold, a.sessions, x.switches.changed = true, nil, true
+		a.retold, a.sessions, a.waits, x.switches.changed = true, nil, nil, true
 	}
+	a.waitsAt(m.GetWaits())
 	for _, s := range m.GetEnded() {
 		key := sessionKey{s.Far, s.Number}
 		if x.switches.crowd || x.switches.pinned[a.sessions[key].of] {
@@ -72,6 +73,7 @@ func (x *Boost) sessionOf(a *agent, s *apiv1.BoostSession) {
 	a.sessions[key] = carried{&apiv1.BoostSession{ // what else is in the message is not kept
 		Number: s.Number, Near: a.Name, Far: s.Far, Lane: s.Lane, Client: s.Client, Server: s.Server,
 		Sent: s.Sent, Received: s.Received, SendRate: s.SendRate, ReceiveRate: s.ReceiveRate, SinceUnixMs: s.SinceUnixMs,
+		NearWaits: waitsFrom(s.NearWaits).message(),
 	}, now}
 }
 
@@ -88,16 +90,20 @@ var errZone = errors.New("an address with a zone is no host's at a site")
 // ListBoostSessions is what agents carry now.
 func (a *API) ListBoostSessions(ctx context.Context, req *connect.Request[apiv1.ListBoostSessionsRequest]) (*connect.Response[apiv1.ListBoostSessionsResponse], error) {
 	x, m, all := a.x, req.Msg, &apiv1.ListBoostSessionsResponse{}
-	var refused error
 	var list []listed
-	err := x.Loop.Ask(ctx, func() {
+	client, refused := endNamed(m.Client)
+	server, err := endNamed(m.Server)
+	if err = cmp.Or(refused, err); err != nil {
+		return nil, invalid("sessions of the client %.80q and the server %.80q: expected an address, with a port or without, as in 192.0.2.1 or [2001:db8::1]:80", m.Client, m.Server)
+	}
+	err = x.Loop.Ask(ctx, func() {
 		switch {
 		case m.Entry != "" && x.entries[m.Entry].Name == "":
 			refused = notFound("no entry %.80q of boost", m.Entry)
 		case m.Agent != "" && x.agents[m.Agent] == nil:
 			refused = notFound("no agent %.80q of boost", m.Agent)
 		default:
-			list = x.carried(m)
+			list = x.carried(m, client, server)
 		}
 	})
 	if err == nil {
@@ -112,20 +118,23 @@ func (a *API) ListBoostSessions(ctx context.Context, req *connect.Request[apiv1.
 	all.Total = uint32(len(list))
 	for _, s := range list[:min(len(list), int(cmp.Or(m.Limit, someSessions)))] {
 		out := proto.CloneOf(s.BoostSession)
-		out.Entry = s.entry
+		out.Entry, out.FarWaits = s.entry, s.far.message()
+		out.SentBound, out.ReceivedBound = bound(waitsFrom(s.NearWaits), s.far, s.nearLoad, s.farLoad)
 		all.Sessions = append(all.Sessions, out)
 	}
 	return connect.NewResponse(all), nil
 }
 
-// A listed is a session and its entry.
+// A listed is a session, its entry, and what else is known where it is listed.
 type listed struct {
 	*apiv1.BoostSession
-	entry string
+	entry             string
+	far               waitsFor
+	nearLoad, farLoad float64
 }
 
 // carried are the sessions that are asked for.
-func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest) (list []listed) {
+func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest, client, server end) (list []listed) {
 	entry := map[uint64]string{}
 	for i := range x.lanes {
 		entry[x.lanes[i].Number] = x.lanes[i].Entry
@@ -136,10 +145,14 @@ func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest) (list []listed) {
 		}
 		for _, s := range a.sessions {
 			of := entry[s.Lane]
-			if m.Entry != "" && of != m.Entry || m.Agent != "" && m.Agent != s.Near && m.Agent != s.Far {
+			if m.Entry != "" && of != m.Entry || m.Agent != "" && m.Agent != s.Near && m.Agent != s.Far || !client.is(s.of.Client) || !server.is(s.of.Server) {
 				continue
 			}
-			list = append(list, listed{s.BoostSession, of})
+			l := listed{BoostSession: s.BoostSession, entry: of, nearLoad: a.load.GetLoad()}
+			if far := x.agents[s.Far]; far != nil && far.session != nil {
+				l.far, l.farLoad = far.waits[farKey{s.Near, s.Number}], far.load.GetLoad()
+			}
+			list = append(list, l)
 		}
 	}
 	return list

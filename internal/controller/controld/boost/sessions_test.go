@@ -58,3 +58,57 @@ func TestSessionsAreListed(t *testing.T) {
 		t.Errorf("without its agent: %v", got)
 	}
 }
+
+// What binds a session is told by both its agents, each of which knows its own end.
+func TestWhatBindsASessionIsListed(t *testing.T) {
+	n := newNetwork(t)
+	n.sites()
+	e1, w1 := n.join("e1"), n.join("w1")
+	if _, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24"}); err != nil {
+		t.Fatal(err)
+	}
+	waits := func(reads, writes string) *apiv1.BoostWaits { return &apiv1.BoostWaits{Reads: reads, Writes: writes} }
+	near := func(w *apiv1.BoostWaits) {
+		n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: &apiv1.BoostSessions{Changed: []*apiv1.BoostSession{
+			{Number: 2, Far: "w1", Client: "192.0.2.1:1", Server: "[2001:db8::7]:80", NearWaits: w}}}}})
+	}
+	far := func(w *apiv1.BoostWaits) {
+		n.Report("w1", w1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: &apiv1.BoostSessions{Waits: []*apiv1.BoostSessionWaits{
+			{Near: "e1", Number: 2, Waits: w}, {Near: "e1", Number: 4, Waits: w}}}}})
+	}
+	listed := func(req *apiv1.ListBoostSessionsRequest) (all []*apiv1.BoostSession) {
+		t.Helper()
+		answer, err := n.API().ListBoostSessions(t.Context(), connect.NewRequest(req))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Msg.Sessions
+	}
+	is := func(sent, received string) {
+		t.Helper()
+		all := listed(&apiv1.ListBoostSessionsRequest{Client: "192.0.2.1", Server: "[2001:db8::7]:80"})
+		if len(all) != 1 || all[0].SentBound != sent || all[0].ReceivedBound != received {
+			t.Errorf("%v; expected %q and %q", all, sent, received)
+		}
+	}
+	near(waits("path", "free"))
+	is("path", "")
+	far(waits("host", "host")) // before or after, it counts
+	is("path", "source")
+	near(waits("credit", "free"))
+	is("receiver", "source")
+	far(waits("memory", "free"))
+	is("far agent's memory", "far agent's memory")
+	n.Report("w1", w1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: &apiv1.BoostLoad{Load: 0.97}}})
+	is("far agent", "far agent's memory")
+	near(waits("anything", "else"))
+	is("", "far agent's memory")
+	far(nil)
+	is("", "")
+	if got := listed(&apiv1.ListBoostSessionsRequest{Client: "192.0.2.1:2"}); len(got) != 0 {
+		t.Errorf("of another port: %v", got)
+	}
+	if _, err := n.API().ListBoostSessions(t.Context(), connect.NewRequest(&apiv1.ListBoostSessionsRequest{Client: "host"})); connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("a client that is no address: %v", err)
+	}
+}

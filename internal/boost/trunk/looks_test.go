@@ -1,0 +1,72 @@
+package trunk
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"scaffold.dev/scaffold/internal/core/tune"
+)
+
+// waits waits until the one session of a trunk waits for something.
+func (r *rig) waits(t *Trunk, of func(s *Session) tune.Look, want tune.Look) {
+	r.t.Helper()
+	last := tune.Unknown
+	for end := time.Now().Add(within); time.Now().Before(end); {
+		t.mu.Lock()
+		for _, s := range t.sessions {
+			last = of(s)
+		}
+		t.mu.Unlock()
+		if last == want {
+			return
+		}
+	}
+	r.t.Fatalf("it waits for %v, not %v", last, want)
+}
+
+func reads(s *Session) tune.Look {
+	l, _ := s.reading()
+	return l
+}
+
+func writes(s *Session) tune.Look {
+	if s.looks.writing.Load() {
+		return tune.Host
+	}
+	return tune.Free
+}
+
+func TestASessionKnowsWhatItWaitsFor(t *testing.T) {
+	r := newRig(t, 1)
+	client, server := r.dial()
+	defer client.Close()
+	defer server.Close()
+	r.waits(r.near, reads, tune.Host)
+	r.waits(r.far, writes, tune.Free)
+	go func() { // until the connection ends
+		for b := make([]byte, 1<<20); ; {
+			if _, err := client.Write(b); err != nil {
+				return
+			}
+		}
+	}()
+	r.waits(r.far, writes, tune.Host) // the server reads nothing
+	r.waits(r.near, reads, tune.Credit)
+	client.SetLinger(0)
+}
+
+// Bytes that no connection takes wait for the path.
+func TestWithoutAConnectionAllWaitForThePath(t *testing.T) {
+	r := newRig(t, 1)
+	client, server := r.dial()
+	defer client.Close()
+	defer server.Close()
+	for number := range r.live {
+		r.cut(number)
+	}
+	if _, err := fmt.Fprint(client, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	r.waits(r.near, reads, tune.Path)
+}

@@ -1,0 +1,41 @@
+package boost
+
+import (
+	"strings"
+	"testing"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/cli/output"
+)
+
+// Each binding is told with the machine it is about, and with what to do; in the other direction with the other machine.
+func TestEachBindingSaysWhereAndWhatToDo(t *testing.T) {
+	agents := []*apiv1.BoostAgent{
+		{Name: "east-1", Load: 0.93, Trunks: []*apiv1.BoostTrunk{{Agent: "west-1", Up: true, RttUs: 50_000, Sent: 1000, Resent: 1}}},
+		{Name: "west-1", Load: 0.12, Trunks: []*apiv1.BoostTrunk{{Agent: "east-1"}}},
+	}
+	for _, c := range []struct {
+		sent, received string
+		want           []string
+	}{
+		{"source", "receiver", []string{"the client binds: agent east-1 has read all", "program at the client", "the client binds: agent east-1 has bytes for it"}},
+		{"receiver", "source", []string{"the server binds: agent west-1 has bytes for it", "program at the server", "the server binds: agent west-1 has read all"}},
+		{"path", "path", []string{"agent east-1 has bytes that no connection to west-1 takes (there and back in 50ms); 0.1% of all bytes", "agent west-1 has bytes that no connection to east-1 takes\n"}},
+		{"near agent", "far agent", []string{"the processor of agent east-1 binds: it has used 93%", "the processor of agent west-1 binds: it has used 12%", "scaffold boost site set"}},
+		{"far agent", "near agent", []string{"the processor of agent west-1", "the processor of agent east-1"}},
+		{"near agent's memory", "far agent's memory", []string{"full of bytes on their way between it and west-1", "raise memory in the file of east-1", "raise memory in the file of west-1"}},
+		{"far agent's memory", "near agent's memory", []string{"full of bytes on their way between it and east-1"}},
+		{"", "what a later version knows", []string{"client to server, 1 MB/s: nothing binds", "server to client, 0 B/s: nothing binds"}},
+	} {
+		var out strings.Builder
+		all := &apiv1.ListBoostSessionsResponse{Total: 3, Sessions: []*apiv1.BoostSession{{Client: "192.0.2.1:1", Server: "192.0.2.2:80", Near: "east-1", Far: "west-1", SendRate: 1_000_000, SentBound: c.sent, ReceivedBound: c.received}}}
+		if err := output.Draw(&out, func(t *output.Table) { drawReasons(t, all, agents) }); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range append(c.want, "192.0.2.1:1 to 192.0.2.2:80, entry none, carried by east-1 and west-1", "and 2 more") {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q and %q: no %q in\n%s", c.sent, c.received, want, out.String())
+			}
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package boost
+
+import (
+	"net/netip"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/tune"
+)
+
+// A farKey is a session's at its far agent.
+type farKey struct {
+	near   string
+	number uint64
+}
+
+// waitsFor is what an agent waits for at its end of a session.
+type waitsFor struct{ reads, writes tune.Look }
+
+func waitsFrom(m *apiv1.BoostWaits) waitsFor {
+	return waitsFor{tune.LookNamed(m.GetReads()), tune.LookNamed(m.GetWrites())}
+}
+
+func (w waitsFor) message() *apiv1.BoostWaits {
+	return &apiv1.BoostWaits{Reads: w.reads.String(), Writes: w.writes.String()}
+}
+
+// waitsAt takes what an agent says of sessions that others have opened. It may come before the other one's word, and stays
+// until this one takes it back: a few bytes each, for as many sessions as are known of an agent.
+func (a *agent) waitsAt(list []*apiv1.BoostSessionWaits) {
+	for _, m := range list {
+		key := farKey{m.Near, m.Number}
+		if m.Waits == nil {
+			delete(a.waits, key)
+			continue
+		}
+		if _, known := a.waits[key]; !known && len(a.waits) >= maxSessions {
+			continue
+		}
+		if a.waits == nil {
+			a.waits = map[farKey]waitsFor{}
+		}
+		a.waits[key] = waitsFrom(m.Waits)
+	}
+}
+
+// bound says what binds a session, in the words of its near agent, its far one, and how busy each is.
+func bound(near, far waitsFor, nearLoad, farLoad float64) (sent, received string) {
+	sent = tune.Bind(tune.Side{Found: near.reads, Busy: nearLoad}, tune.Side{Found: far.writes, Busy: farLoad}).At("near agent", "far agent")
+	received = tune.Bind(tune.Side{Found: far.reads, Busy: farLoad}, tune.Side{Found: near.writes, Busy: nearLoad}).At("far agent", "near agent")
+	return sent, received
+}
+
+// An end is an address that is asked for, of a port or of any.
+type end struct {
+	addr netip.Addr // invalid: any
+	port uint16     // 0: any
+}
+
+func endNamed(text string) (e end, err error) {
+	if text == "" {
+		return e, nil
+	}
+	if a, err := addressOf(text); err == nil {
+		return end{a.Addr(), a.Port()}, nil
+	}
+	e.addr, err = netip.ParseAddr(text)
+	return e, err
+}
+
+func (e end) is(a netip.AddrPort) bool {
+	return (!e.addr.IsValid() || e.addr == a.Addr()) && (e.port == 0 || e.port == a.Port())
+}

@@ -1,0 +1,10 @@
+// Package tune says what binds a stream that two agents of boost carry: its source, its receiver, an agent's processor, an
+// agent's memory, or the path between them (docs/boost.md).
+//
+// Each agent looks, again and again, at what it waits for at its own end of a session: a [Look] for the bytes that it reads
+// from its end host, and one for those that it writes to it. A [Judge] takes looks and answers once three intervals were
+// alike. [Bind] puts what the two agents have found together; only both know: an agent that has no credit cannot tell
+// whether the other one's host reads slowly or its memory is small.
+//
+// All of it is pure: what was seen comes in with its time, and the same looks give the same answers.
+package tune
