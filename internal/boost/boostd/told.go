@@ -14,6 +14,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/joining"
 	"scaffold.dev/scaffold/internal/boost/keeper"
+	"scaffold.dev/scaffold/internal/linux/cgroups"
 	"scaffold.dev/scaffold/internal/operate/obs"
 	"scaffold.dev/scaffold/internal/trust"
 )
@@ -40,7 +41,7 @@ func (t *told) Tell(peers []joining.Peer, lanes []agent.Lane) error {
 	return nil
 }
 
-// Load is the share of the machine's processors that this process has had since the last call.
+// Load is the share of the processors that this process may have that it has had since the last call.
 func (t *told) Load() float64 { return t.meter.read() }
 
 // joining is how the agent joins its network; announce is told the key of each stream.
@@ -70,7 +71,8 @@ func (m *meter) read() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now, used := time.Now(), processorTime()
-	share := float64(used-m.used) / float64(max(now.Sub(m.at), time.Millisecond)) / float64(runtime.GOMAXPROCS(0))
+	may := min(float64(runtime.NumCPU()), cgroups.Quota())
+	share := float64(used-m.used) / float64(max(now.Sub(m.at), time.Millisecond)) / may
 	m.at, m.used = now, used
 	return min(max(share, 0), 1)
 }
