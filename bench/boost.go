@@ -82,9 +82,19 @@ func (b *boostBench) at(ctx context.Context, loss string, runs int, rep *Report)
 		port          int
 		rates         []float64
 	}{{"CUBIC", "cubic", plainPort, nil}, {"BBR", "bbr", plainPort, nil}, {"boosted", "cubic", boostedPort, nil}}
+	var queue []float64
 	for range runs {
 		for i := range kinds {
+			looking, end := context.WithCancel(ctx)
+			looked := make(chan []float64, 1)
+			if kinds[i].port == boostedPort {
+				go func() { looked <- b.queue(looking) }()
+			} else {
+				looked <- nil
+			}
 			rate, err := b.stream(ctx, kinds[i].control, kinds[i].port)
+			end()
+			queue = append(queue, <-looked...)
 			if err != nil {
 				return fmt.Errorf("%s at %s loss: %w", kinds[i].name, loss, err)
 			}
@@ -104,7 +114,8 @@ func (b *boostBench) at(ctx context.Context, loss string, runs int, rep *Report)
 	rep.Rows = append(rep.Rows,
 		NewRow("boosted, "+loss+" loss: goodput, of what the link carries", "ratio", ">= 0.98", fmt.Sprintf("%.0f Mbit/s", carries/1e6), of),
 		NewRow("boosted, "+loss+" loss: goodput, of one CUBIC connection's", "ratio", aim, fmt.Sprintf("%.3g Mbit/s", Quantile(kinds[0].rates, 0.5)/1e6), ratio),
-		NewRow("boosted, "+loss+" loss: goodput, of one BBR connection's", "ratio", "", fmt.Sprintf("%.3g Mbit/s", Quantile(kinds[1].rates, 0.5)/1e6), bbr))
+		NewRow("boosted, "+loss+" loss: goodput, of one BBR connection's", "ratio", "", fmt.Sprintf("%.3g Mbit/s", Quantile(kinds[1].rates, 0.5)/1e6), bbr),
+		NewRow("boosted, "+loss+" loss: standing queue between the agents", "ms", "<= 15", "", queue))
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/keeper"
 	"scaffold.dev/scaffold/internal/boost/trunk"
 	"scaffold.dev/scaffold/internal/core/stripe"
+	"scaffold.dev/scaffold/internal/core/tune"
 )
 
 // A Config is what an agent needs to know. Its functions are called by several goroutines.
@@ -23,8 +24,9 @@ type Config struct {
 	Incarnation uint64 // of this process: higher than those that the one before had for its trunks
 	Protection  frame.Protection
 	Strategy    string // one of stripe.Strategies
-	Connections int    // data connections of a trunk
-	Memory      int    // bytes of each trunk, each way; a multiple of stripe.MaxChunk
+	Shape       tune.Settings
+	Connections int // data connections of a trunk
+	Memory      int // bytes of each trunk, each way; a multiple of stripe.MaxChunk
 	Silence     time.Duration
 	Patience    time.Duration // see trunk.Config
 
@@ -66,6 +68,7 @@ type Agent struct {
 	end context.CancelFunc
 	all sync.WaitGroup
 
+	serving  sync.Once
 	mu       sync.Mutex
 	lanes    map[uint64]*Lane
 	peers    map[string]*peer
@@ -95,7 +98,6 @@ func Start(c Config) (*Agent, error) {
 		a.found = found
 	}
 	a.ctx, a.end = context.WithCancel(context.Background())
-	a.all.Go(a.serve)
 	a.all.Go(a.take)
 	return a, nil
 }
@@ -145,6 +147,7 @@ func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
 	a.mu.Unlock()
 	a.part(a.gone(peers))
 	a.disown()
+	a.serving.Do(func() { a.all.Go(a.serve) }) // before, it knows nobody, not even who has connected while there was no worker
 	return nil
 }
 

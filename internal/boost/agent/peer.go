@@ -108,8 +108,10 @@ func (p *peer) dials() bool { return p.a.Name < p.name }
 func (a *Agent) newPeer(in Peer) (*peer, error) {
 	p := &peer{a: a, name: in.Name, door: in.Door, number: rand.Uint64() | 1, born: a.incarnation()}
 	strategy, _ := stripe.StrategyNamed(a.Strategy) // Start has looked
+	shape := a.Shape
+	shape.First = a.Connections
 	c := trunk.Config{
-		Dials: p.dials(), Incarnation: p.born, Protection: a.Protection, Strategy: strategy,
+		Dials: p.dials(), Incarnation: p.born, Protection: a.Protection, Strategy: strategy, Shape: shape,
 		Patience: a.Patience, Connect: p.connect, Finish: a.Ends.Finished,
 		Ended:  func(e trunk.Ended) { a.Report(Event{Agent: p.name, Ended: &e}) },
 		Broken: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },

@@ -1,9 +1,13 @@
 package boostd
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/boost/keeper"
 )
@@ -18,7 +22,7 @@ func listen(at netip.AddrPort, keep store) (net.Listener, error) {
 			return net.FileListener(file)
 		}
 	}
-	l, err := net.Listen("tcp", at.String())
+	l, err := listenSoon(at)
 	if err != nil {
 		return nil, err
 	}
@@ -27,6 +31,20 @@ func listen(at netip.AddrPort, keep store) (net.Listener, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// dying is how long a worker may still listen whose keeper was killed: the kernel kills it a moment later, and whoever
+// started that agent may have started this one by then.
+const dying = 2 * time.Second
+
+func listenSoon(at netip.AddrPort) (net.Listener, error) {
+	for end := time.Now().Add(dying); ; {
+		l, err := net.Listen("tcp", at.String())
+		if err == nil || !errors.Is(err, unix.EADDRINUSE) || time.Now().After(end) {
+			return l, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func holdListener(l net.Listener, keep store) error {

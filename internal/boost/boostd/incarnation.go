@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// numbersOfOne is more than one worker takes: sessions and connections of its trunks have numbers above its incarnation.
-const numbersOfOne = 1 << 40
+// numbersOfOne is more than one worker takes: sessions and connections of its trunks have numbers above its incarnation. As
+// time of the clock it is 4 s: an agent that begins anew as a whole knows of no worker before, and has to come out above.
+const numbersOfOne = 1 << 32
 
 // incarnation is this worker's. It is above all numbers that a worker before it took, for the other agents remember them,
 // and a clock that was set back meanwhile does not count.

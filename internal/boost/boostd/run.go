@@ -124,7 +124,7 @@ func (s *Settings) peers() (list []agent.Peer) {
 
 func (s *Settings) config(own tls.Certificate, l net.Listener, e agent.Ends, others *ring, log *slog.Logger) agent.Config {
 	return agent.Config{
-		Name: s.Name, Protection: s.Protection, Strategy: s.Strategy,
+		Name: s.Name, Protection: s.Protection, Strategy: s.Strategy, Shape: s.Shape,
 		Connections: s.Connections, Memory: s.Memory << 20, Silence: silence, Patience: patience,
 		Ends: e, Door: l, Server: config(own, others.now),
 		Client:   func(name string) *tls.Config { return config(own, func() []Other { return others.only(name) }) },

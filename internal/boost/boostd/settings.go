@@ -16,6 +16,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/joining"
 	"scaffold.dev/scaffold/internal/core/stripe"
+	"scaffold.dev/scaffold/internal/core/tune"
 	"scaffold.dev/scaffold/internal/yamlfile"
 )
 
@@ -31,6 +32,7 @@ type Settings struct {
 	Connections int            // of each trunk
 	Protection  frame.Protection
 	Strategy    string
+	Shape       tune.Settings
 	Agents      []Other
 	Lanes       []agent.Lane
 
@@ -55,6 +57,8 @@ const (
 	defaultConnections = 4
 	mostMemory         = 64 << 10 // MiB
 	mostConnections    = 64
+	mostWeight         = 64
+	mostLimit          = 1_000_000 // Mbit/s
 )
 
 // Read reads the file; all that is wrong with it is told at once, with lines.
@@ -97,8 +101,15 @@ func (r *reader) file(root *yamlfile.Node) {
 		"connections": func(n *yamlfile.Node) { s.Connections = r.Integer(n, "connections", 1, mostConnections) },
 		"protect":     r.protect,
 		"strategy":    func(n *yamlfile.Node) { s.Strategy = r.OneOf(n, "strategy", stripe.Strategies...) },
-		"agents":      note("agents", func(n *yamlfile.Node) { r.Each(n, "agents", r.other) }),
-		"lanes":       note("lanes", func(n *yamlfile.Node) { r.List(n, "lanes", r.lane) }),
+		"share": func(n *yamlfile.Node) {
+			s.Shape.Share = tune.Share(max(slices.Index(tune.Shares, r.OneOf(n, "share", tune.Shares...)), 0))
+		},
+		"weight": func(n *yamlfile.Node) { s.Shape.Weight = float64(r.Integer(n, "weight", 1, mostWeight)) },
+		"limit": func(n *yamlfile.Node) {
+			s.Shape.Limit = float64(r.Integer(n, "limit, in Mbit/s", 1, mostLimit)) * 1e6 / 8
+		},
+		"agents": note("agents", func(n *yamlfile.Node) { r.Each(n, "agents", r.other) }),
+		"lanes":  note("lanes", func(n *yamlfile.Node) { r.List(n, "lanes", r.lane) }),
 	})
 	for _, key := range []string{"name", "door", "ports"} {
 		if !has[key] {

@@ -154,7 +154,8 @@ func (d *Dialer) data(ctx context.Context, c *control) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	select {
 	case <-c.met:
-	case <-ctx.Done():
+	case <-ctx.Done(): // whether that has closed it already is a matter of luck
+		conn.Close()
 		return context.Cause(ctx)
 	}
 	number := d.Incarnation + d.numbers.Add(1) // above those of an agent before, which the other one remembers

@@ -12,6 +12,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/link"
 	"scaffold.dev/scaffold/internal/boost/seal"
 	"scaffold.dev/scaffold/internal/core/stripe"
+	"scaffold.dev/scaffold/internal/core/tune"
 )
 
 // A connection carries frames of the trunk, whose keys are known.
@@ -23,8 +24,18 @@ type connection struct {
 
 	rtt  time.Duration // under the trunk's lock, as it was measured last
 	path time.Duration // the shortest that the kernel has seen; 0: it has seen none
-	told bool          // what this end has of sessions was said on it
-	late bool          // it takes more than twice as long as another one: what is small goes there
+	met  bool          // the other agent has said its HELLO
+
+	greeted func() error // reads it; nil: it was read
+
+	told bool    // what this end has of sessions was said on it
+	was  counted // as of the last decision about the path
+	now  counted // as it was measured last
+
+	rate    uint64 // bytes a second that it may send
+	control string // congestion control
+
+	late bool // it takes more than twice as long as another one: what is small goes there
 
 	in  *link.Reader
 	out *link.Writer
@@ -34,17 +45,20 @@ type connection struct {
 // reads the other one's, if that is still to come. A number that was used before is refused.
 func (t *Trunk) Serve(conn *net.TCPConn, number uint64, secret seal.Secret, greeted func() error) error {
 	c := newConnection(t, conn, number, secret)
+	c.greeted = greeted
 	if err := t.add(c, secret); err != nil {
 		conn.Close()
 		return err
 	}
-	return c.serve(greeted)
+	return c.serve()
 }
 
-func (c *connection) serve(greeted func() error) (err error) {
+func (c *connection) serve() (err error) {
 	c.t.all.Go(c.write)
-	if greeted != nil {
-		err = greeted()
+	if c.greeted != nil {
+		if err = c.greeted(); err == nil {
+			c.t.meet(c)
+		}
 	}
 	if err == nil {
 		err = c.read()
@@ -78,10 +92,33 @@ func (t *Trunk) add(c *connection, secret seal.Secret) error {
 	}
 	c.tune()
 	t.conns[c.id] = c
-	t.lonely = time.Time{}
+	if c.greeted == nil {
+		c.met, t.lonely = true, time.Time{}
+	}
 	t.sender.Connect(c.id, stripe.Measure{RTT: c.rtt})
 	t.changed()
 	return nil
+}
+
+// meet notes that the other agent is at the other end of a connection: until then nobody may be, and what has been sent on
+// it goes nowhere.
+func (t *Trunk) meet(c *connection) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conns[c.id] == c {
+		c.met, t.lonely = true, time.Time{}
+		t.changed()
+	}
+}
+
+// reached is how many connections there are with the other agent at their other end.
+func (t *Trunk) reached() (connections int) {
+	for _, c := range t.conns {
+		if c.met {
+			connections++
+		}
+	}
+	return connections
 }
 
 // remove takes a connection away that has ended: what it carried goes out on others, and what was said on it is said
@@ -98,7 +135,7 @@ func (t *Trunk) remove(c *connection) {
 	t.sender.Disconnect(c.id)
 	t.receiver.Repeat()
 	t.sayAgain(c.id)
-	if len(t.conns) == 0 {
+	if t.lonely.IsZero() && t.reached() == 0 {
 		t.lonely = time.Now()
 	}
 	t.changed()
@@ -122,8 +159,8 @@ const unsent = 128 << 10
 // silent is how long what was sent may stay unacknowledged: then the connection ends, and its chunks go out on others.
 const silent = 3 * time.Second
 
-// tune sets what the kernel is to do with a data connection. All of it makes things better, none is needed: a kernel
-// without BBR, or one that does not let this process choose it, has the host's own.
+// tune sets what the kernel is to do with a data connection, as it was decided last. All of it makes things better, none is
+// needed: a kernel without BBR, or one that does not let this process choose it, has the host's own.
 func (c *connection) tune() {
 	raw, err := c.conn.SyscallConn()
 	if err != nil {
@@ -131,11 +168,27 @@ func (c *connection) tune() {
 	}
 	_ = c.conn.SetNoDelay(true)
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "bbr")
+		_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, bbr)
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent)
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silent.Milliseconds()))
+		c.rate, c.control = ^uint64(0), controlOf(int(fd))
+		if i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			c.was = countedBy(i) // its HELLO is no measure of the path
+			c.now = c.was
+		}
 	})
+	s := &c.t.shaping
+	if s.tuner == nil {
+		settings := c.t.Shape
+		settings.BBR = c.control == bbr
+		s.tuner, s.at = tune.NewTuner(settings), time.Now()
+		s.decision = s.tuner.Step(tune.Measure{Now: s.at})
+	}
+	c.obey(s.decision, len(c.t.conns)+1)
 }
+
+// bbr is the congestion control of connections between agents, where it can be had.
+const bbr = "bbr"
 
 // info is what the kernel knows of a connection.
 func info(c *net.TCPConn) (i *unix.TCPInfo, err error) {
@@ -166,6 +219,7 @@ func (t *Trunk) measure() time.Duration {
 		if i.Min_rtt != noMinRTT {
 			c.path = time.Duration(i.Min_rtt) * time.Microsecond
 		}
+		c.now = countedBy(i)
 		t.sender.Measure(c.id, stripe.Measure{RTT: c.rtt, Rate: float64(i.Delivery_rate)})
 		if worst = max(worst, c.rtt); best == 0 || c.rtt < best {
 			best = c.rtt

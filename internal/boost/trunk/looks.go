@@ -25,22 +25,32 @@ func (t *Trunk) look(now time.Time, rtt time.Duration) {
 		if l, reads := s.reading(); reads {
 			s.looks.reads.See(now, l, interval)
 		}
-		l := tune.Free
-		if s.looks.writing.Load() {
-			l = tune.Host
-		}
-		s.looks.writes.See(now, l, interval)
+		s.looks.writes.See(now, s.writing(), interval)
 	}
 }
 
-// reading is what the session waits for before it has read more of its end host; false: it reads no more.
+// writing is what the session waits for before it has written more to its end host.
+func (s *Session) writing() tune.Look {
+	switch {
+	case s.looks.writing.Load():
+		return tune.Host
+	case s.t.receiver.Short(s.id):
+		return tune.Memory
+	}
+	return tune.Free
+}
+
+// reading is what the session waits for before it has read more of its end host, or, behind its end, before all has
+// arrived; false: it is over.
 func (s *Session) reading() (tune.Look, bool) {
 	_, starved := s.t.starved[s]
 	switch {
-	case s.whole || s.over || s.sent || s.aborted:
+	case s.over || s.aborted:
 		return tune.Unknown, false
 	case s.t.sender.Backlog(s.id) > 0:
 		return tune.Path, true
+	case s.whole || s.sent:
+		return tune.Unknown, true
 	case starved && !s.t.sender.HasCredit(s.id):
 		return tune.Credit, true
 	case starved:

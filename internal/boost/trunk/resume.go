@@ -18,6 +18,9 @@ import (
 func (t *Trunk) Up(secret seal.Secret, incarnation uint64) (down func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if secret != t.secret { // a connection's keys follow from both: its number counts once under each secret
+		t.used = numbers{}
+	}
 	t.secret, t.up = secret, true
 	t.drop()
 	before := t.peer

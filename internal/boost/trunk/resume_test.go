@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/seal"
 	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
@@ -80,5 +81,31 @@ func TestAnotherWorkerIsMetOnceItHasToldAll(t *testing.T) {
 	}
 	if r.near.allResumed(); len(n.met) != 2 || n.met[1] != 7 {
 		t.Errorf("after it has told: %v are met", n.met)
+	}
+}
+
+// An agent that begins anew as a whole may have lower numbers than a worker that has followed a dead one: under another secret
+// each counts again.
+func TestNumbersOfConnectionsCountUnderTheirSecret(t *testing.T) {
+	r := newRig(t, 0)
+	used := func(number uint64, secret seal.Secret) error {
+		a, b := pair(t)
+		defer a.Close()
+		defer b.Close()
+		c := newConnection(r.near, a, number, secret)
+		err := r.near.add(c, secret)
+		r.near.remove(c)
+		return err
+	}
+	if err := used(1<<40, r.secret); err != nil {
+		t.Fatal(err)
+	}
+	if err := used(7, r.secret); !errors.Is(err, ErrStale) {
+		t.Errorf("one that is far behind, of the same secret: %v", err)
+	}
+	other := seal.Secret{1}
+	r.near.Up(other, 2)
+	if err := used(7, other); err != nil {
+		t.Errorf("of another secret: %v", err)
 	}
 }

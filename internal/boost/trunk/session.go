@@ -92,7 +92,7 @@ func (t *Trunk) ask(m frame.Open) (*Session, error) {
 	if t.closed {
 		return nil, ErrClosed
 	}
-	if len(t.conns) == 0 {
+	if t.reached() == 0 {
 		return nil, &Refused{frame.NoRoom} // nobody would hear of it before the client asks again
 	}
 	m.Session = t.last + 2

@@ -22,8 +22,10 @@ type Config struct {
 	Incarnation uint64
 	Protection  frame.Protection
 	Strategy    stripe.Strategy
-	Send        *memory.Mapping // for what is to be sent; a multiple of stripe.MaxChunk
-	Receive     *memory.Mapping // for what is received
+	// Shape is how the path is shared with others' traffic. Whether the kernel has BBR the trunk finds out.
+	Shape   tune.Settings
+	Send    *memory.Mapping // for what is to be sent; a multiple of stripe.MaxChunk
+	Receive *memory.Mapping // for what is received
 	// Connect connects to the server of an OPEN as the client. A *Refused is passed on as it is, every other error as
 	// silence.
 	Connect func(context.Context, frame.Open) (Attached, error)
@@ -87,6 +89,7 @@ type Trunk struct {
 	controls uint64 // how many control connections there have been: the number of the present one
 	closed   bool
 	alarm    alarm
+	shaping  shaping
 	lonely   time.Time // since when there is no connection; zero: there is one, or no session needs it
 }
 
@@ -142,7 +145,7 @@ func (t *Trunk) Status() Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.measure()
-	s := Status{Up: len(t.conns) > 0, Connections: len(t.conns), Sessions: len(t.sessions), Counts: t.sender.Counts}
+	s := Status{Up: t.reached() > 0, Connections: t.reached(), Sessions: len(t.sessions), Counts: t.sender.Counts}
 	for _, c := range t.conns {
 		if c.path > 0 && (s.RTT == 0 || c.path < s.RTT) {
 			s.RTT = c.path
@@ -212,5 +215,5 @@ func wake(c chan struct{}) {
 func (t *Trunk) Connections() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.conns)
+	return t.reached()
 }

@@ -108,7 +108,7 @@ func (r *rig) connect() uint64 {
 		if err := t.add(c, r.secret); err != nil {
 			r.t.Fatal(err)
 		}
-		r.serving.Go(func() { c.serve(nil) })
+		r.serving.Go(func() { c.serve() })
 	}
 	return number
 }
@@ -527,4 +527,52 @@ func TestANearAgentThatBeginsAnewIsServedAtOnce(t *testing.T) {
 	defer client.Close()
 	defer server.Close()
 	former.Close()
+}
+
+// Data connections that nobody answers on are none: sessions are given up as without any, and new ones are refused at once.
+func TestConnectionsWithoutAnAnswerDoNotCount(t *testing.T) {
+	r := newRig(t, 1)
+	client, server := r.dial()
+	defer client.Close()
+	defer server.Close()
+	for number := range r.live {
+		r.cut(number)
+	}
+	until := func(is func() bool) {
+		t.Helper()
+		for end := time.Now().Add(within); !is(); {
+			if time.Now().After(end) {
+				t.Fatal("it does not come to that")
+			}
+		}
+	}
+	until(func() bool { return r.near.Connections() == 0 })
+	a, b := pair(t)
+	defer b.Close()
+	hangs, served := make(chan struct{}), make(chan error, 1)
+	go func() {
+		served <- r.near.Serve(a, 1000, r.secret, func() error { <-hangs; return errors.New("no answer") })
+	}()
+	until(func() bool {
+		r.near.mu.Lock()
+		defer r.near.mu.Unlock()
+		return len(r.near.conns) == 1
+	})
+	if s := r.near.Status(); s.Up || s.Connections != 0 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := r.near.Open(t.Context(), ends); err == nil {
+		t.Error("a session is opened over it")
+	}
+	r.near.mu.Lock()
+	if r.near.lonely.IsZero() {
+		t.Error("it counts as company")
+	}
+	r.near.isolated(r.near.lonely.Add(r.near.Patience))
+	r.near.mu.Unlock()
+	if _, err := client.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("the client's connection was not given up: %v", err)
+	}
+	close(hangs)
+	<-served
 }

@@ -126,6 +126,10 @@ func (d *Diverter) listenRing() (err error) {
 	return nil
 }
 
+// dying is how long another agent's process may still hold what is its own: the kernel kills a worker whose keeper was
+// killed a moment later, and whoever started the keeper may have started another one by then.
+const dying = 2 * time.Second
+
 // place makes the directory for the pins, and keeps other agents out of it. The lock goes with the process, however it
 // ends.
 func (d *Diverter) place() error {
@@ -149,7 +153,13 @@ func (d *Diverter) place() error {
 	if err != nil {
 		return err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	for end := time.Now().Add(dying); ; {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil || time.Now().After(end) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
 		f.Close()
 		return fmt.Errorf("another agent runs in this network namespace: it holds %s: %w", d.cfg.Pin, err)
 	}

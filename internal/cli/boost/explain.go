@@ -74,11 +74,17 @@ type side struct {
 
 func drawReason(t *output.Table, way string, rate uint64, bound string, from, to side, reads, writes string) {
 	what, then := reason(bound, from, to, reads, writes)
+	if bound == "source" && rate < quiet {
+		what, then = fmt.Sprintf("agent %s has read all that the %s sent", from.name, from.host), ""
+	}
 	t.Row(fmt.Sprintf("  %s, %s/s: %s", way, output.Bytes(rate), what))
 	if then != "" {
 		t.Row("    " + then)
 	}
 }
+
+// quiet is what a direction carries that is hardly used, bytes a second: that of a download's requests.
+const quiet = 1000
 
 // reason is what binds one direction, and what to do about it.
 func reason(bound string, from, to side, reads, writes string) (what, then string) {

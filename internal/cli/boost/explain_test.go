@@ -25,10 +25,10 @@ func TestEachBindingSaysWhereAndWhatToDo(t *testing.T) {
 		{"far agent", "near agent", []string{"the processor of agent west-1", "the processor of agent east-1"}},
 		{"near agent's memory", "far agent's memory", []string{"full of bytes on their way between it and west-1", "raise memory in the file of east-1", "raise memory in the file of west-1"}},
 		{"far agent's memory", "near agent's memory", []string{"full of bytes on their way between it and east-1"}},
-		{"", "what a later version knows", []string{"client to server, 1 MB/s: nothing binds", "server to client, 0 B/s: nothing binds"}},
+		{"", "what a later version knows", []string{"client to server, 1 MB/s: nothing binds", "server to client, 2 MB/s: nothing binds"}},
 	} {
 		var out strings.Builder
-		all := &apiv1.ListBoostSessionsResponse{Total: 3, Sessions: []*apiv1.BoostSession{{Client: "192.0.2.1:1", Server: "192.0.2.2:80", Near: "east-1", Far: "west-1", SendRate: 1_000_000, SentBound: c.sent, ReceivedBound: c.received}}}
+		all := &apiv1.ListBoostSessionsResponse{Total: 3, Sessions: []*apiv1.BoostSession{{Client: "192.0.2.1:1", Server: "192.0.2.2:80", Near: "east-1", Far: "west-1", SendRate: 1_000_000, ReceiveRate: 2_000_000, SentBound: c.sent, ReceivedBound: c.received}}}
 		if err := output.Draw(&out, func(t *output.Table) { drawReasons(t, all, agents) }); err != nil {
 			t.Fatal(err)
 		}
@@ -37,5 +37,19 @@ func TestEachBindingSaysWhereAndWhatToDo(t *testing.T) {
 				t.Errorf("%q and %q: no %q in\n%s", c.sent, c.received, want, out.String())
 			}
 		}
+	}
+}
+
+// A direction that is hardly used has no end that is to be looked at.
+func TestWhoHasNothingToSayIsNoTrouble(t *testing.T) {
+
+	var out strings.Builder
+	if err := output.Draw(&out, func(t *output.Table) {
+		drawReason(t, "server to client", 10, "source", side{"server", "west-1", nil}, side{"client", "east-1", nil}, "far", "near")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != "  server to client, 10 B/s: agent west-1 has read all that the server sent\n" {
+		t.Errorf("%q", got)
 	}
 }

@@ -72,3 +72,32 @@ func TestOfAChunkThatHasArrivedInPartTheRestGoesOut(t *testing.T) {
 		t.Errorf("%v go out, want %v", got, want)
 	}
 }
+
+// What is cut and acknowledged again and again leaves no memory behind, however long the stream is.
+func TestALongStreamOfCutChunksTakesNoMoreMemory(t *testing.T) {
+	o := &outgoing{}
+	for at := uint64(0); at < 1<<20*2000; at += 1 << 20 {
+		o.chunks.push(kept{Chunk: Chunk{Offset: at, Length: 1 << 20}})
+		for range 16 {
+			o.cut(o.chunks.len()-1, 1<<16)
+		}
+		for o.chunks.len() > 20 {
+			o.chunks.pop()
+		}
+	}
+	if n := cap(o.chunks.all); n > 1000 {
+		t.Errorf("%d chunks have room, %d are there", n, o.chunks.len())
+	}
+}
+
+// A peer that says of each second byte that it has arrived makes no chunk of so many.
+func TestAPeerCannotHaveChunksCutToPieces(t *testing.T) {
+	o := &outgoing{}
+	o.chunks.push(kept{Chunk: Chunk{Length: 1 << 20}})
+	for at := uint64(1); at < 1<<20; at += 2 {
+		o.cutAt(at)
+	}
+	if n := o.chunks.len(); n > 1<<20/leastCut {
+		t.Errorf("%d chunks of a mebibyte", n)
+	}
+}

@@ -1,7 +1,6 @@
 package stripe
 
 import (
-	"slices"
 	"sort"
 	"time"
 
@@ -154,6 +153,10 @@ func (o *outgoing) split() {
 	o.cut(i, uint32(o.credit-k.Offset))
 }
 
+// leastCut is what each part of a chunk has at least that is cut at an offset which the peer says, in bytes: a peer that
+// names each second byte would make records of many times what they are about.
+const leastCut = MinChunk / 4
+
 // cutAt cuts the chunk that an offset lies in, if it waits to go out: a worker before this one had cut it otherwise, and what
 // of it has arrived is not to go out again. A connection that has just begun takes round trips for it.
 func (o *outgoing) cutAt(offset uint64) {
@@ -161,7 +164,8 @@ func (o *outgoing) cutAt(offset uint64) {
 	if i >= o.chunks.len() || o.chunks.len() >= MaxChunks {
 		return
 	}
-	if k := o.chunks.at(i); k.Offset < offset && !k.arrived && k.on[0] == nil {
+	k := o.chunks.at(i)
+	if k.Offset+leastCut <= offset && offset+leastCut <= k.End() && !k.arrived && k.on[0] == nil {
 		o.cut(i, uint32(offset-k.Offset))
 	}
 }
@@ -178,5 +182,5 @@ func (o *outgoing) cut(i int, n uint32) {
 	if i < o.next {
 		o.next++
 	}
-	o.chunks.all = slices.Insert(o.chunks.all, o.chunks.head+i+1, rest)
+	o.chunks.insert(i+1, rest)
 }

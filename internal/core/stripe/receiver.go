@@ -109,6 +109,12 @@ func (r *Receiver) grant(in *incoming) {
 	}
 }
 
+// Short reports whether the session has less credit than it should, for want of memory.
+func (r *Receiver) Short(session uint64) bool {
+	in := r.streams[session]
+	return in != nil && !(in.kind != 0 && in.credit >= in.end) && in.credit < in.delivered+in.window()
+}
+
 func (r *Receiver) take() (block uint32) {
 	if n := len(r.free); n > 0 {
 		block, r.free = r.free[n-1], r.free[:n-1]

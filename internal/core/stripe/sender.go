@@ -248,6 +248,19 @@ func (s *Sender) Backlog(session uint64) uint64 {
 	return 0
 }
 
+// Backlogs are how many sessions have bytes that may go out now.
+func (s *Sender) Backlogs() (sessions int) {
+	if s.backlog == 0 {
+		return 0
+	}
+	for _, o := range s.streams {
+		if o.pending > 0 {
+			sessions++
+		}
+	}
+	return sessions
+}
+
 // HasCredit reports whether the peer has room for more than was pushed.
 func (s *Sender) HasCredit(session uint64) bool {
 	o := s.streams[session]

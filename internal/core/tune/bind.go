@@ -56,18 +56,22 @@ func Bind(reads, writes Side) Binding {
 	case Memory:
 		return SendMemory
 	case Processor:
-		if writes.Busy >= busy && writes.Busy > reads.Busy {
+		switch { // else one thread, or a lock, is what all wait for
+		case writes.Busy >= busy && writes.Busy > reads.Busy:
 			return Writing
+		case reads.Busy >= busy:
+			return Reading
 		}
-		return Reading
 	case Credit:
 		switch {
 		case writes.Found == Host:
 			return Receiver
 		case writes.Busy >= busy:
 			return Writing
-		case writes.Found == Free: // all that came was taken at once, and yet there was no room for more
+		case writes.Found == Memory:
 			return TakeMemory
+		case writes.Found == Free: // the window is what the path has on its way, and the kernel takes it whole
+			return Between
 		}
 	case Path: // whoever has no processor leaves bytes that wait for it to read or to write
 		switch {

@@ -6,5 +6,8 @@
 // alike. [Bind] puts what the two agents have found together; only both know: an agent that has no credit cannot tell
 // whether the other one's host reads slowly or its memory is small.
 //
-// All of it is pure: what was seen comes in with its time, and the same looks give the same answers.
+// A [Tuner] decides how a path is used: by which congestion control, over how many connections, and how fast these may send at
+// most, so that the queue on the path stays short and others have their part.
+//
+// All of it is pure: what was seen comes in with its time, and the same looks and measures give the same answers.
 package tune

@@ -5,13 +5,13 @@ import "slices"
 // A Look is what an agent waited for at one moment.
 type Look uint8
 
-// Looks. Of bytes that are read from an end host there are all but Free, of those that are written to one there are Host and
-// Free.
+// Looks. Of bytes that are read from an end host there are all but Free, of those that are written to one there are Host,
+// Memory and Free.
 const (
 	Unknown   Look = iota // not seen for long enough, or nothing for most of the time
 	Host                  // the end host: it has sent no more, or it takes no more
 	Credit                // the other agent has granted no more
-	Memory                // this agent has no memory free for the session
+	Memory                // this agent has no memory free for more of the session
 	Path                  // bytes are there that no connection of the trunk takes
 	Processor             // nothing: the agent is at work, or waits for a processor
 	Free                  // the end host took all that there was

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,7 +64,7 @@ func replay(t *testing.T, text string) string {
 			j.See(now, l, interval)
 			now = now.Add(50 * time.Millisecond)
 		}
-		fmt.Fprintf(&out, "%s > %v\n", seen, j.Found())
+		fmt.Fprintf(&out, "%s > %s\n", seen, cmp.Or(j.Found().String(), "unknown"))
 	}
 	return out.String()
 }
@@ -76,7 +77,8 @@ func TestBothAgentsTellWhatBinds(t *testing.T) {
 		{Side{Host, 0.1}, Side{Free, 0.1}, Source},
 		{Side{Host, 0.99}, Side{Free, 0.1}, Source}, // other sessions keep it busy: this one waits for its host
 		{Side{Credit, 0.1}, Side{Host, 0.1}, Receiver},
-		{Side{Credit, 0.1}, Side{Free, 0.1}, TakeMemory},
+		{Side{Credit, 0.1}, Side{Memory, 0.1}, TakeMemory},
+		{Side{Credit, 0.1}, Side{Free, 0.1}, Between},
 		{Side{Credit, 0.1}, Side{Free, 0.95}, Writing},
 		{Side{Credit, 0.1}, Side{Unknown, 0.1}, Unclear},
 		{Side{Memory, 0.1}, Side{Free, 0.1}, SendMemory},
@@ -85,6 +87,7 @@ func TestBothAgentsTellWhatBinds(t *testing.T) {
 		{Side{Path, 0.3}, Side{Free, 0.95}, Writing},
 		{Side{Processor, 0.97}, Side{Free, 0.3}, Reading},
 		{Side{Processor, 0.6}, Side{Free, 0.98}, Writing},
+		{Side{Processor, 0.08}, Side{Free, 0.08}, Unclear},
 		{Side{Unknown, 1}, Side{Unknown, 1}, Unclear},
 	} {
 		if got := Bind(c.reads, c.writes); got != c.want {

@@ -22,7 +22,10 @@ func (d Dir) Large() (path string, err error) {
 	if err := os.Symlink(path, d.large()); err != nil {
 		return "", fmt.Errorf("large files of lab %s: %w", d.Lab, err)
 	}
-	if err := os.Mkdir(path, 0o755); err != nil {
+	if err = os.Mkdir(path, 0o700); err == nil {
+		err = os.Chmod(path, 0o755) // whatever the umask: servers that are not root read there
+	}
+	if err != nil {
 		return "", fmt.Errorf("large files of lab %s: %w", d.Lab, err)
 	}
 	return path, nil

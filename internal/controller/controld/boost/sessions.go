@@ -40,7 +40,7 @@ func (x *Boost) sessionsOf(a *agent, m *apiv1.BoostSessions) {
 	if !a.retold { // all that there are
 		a.retold, a.sessions, a.waits, x.switches.changed = true, nil, nil, true
 	}
-	a.waitsAt(m.GetWaits())
+	x.waitsAt(a, m.GetWaits())
 	for _, s := range m.GetEnded() {
 		key := sessionKey{s.Far, s.Number}
 		if x.switches.crowd || x.switches.pinned[a.sessions[key].of] {

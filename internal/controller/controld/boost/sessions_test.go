@@ -74,7 +74,7 @@ func TestWhatBindsASessionIsListed(t *testing.T) {
 	}
 	far := func(w *apiv1.BoostWaits) {
 		n.Report("w1", w1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: &apiv1.BoostSessions{Waits: []*apiv1.BoostSessionWaits{
-			{Near: "e1", Number: 2, Waits: w}, {Near: "e1", Number: 4, Waits: w}}}}})
+			{Near: "e1", Number: 2, Waits: w}, {Near: "e1", Number: 4, Waits: w}, {Near: "nobody", Number: 2, Waits: w}}}}})
 	}
 	listed := func(req *apiv1.ListBoostSessionsRequest) (all []*apiv1.BoostSession) {
 		t.Helper()
@@ -97,7 +97,7 @@ func TestWhatBindsASessionIsListed(t *testing.T) {
 	is("path", "source")
 	near(waits("credit", "free"))
 	is("receiver", "source")
-	far(waits("memory", "free"))
+	far(waits("memory", "memory"))
 	is("far agent's memory", "far agent's memory")
 	n.Report("w1", w1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: &apiv1.BoostLoad{Load: 0.97}}})
 	is("far agent", "far agent's memory")

@@ -25,15 +25,15 @@ func (w waitsFor) message() *apiv1.BoostWaits {
 }
 
 // waitsAt takes what an agent says of sessions that others have opened. It may come before the other one's word, and stays
-// until this one takes it back: a few bytes each, for as many sessions as are known of an agent.
-func (a *agent) waitsAt(list []*apiv1.BoostSessionWaits) {
+// until this one takes it back: a few bytes each, of agents that there are, for as many sessions as are known of an agent.
+func (x *Boost) waitsAt(a *agent, list []*apiv1.BoostSessionWaits) {
 	for _, m := range list {
 		key := farKey{m.Near, m.Number}
 		if m.Waits == nil {
 			delete(a.waits, key)
 			continue
 		}
-		if _, known := a.waits[key]; !known && len(a.waits) >= maxSessions {
+		if _, known := a.waits[key]; !known && (len(a.waits) >= maxSessions || x.agents[m.Near] == nil) {
 			continue
 		}
 		if a.waits == nil {

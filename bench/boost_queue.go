@@ -1,0 +1,51 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// queueEach is how often it is looked how long packets wait on the path.
+const queueEach = 200 * time.Millisecond
+
+// queue looks how long packets wait on the path between the agents, until ctx ends, by what the kernel of the agent that
+// sends has measured: the least round trip of its connections now, less the shortest that any has seen.
+func (b *boostBench) queue(ctx context.Context) (ms []float64) {
+	begin := time.After(boostSettle)
+	for {
+		select {
+		case <-ctx.Done():
+			return ms
+		case <-begin:
+			begin = time.After(queueEach)
+		}
+		out, err := b.lab.Output(ctx, "x", "ss", "-tinH", "dport", "=", ":23731")
+		if err != nil {
+			continue // ctx has ended, or the agent has none at this moment
+		}
+		if wait := waiting(string(out)); !math.IsInf(wait, 1) {
+			ms = append(ms, wait)
+		}
+	}
+}
+
+// waiting reads what ss says of connections, in ms; infinite where nothing was measured.
+func waiting(text string) float64 {
+	now, least := math.Inf(1), math.Inf(1)
+	for word := range strings.FieldsSeq(text) {
+		var v float64
+		if n, _ := fmt.Sscanf(word, "rtt:%f", &v); n == 1 {
+			now = min(now, v)
+		}
+		if n, _ := fmt.Sscanf(word, "minrtt:%f", &v); n == 1 {
+			least = min(least, v)
+		}
+	}
+	if math.IsInf(now, 1) {
+		return now
+	}
+	return max(now-least, 0)
+}

@@ -1,0 +1,113 @@
+package trunk
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/core/tune"
+)
+
+// A shaping is how the trunk uses its path: what the kernel has counted, and what follows.
+type shaping struct {
+	tuner    *tune.Tuner // nil: no connection has been made
+	decision tune.Decision
+	at       time.Time // of the last decision
+	looks    int       // since then, and
+	bound    int       // how often bytes waited for the path
+	sessions int       // at most at a time
+}
+
+// counted are the kernel's counts of a connection, as of the last decision.
+type counted struct{ acked, sent, resent uint64 }
+
+func countedBy(i *unix.TCPInfo) counted {
+	return counted{i.Bytes_acked, i.Bytes_sent, i.Bytes_retrans}
+}
+
+// shape looks whether the path is what binds, and decides once in an interval. It follows measure.
+func (t *Trunk) shape(now time.Time) {
+	s := &t.shaping
+	if s.tuner == nil || len(t.conns) == 0 {
+		return
+	}
+	s.looks++
+	if n := t.sender.Backlogs(); n > 0 {
+		s.bound++
+		s.sessions = max(s.sessions, n)
+	}
+	m := tune.Measure{Now: now, Sessions: s.sessions, Bound: 2*s.bound > s.looks}
+	for _, c := range t.conns { // all of them over one path: what is slow of one is its own loss
+		if m.RTT == 0 || c.rtt < m.RTT {
+			m.RTT = c.rtt
+		}
+		if c.path > 0 && (m.MinRTT == 0 || c.path < m.MinRTT) {
+			m.MinRTT = c.path
+		}
+	}
+	passed := now.Sub(s.at)
+	if passed < tune.Interval(m.MinRTT) {
+		return
+	}
+	var all counted
+	for _, c := range t.conns {
+		all.acked += c.now.acked - c.was.acked
+		all.sent += c.now.sent - c.was.sent
+		all.resent += c.now.resent - c.was.resent
+		c.was = c.now
+	}
+	m.Rate, m.Sent, m.Resent = float64(all.acked)/passed.Seconds(), all.sent, all.resent
+	s.at, s.looks, s.bound, s.sessions = now, 0, 0, 0
+	s.decision = s.tuner.Step(m)
+	for _, c := range t.conns {
+		c.obey(s.decision, len(t.conns))
+	}
+}
+
+// obey tells the kernel how a connection is to send.
+func (c *connection) obey(d tune.Decision, of int) {
+	rate := ^uint64(0) // as it will
+	if d.Cap > 0 {
+		rate = uint64(d.Cap) / uint64(of)
+	}
+	if rate == c.rate && d.Control == c.control {
+		return
+	}
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) { // all of it makes things better, none is needed
+		if d.Control != c.control {
+			_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, d.Control)
+		}
+		if rate != c.rate {
+			_ = unix.SetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, rate)
+		}
+	})
+	c.rate, c.control = rate, d.Control
+}
+
+// rests reports whether a connection carries no chunks, because the path has others on it who are to have their part. Those
+// with the lowest numbers carry them: the oldest, but for what died.
+func (t *Trunk) rests(c *connection) bool {
+	if d := &t.shaping.decision; d.Why != tune.Beside || d.Connections >= len(t.conns) {
+		return false
+	}
+	before := 0
+	for id := range t.conns {
+		if id < c.id {
+			before++
+		}
+	}
+	return before >= t.shaping.decision.Connections
+}
+
+// controlOf is the congestion control that the kernel uses on a connection.
+func controlOf(fd int) string {
+	name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+	if err != nil {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,77 @@
+package trunk
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/core/tune"
+)
+
+// pacing is what the kernel lets a connection send, bytes a second.
+func pacing(t *testing.T, c *net.TCPConn) (rate uint64) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	if err == nil {
+		fail := raw.Control(func(fd uintptr) { rate, err = unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE) })
+		if fail != nil {
+			err = fail
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rate
+}
+
+// An operator's limit is that of all connections together, from their first byte on, and of those that come later.
+func TestALimitIsSharedByAllConnections(t *testing.T) {
+	const limit = 6 << 20
+	r := newRig(t, 2, func(c *Config) {
+		if c.Dials {
+			c.Shape = tune.Settings{Share: tune.Raw, Limit: limit, First: 2}
+		}
+	})
+	r.connect()
+	r.near.mu.Lock()
+	r.near.shaping.at = time.Time{} // an interval is over
+	r.near.shape(time.Now())
+	r.near.mu.Unlock()
+	for number, c := range r.live {
+		if got := pacing(t, c[0]); got != limit/3 {
+			t.Errorf("connection %d of three may send %d bytes a second, of %d", number, got, limit)
+		}
+		if got := pacing(t, c[1]); got != ^uint64(0) {
+			t.Errorf("the other end, without a limit, may send %d", got)
+		}
+	}
+}
+
+// Beside others as many connections carry chunks as sessions would be flows, the oldest; what is small goes on all.
+func TestBesideOthersSomeConnectionsRest(t *testing.T) {
+	r := newRig(t, 3)
+	r.near.mu.Lock()
+	defer r.near.mu.Unlock()
+	rest := func() (ids int) {
+		for id, c := range r.near.conns {
+			if r.near.rests(c) {
+				ids |= 1 << id
+			}
+		}
+		return ids
+	}
+	r.near.shaping.decision = tune.Decision{Why: tune.Holds, Connections: 1}
+	if got := rest(); got != 0 {
+		t.Errorf("alone: %b rest", got)
+	}
+	r.near.shaping.decision.Why = tune.Beside
+	if got := rest(); got != 1<<2|1<<3 {
+		t.Errorf("beside others: %b rest", got)
+	}
+	delete(r.near.conns, 1)
+	if got := rest(); got != 1<<3 {
+		t.Errorf("the first has died: %b rest", got)
+	}
+}

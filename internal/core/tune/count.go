@@ -1,0 +1,148 @@
+package tune
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	settles   = 20 // round trips until a number of connections shows what it brings
+	measures  = 30 // round trips for which that is measured
+	worth     = 0.25
+	costs     = 0.03
+	firstRest = 10 * time.Second
+	lastRest  = 5 * time.Minute
+	fewerEach = time.Minute
+	changed   = 0.25 // of the round trip or of what is lost: what was tried before says nothing any more
+)
+
+// factors are by how much more connections are tried, one after the other until one is worth it.
+var factors = []float64{2, 1.5, 1.25}
+
+// A count looks for the number of connections. Each of a congestion control that halves at a loss brings more where loss is
+// by chance, until the link is full; beyond that each takes from the others, and from others' traffic.
+type count struct {
+	now  int     // that is held
+	rate float64 // that it brought, bytes a second
+
+	try     int // that is tried; 0: none
+	factor  int // the next of the factors
+	until   time.Time
+	settled bool
+	bytes   float64
+	since   time.Time
+
+	rest      time.Duration // until more are tried again
+	more      time.Time     // when
+	fewer     time.Time     // when fewer are tried
+	rtt       time.Duration // at the last failure
+	loss      float64
+	last      time.Time
+	downwards bool // fewer are tried
+}
+
+func (c *count) trying() bool { return c.try > 0 }
+
+// step takes an interval and returns how many there are to be. Nothing is tried while the path does not bind, or while a cap
+// keeps the queue short: then the link is full.
+func (c *count) step(m *Measure, most int, capped bool) int {
+	passed := m.Now.Sub(c.last)
+	c.last = m.Now
+	if !m.Bound || passed <= 0 || passed > fewerEach {
+		c.stop()
+		return c.now
+	}
+	if c.until.IsZero() {
+		c.begin(m, 0)
+		if c.fewer.IsZero() {
+			c.fewer = m.Now.Add(fewerEach)
+		}
+		return c.held()
+	}
+	if c.settled {
+		c.bytes += m.Rate * passed.Seconds()
+	}
+	if m.Now.Before(c.until) {
+		return c.held()
+	}
+	if !c.settled {
+		c.settled, c.bytes, c.since = true, 0, m.Now
+		c.until = m.Now.Add(measures * m.RTT)
+		return c.held()
+	}
+	c.decide(m, c.bytes/m.Now.Sub(c.since).Seconds(), most, capped)
+	return c.held()
+}
+
+// held is how many there are just now.
+func (c *count) held() int {
+	if c.try > 0 {
+		return c.try
+	}
+	return c.now
+}
+
+// stop forgets what is tried.
+func (c *count) stop() {
+	c.try, c.factor, c.until, c.settled, c.downwards = 0, 0, time.Time{}, false, false
+}
+
+// begin begins to measure a number; 0: that which is held.
+func (c *count) begin(m *Measure, n int) {
+	c.try, c.settled = n, false
+	c.until = m.Now.Add(settles * m.RTT)
+}
+
+// decide has measured a number.
+func (c *count) decide(m *Measure, rate float64, most int, capped bool) {
+	switch {
+	case c.try == 0:
+		c.rate = rate
+	case c.downwards:
+		if rate >= (1-costs)*c.rate {
+			c.now, c.rate = c.try, rate
+		}
+		c.stop()
+		c.fewer = m.Now.Add(fewerEach)
+		return
+	case (rate-c.rate)/float64(c.try-c.now) >= worth*c.rate/float64(c.now):
+		c.now, c.rate, c.rest, c.more = c.try, rate, 0, time.Time{}
+		c.stop()
+		return
+	default:
+		c.factor++
+	}
+	c.next(m, most, capped)
+}
+
+// next begins the next try, if there is one.
+func (c *count) next(m *Measure, most int, capped bool) {
+	if c.try == 0 {
+		switch {
+		case c.now > 1 && !m.Now.Before(c.fewer):
+			c.downwards = true
+			c.begin(m, max(c.now/2, 1))
+			return
+		case capped || m.Now.Before(c.more) && !c.otherwise(m):
+			c.begin(m, 0) // go on to measure what is held
+			return
+		}
+		c.factor = 0
+	}
+	for ; c.factor < len(factors); c.factor++ {
+		n := int(math.Ceil(factors[c.factor] * float64(c.now)))
+		if n > c.now && n <= most && n != c.try {
+			c.begin(m, n)
+			return
+		}
+	}
+	c.rest = min(max(2*c.rest, firstRest), lastRest)
+	c.more, c.rtt, c.loss = m.Now.Add(c.rest), m.MinRTT, m.loss()
+	c.stop()
+}
+
+// otherwise reports whether the path is another one than when more connections were not worth it.
+func (c *count) otherwise(m *Measure) bool {
+	far := func(a, b float64) bool { return math.Abs(a-b) > changed*max(a, b) }
+	return far(float64(c.rtt), float64(m.MinRTT)) || far(c.loss, m.loss()) && max(c.loss, m.loss()) > 1e-4
+}

@@ -1,0 +1,199 @@
+package tune
+
+import (
+	"math"
+	"time"
+)
+
+// A Share is how a path is shared with the traffic of others.
+type Share uint8
+
+// Shares.
+const (
+	Fair  Share = iota // yields its part of a queue; where others keep one up it is as many flows as it carries sessions
+	Full               // yields its part of a queue, and takes what it gets beside others
+	Yield              // leaves the path to others who keep a queue up
+	Raw                // sends as the congestion control does by itself
+)
+
+// Shares are their names, in the order of the constants.
+var Shares = []string{"fair", "full", "yield", "raw"}
+
+// Settings are what an operator wants of a path.
+type Settings struct {
+	Share  Share
+	Weight float64 // flows for each session beside others, in Fair; 0: 1
+	Limit  float64 // bytes a second; 0: none
+	BBR    bool    // the kernel has it, and lets this process choose it
+	First  int     // connections to begin with; 0: one
+	Most   int     // and at most; no more than First: their number stays
+}
+
+// A Measure is what was seen of a path in one interval, over all its connections.
+type Measure struct {
+	Now         time.Time
+	RTT, MinRTT time.Duration // as the kernel smooths it, and the shortest that it has seen
+	Rate        float64       // bytes a second that were acknowledged
+	Sent        uint64        // bytes, with those that went out again
+	Resent      uint64
+	Bound       bool // the path is what binds: bytes waited for it most of the time
+	Sessions    int  // that have bytes to send
+}
+
+// queue is how long packets wait on the path.
+func (m *Measure) queue() time.Duration { return max(m.RTT-m.MinRTT, 0) }
+
+// target is how long they may.
+func (m *Measure) target() time.Duration { return max(5*time.Millisecond, m.MinRTT/10) }
+
+func (m *Measure) loss() float64 {
+	if m.Sent == 0 {
+		return 0
+	}
+	return float64(m.Resent) / float64(m.Sent)
+}
+
+// A Decision is how a path is to be used from now on.
+type Decision struct {
+	Control     string // congestion control, as the kernel names it
+	Connections int
+	Cap         float64 // bytes a second over all connections; 0: as they will
+	Why         Reason
+}
+
+// A Reason says why a decision is as it is.
+type Reason uint8
+
+// Reasons.
+const (
+	Begins  Reason = iota // nothing was measured yet
+	Idle                  // the path does not bind
+	Drains                // the queue is longer than its target
+	Grows                 // the queue is short
+	Holds                 // the queue is as long as it should be
+	Tries                 // another number of connections is measured
+	Beside                // others keep the queue up
+	Limited               // an operator's limit
+	reasons
+)
+
+var reasonNames = [reasons]string{"begins", "idle", "drains", "grows", "holds", "tries", "beside others", "limited"}
+
+func (r Reason) String() string {
+	if r >= reasons {
+		return "unknown"
+	}
+	return reasonNames[r]
+}
+
+const (
+	// others is how many intervals a queue stays, although we yield, until others are who keep it up, and lookAgain how long
+	// that holds.
+	others    = 6
+	lookAgain = 10 * time.Second
+	// down and up are what a cap changes by in an interval: a queue drains within some of them, and a link of which others
+	// have gone is full within twenty.
+	down, up = 0.97, 1.03
+	// below is how much less than what the path carries is asked of it while its queue drains.
+	below = 0.99
+	// free is how far above what is carried a cap is none any more.
+	free = 1.5
+)
+
+// A Tuner decides for one path. It belongs to one goroutine.
+type Tuner struct {
+	Settings
+	cap    float64
+	long   int       // intervals in which the queue was long although it was capped
+	beside time.Time // until then others have a part of it; zero: they do not
+	count  count
+}
+
+// NewTuner begins with what the settings say.
+func NewTuner(s Settings) *Tuner {
+	if s.Weight <= 0 {
+		s.Weight = 1
+	}
+	s.First = max(s.First, 1)
+	s.Most = max(s.Most, s.First)
+	return &Tuner{Settings: s, count: count{now: s.First}}
+}
+
+// Step takes what was measured in an interval.
+func (p *Tuner) Step(m Measure) Decision {
+	d := Decision{Control: "cubic", Connections: p.count.now, Why: Idle}
+	if p.BBR {
+		d.Control = "bbr"
+	}
+	if p.Share == Raw || m.MinRTT <= 0 {
+		return p.limited(d)
+	}
+	if !p.beside.IsZero() && m.Now.Before(p.beside) {
+		return p.limited(p.besideOthers(d, &m))
+	}
+	p.beside = time.Time{}
+	if m.Bound && m.Rate > 0 {
+		d.Why = p.shape(&m)
+		if p.long >= others {
+			p.long = 0
+			p.beside, p.cap = m.Now.Add(lookAgain), 0
+			return p.limited(p.besideOthers(d, &m))
+		}
+	} else {
+		p.long = 0
+	}
+	d.Cap = p.cap
+	if p.Most > p.First { // else their number is an operator's
+		if n := p.count.step(&m, p.Most, p.cap > 0); n != d.Connections || p.count.trying() {
+			d.Connections, d.Why = n, Tries
+		}
+	}
+	return p.limited(d)
+}
+
+// shape changes the cap by the queue. BBR holds a round trip's worth of bytes in a queue, others fill it; a little less than
+// the path carries leaves it empty.
+func (p *Tuner) shape(m *Measure) Reason {
+	queue, target := m.queue(), m.target()
+	switch {
+	case queue > 2*target:
+		if p.cap > 0 {
+			p.long++
+		}
+		p.cap = max(below*m.Rate, down*p.cap)
+		return Drains
+	case queue < target:
+		p.long = 0
+		if p.cap == 0 {
+			return Holds
+		}
+		if p.cap *= up; p.cap > free*m.Rate {
+			p.cap = 0
+		}
+		return Grows
+	}
+	p.long = 0
+	return Holds
+}
+
+// besideOthers is what is done while others keep a queue up, and to yield empties nothing but our part of it: as many flows
+// as a network without agents would see, or one that goes on to yield; in Full what the congestion control gets.
+func (p *Tuner) besideOthers(d Decision, m *Measure) Decision {
+	d.Why, d.Cap = Beside, 0
+	switch p.Share {
+	case Fair:
+		d.Control, d.Connections = "cubic", min(max(int(math.Round(p.Weight*float64(m.Sessions))), 1), p.Most)
+	case Yield:
+		d.Control, d.Connections = "cubic", 1
+		d.Cap = down * m.Rate
+	}
+	return d
+}
+
+// limited keeps to the operator's limit.
+func (p *Tuner) limited(d Decision) Decision {
+	if p.Limit > 0 && (d.Cap == 0 || d.Cap > p.Limit) {
+		d.Cap, d.Why = p.Limit, Limited
+	}
+	return d
+}

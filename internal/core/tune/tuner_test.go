@@ -1,0 +1,156 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A road is a path as a fluid: what connections of a congestion control carry over it, and the queue that they make. It
+// knows no packets, only what each control is known to do: BBR takes what the link has and holds a round trip in its queue,
+// CUBIC fills the queue where nothing is lost by chance, and stays at what chance leaves it where something is.
+type road struct {
+	link   float64       // bytes a second
+	rtt    time.Duration // there and back, without a queue
+	buffer time.Duration
+	loss   float64 // by chance
+	others int     // CUBIC flows beside us
+
+	now   time.Time
+	queue time.Duration
+}
+
+const mss = 1448
+
+// pass is an interval under a decision.
+func (r *road) pass(d Decision, in time.Duration, sessions int) Measure {
+	r.now = r.now.Add(in)
+	want, stands := math.Inf(1), r.rtt // of BBR, a round trip stands in the queue
+	if d.Control == "cubic" {
+		stands = r.buffer * 8 / 10
+	}
+	if d.Control == "cubic" && r.loss > 0 {
+		want = float64(d.Connections) * 1.22 * mss / r.rtt.Seconds() / math.Sqrt(r.loss)
+		stands = time.Duration((want/r.link - 1) * float64(r.rtt)) // what makes them as slow as the link
+	}
+	share := r.link
+	if r.others > 0 {
+		mine := float64(d.Connections)
+		if d.Control == "bbr" {
+			mine = 4 * float64(r.others) // as it was measured beside 8 of them
+		}
+		share *= mine / (mine + float64(r.others))
+	}
+	switch {
+	case r.others > 0:
+		r.queue = r.buffer * 8 / 10
+	case d.Cap > 0 && d.Cap <= want:
+		r.queue += time.Duration((d.Cap/r.link - 1) * float64(in))
+		r.queue = min(r.queue, stands)
+	default:
+		r.queue = stands
+	}
+	r.queue = min(max(r.queue, 0), r.buffer)
+	if d.Cap > 0 {
+		want = min(want, d.Cap)
+	}
+	rate := min(want, share)
+	sent := uint64(rate * in.Seconds())
+	return Measure{Now: r.now, RTT: r.rtt + r.queue, MinRTT: r.rtt, Rate: rate, Sent: sent, Resent: uint64(float64(sent) * r.loss), Bound: true, Sessions: sessions}
+}
+
+// A ride is a tuner on a road for some time; change is called before each interval.
+func ride(s Settings, r *road, long time.Duration, change func(at time.Duration, r *road)) (log string, rates []float64, queues []time.Duration, last Decision) {
+	var out strings.Builder
+	t := NewTuner(s)
+	r.now = time.Unix(0, 0)
+	d := t.Step(Measure{Now: r.now})
+	before, shaped := Decision{}, 0 // how a queue is kept short shows in the first intervals
+	for at := time.Duration(0); at < long; {
+		if change != nil {
+			change(at, r)
+		}
+		in := Interval(r.rtt)
+		m := r.pass(d, in, 1)
+		rates, queues = append(rates, m.Rate/r.link), append(queues, r.queue)
+		at += in
+		d = t.Step(m)
+		shaped++
+		if d.Control != before.Control || d.Connections != before.Connections || d.Why != before.Why && shaped < 20 {
+			fmt.Fprintf(&out, "%6.1f s  %.2f of the link, queue %4.1f ms > %s, %d, cap %.2f, %v\n", at.Seconds(), m.Rate/r.link, r.queue.Seconds()*1000, d.Control, d.Connections, d.Cap/r.link, d.Why)
+		}
+		before = d
+	}
+	return out.String(), rates, queues, d
+}
+
+func median[T float64 | time.Duration](all []T) T {
+	all = slices.Clone(all)
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+const mbit = 1e6 / 8
+
+// Each ride is written down whole, and what it comes to is asked of it: a change of the tuner shows in the files.
+func TestPathsAreTuned(t *testing.T) {
+	long := func() *road {
+		return &road{link: 500 * mbit, rtt: 50 * time.Millisecond, buffer: 50 * time.Millisecond}
+	}
+	short := func() *road {
+		return &road{link: 100 * mbit, rtt: 20 * time.Millisecond, buffer: 50 * time.Millisecond}
+	}
+	lossy := func(r *road, loss float64) *road { r.loss = loss; return r }
+	beside := func(r *road) *road { r.others = 8; return r }
+	for _, c := range []struct {
+		name     string
+		settings Settings
+		road     *road
+		long     time.Duration
+		change   func(at time.Duration, r *road)
+		rate     [2]float64       // of the link, in the second half: median at least, at most
+		queue    time.Duration    // at most, the same
+		counts   func(n int) bool // connections in the end
+	}{
+		{"bbr alone", Settings{BBR: true, Most: 32}, lossy(long(), 0.001), time.Minute, nil, [2]float64{0.98, 1}, 15 * time.Millisecond, func(n int) bool { return n == 1 }},
+		{"bbr alone, raw", Settings{BBR: true, Share: Raw}, lossy(long(), 0.001), time.Minute, nil, [2]float64{0.98, 1}, 50 * time.Millisecond, func(n int) bool { return n == 1 }},
+		{"cubic, no loss", Settings{Most: 32}, short(), 5 * time.Minute, nil, [2]float64{0.98, 1}, 15 * time.Millisecond, func(n int) bool { return n == 1 }},
+		{"cubic, loss", Settings{Most: 32}, lossy(short(), 0.001), 5 * time.Minute, nil, [2]float64{0.9, 1}, 15 * time.Millisecond, func(n int) bool { return n >= 4 && n <= 8 }},
+		{"cubic, more loss", Settings{Most: 32}, lossy(short(), 0.001), 5 * time.Minute, func(at time.Duration, r *road) {
+			if at > 2*time.Minute {
+				r.loss = 0.01
+			}
+		}, [2]float64{0.9, 1}, 15 * time.Millisecond, func(n int) bool { return n >= 12 }},
+		{"bbr beside others, fair", Settings{BBR: true, Most: 32}, beside(long()), time.Minute, nil, [2]float64{0.05, 0.25}, 50 * time.Millisecond, func(int) bool { return true }},
+		{"bbr beside others, of weight 2", Settings{BBR: true, Most: 32, Weight: 2}, beside(long()), time.Minute, nil, [2]float64{0.15, 0.25}, 50 * time.Millisecond, func(int) bool { return true }},
+		{"bbr beside others, full", Settings{BBR: true, Most: 32, Share: Full}, beside(long()), time.Minute, nil, [2]float64{0.7, 0.8}, 50 * time.Millisecond, func(int) bool { return true }},
+		{"bbr beside others, yield", Settings{BBR: true, Most: 32, Share: Yield}, beside(long()), time.Minute, nil, [2]float64{0, 0.12}, 50 * time.Millisecond, func(int) bool { return true }},
+		{"bbr, others go", Settings{BBR: true, Most: 32}, beside(long()), 2 * time.Minute, func(at time.Duration, r *road) {
+			if at > 40*time.Second {
+				r.others = 0
+			}
+		}, [2]float64{0.98, 1}, 15 * time.Millisecond, func(n int) bool { return n == 1 }},
+		{"limited", Settings{BBR: true, Limit: 50 * mbit}, long(), time.Minute, nil, [2]float64{0.1, 0.1}, 0, func(int) bool { return true }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log, rates, queues, last := ride(c.settings, c.road, c.long, c.change)
+			file := "testdata/" + strings.ReplaceAll(strings.ReplaceAll(c.name, ",", ""), " ", "-") + ".ride"
+			if os.Getenv("UPDATE") != "" {
+				if err := os.WriteFile(file, []byte(log), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if want, err := os.ReadFile(file); err != nil || string(want) != log {
+				t.Errorf("%v; the ride is another one (UPDATE=1 writes it):\n%s", err, log)
+			}
+			half := len(rates) / 2
+			rate, queue := median(rates[half:]), median(queues[half:])
+			if rate < c.rate[0]-1e-9 || rate > c.rate[1]+1e-9 || queue > c.queue || !c.counts(last.Connections) {
+				t.Errorf("%.3f of the link, queue %v, %d connections in the end\n%s", rate, queue, last.Connections, log)
+			}
+		})
+	}
+}
