@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"scaffold.dev/scaffold/internal/controller/controld/boost"
 	"scaffold.dev/scaffold/internal/operate/obs"
 )
 
@@ -22,6 +23,7 @@ type figures struct {
 	pending                                int
 	controllers                            map[string]int // by state
 	generation                             uint64
+	boost                                  boost.Figures
 }
 
 // A census has the figures of a moment ago.
@@ -55,6 +57,7 @@ func (n *network) count() *figures {
 	f.unserved = n.unserved()
 	f.pending = n.saver.Waiting()
 	f.routers = n.routers.Connected()
+	f.boost = n.boost.Figures()
 	if running, gone, known := n.controllers.Count(); known {
 		f.controllers = map[string]int{"running": running, "gone": gone}
 	}
@@ -96,6 +99,7 @@ func (n *network) export(m *obs.Metrics) {
 			}
 		}
 	})
+	n.exportBoost(m)
 	m.GaugeTable("router_lag", "How many changes of rules a router has not applied yet, of those that it was told.", []string{"router"}, n.lags)
 }
 

@@ -103,6 +103,9 @@ func TestWhatBindsASessionIsListed(t *testing.T) {
 	is("far agent", "far agent's memory")
 	near(waits("anything", "else"))
 	is("", "far agent's memory")
+	if f := n.Figures(); f.Bound["unclear"] != 1 || f.Bound["far agent's memory"] != 1 || len(f.Agents) != 2 {
+		t.Errorf("figures: %v", f)
+	}
 	far(nil)
 	is("", "")
 	if got := listed(&apiv1.ListBoostSessionsRequest{Client: "192.0.2.1:2"}); len(got) != 0 {

@@ -1,0 +1,68 @@
+package controld
+
+import (
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/operate/obs"
+)
+
+// exportBoost makes metrics of what agents of boost say.
+func (n *network) exportBoost(m *obs.Metrics) {
+	agent, trunk := []string{"agent"}, []string{"agent", "other"}
+	m.GaugeTable("boost_agent_here", "1 where an agent of boost has a stream to its controller, 0 where it goes on with what it was told.", agent,
+		n.eachAgent(func(a *apiv1.BoostAgent) float64 { return one(a.State != "away") }))
+	m.GaugeTable("boost_sessions", "Connections that an agent carries, at either end.", agent,
+		n.eachAgent(func(a *apiv1.BoostAgent) float64 { return float64(a.Sessions) }))
+	m.GaugeTable("boost_load", "Share of the processors that an agent may use that it has used of late.", agent,
+		n.eachAgent(func(a *apiv1.BoostAgent) float64 { return a.Load }))
+	m.GaugeTable("boost_trunk_up", "1 where an agent has a connection to another one.", trunk,
+		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return one(t.Up) }))
+	m.GaugeTable("boost_trunk_rtt_seconds", "The shortest round trip between two agents, 0 where none was measured.", trunk,
+		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return float64(t.RttUs) / 1e6 }))
+	m.CounterTable("boost_trunk_sent_bytes_total", "Bytes that an agent's worker has sent to another agent.", trunk,
+		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return float64(t.Sent) }))
+	m.CounterTable("boost_trunk_resent_bytes_total", "Of these, bytes that went out again.", trunk,
+		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return float64(t.Resent) }))
+	m.GaugeTable("boost_bound", "Directions of connections that are carried, by what binds them.", []string{"by"}, func(add obs.Add) {
+		if f := n.figures(); f != nil {
+			for by, count := range f.boost.Bound {
+				add(float64(count), by)
+			}
+		}
+	})
+}
+
+func (n *network) eachAgent(of func(*apiv1.BoostAgent) float64) func(obs.Add) {
+	return func(add obs.Add) {
+		if f := n.figures(); f != nil {
+			for _, a := range f.boost.Agents {
+				add(of(a), a.Name)
+			}
+		}
+	}
+}
+
+// eachTrunk leaves out a trunk that an agent names twice: two samples of the same labels would spoil the whole scrape.
+func (n *network) eachTrunk(of func(*apiv1.BoostTrunk) float64) func(obs.Add) {
+	return func(add obs.Add) {
+		f := n.figures()
+		if f == nil {
+			return
+		}
+		for _, a := range f.boost.Agents {
+			told := map[string]bool{}
+			for _, t := range a.Trunks {
+				if !told[t.Agent] {
+					told[t.Agent] = true
+					add(of(t), a.Name, t.Agent)
+				}
+			}
+		}
+	}
+}
+
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
