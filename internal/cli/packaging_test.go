@@ -61,7 +61,7 @@ func TestUnitsAreGoodToSystemd(t *testing.T) {
 	}
 	os.Chmod(program, 0o755)
 	units, _ := filepath.Glob(filepath.Join(dir, "lib/systemd/system/*"))
-	if len(units) != 5 {
+	if len(units) != 6 {
 		t.Fatalf("units: %q", units)
 	}
 	for _, path := range units { // the program is not where it will be

@@ -27,6 +27,7 @@ A worker that dies is replaced, and connections go on.
 // Boostd is `scaffold boostd`.
 func Boostd() *cobra.Command {
 	var file, bpffs, format, level string
+	var check bool
 	cmd := &cobra.Command{
 		Use:   "boostd --config FILE",
 		Short: "Run an agent that carries TCP connections over long paths",
@@ -46,6 +47,9 @@ func Boostd() *cobra.Command {
 			if err != nil {
 				return exit.Fail(exit.Usage, "`scaffold boostd --help`, and examples/boost/boostd.yaml", err)
 			}
+			if check {
+				return nil
+			}
 			s.BPFFS = bpffs
 			return boostd.Run(cmd.Context(), s, log, func() { obs.TellManager("READY=1") })
 		},
@@ -53,6 +57,7 @@ func Boostd() *cobra.Command {
 	set := cmd.Flags()
 	set.StringVar(&file, "config", "", "YAML file of what the agent is to do, as examples/boost/boostd.yaml")
 	set.StringVar(&bpffs, "bpffs", "", "BPF file system for pins (default /run/scaffold/bpf, mounted if need be)")
+	set.BoolVar(&check, "check", false, "say what is wrong with the file, and do nothing else")
 	set.StringVar(&format, "log-format", "text", "text or json")
 	set.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	cmd.MarkFlagRequired("config")

@@ -47,6 +47,7 @@ func Command() *cobra.Command {
   sudo scaffold install host --dry-run        # with the /etc/scaffold/hostd.yaml that is there`),
 		installRole(setup.Gateway, gateway.Daemon(), `  sudo scaffold install gateway --listen 0.0.0.0:80=web --listen [::]:80=web
   sudo scaffold install gateway --listen '*:443=shop:8443,proxy=v2' --dry-run`),
+		installAgent(),
 	)
 }
 
@@ -57,22 +58,49 @@ type installation struct {
 	dryRun  bool
 	noStart bool
 	daemon  *cobra.Command
+	ownFile bool // the daemon's file is not of its flags
 }
 
-func installRole(role setup.Role, daemon *cobra.Command, example string) *cobra.Command {
+const aboutAgent = `Install makes an agent of boost part of this machine: its systemd unit and directories. What it is to do
+stands in %q, which "scaffold join" writes with the token of an agent; it is read
+before anything is changed.
+
+To install again changes what differs, and restarts the agent where something does: connections that it carries are
+reset, so drain it first (scaffold boost agent drain). --dry-run shows each file and each step.`
+
+func installAgent() *cobra.Command {
+	role := setup.Agent
+	in, cmd := newInstallation(role, daemons.Boostd())
+	cmd.Use = string(role)
+	cmd.Long = fmt.Sprintf(aboutAgent, role.Config())
+	cmd.Example = `  sudo scaffold install agent
+  sudo scaffold install agent --dry-run
+  sudo scaffold join --token scaffold1-... --door 203.0.113.1 --port eth0 --port eth1 --install`
+	in.ownFile = true
+	return cmd
+}
+
+// newInstallation is a command with what all have.
+func newInstallation(role setup.Role, daemon *cobra.Command) (*installation, *cobra.Command) {
 	in := &installation{daemon: daemon, options: setup.Options{Role: role}}
 	cmd := &cobra.Command{
-		Use:     string(role) + " [FLAGS OF " + role.Daemon() + "]",
-		Short:   fmt.Sprintf("Make %s part of this machine", role.Daemon()),
-		Long:    fmt.Sprintf(aboutInstall, role.Config()),
-		Example: example,
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return in.run(cmd) },
+		Short: fmt.Sprintf("Make %s part of this machine", role.Daemon()),
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return in.run(cmd) },
 	}
 	set := cmd.Flags()
 	set.BoolVar(&in.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	set.StringVar(&in.root, "root", "", "install into the image below this directory; nothing of it is run")
 	set.BoolVar(&in.noStart, "no-start", false, "do not start it now, only at the next boot")
+	return in, cmd
+}
+
+func installRole(role setup.Role, daemon *cobra.Command, example string) *cobra.Command {
+	in, cmd := newInstallation(role, daemon)
+	cmd.Use = string(role) + " [FLAGS OF " + role.Daemon() + "]"
+	cmd.Long = fmt.Sprintf(aboutInstall, role.Config())
+	cmd.Example = example
+	set := cmd.Flags()
 	if role == setup.Host {
 		set.StringVar(&in.options.Resolver, "resolver", "auto", "who is told of the network's names: "+strings.Join(setup.Resolvers, ", "))
 		set.StringVar(&in.options.Domain, "domain", "svc", "domain of the network's names")
@@ -141,6 +169,16 @@ func (in *installation) machine() (*setup.Machine, error) {
 // configure makes the configuration file: what is in it, with the flags that were typed. It has the daemon check what it
 // is going to read. changes is what becomes of the file, for people.
 func (in *installation) configure(cmd *cobra.Command, m *setup.Machine) (changes []string, err error) {
+	if in.ownFile {
+		text, err := m.Read(in.options.Role.Config())
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, nil // said by the plan
+		}
+		if err == nil {
+			err = exit.Fail(exit.Usage, "examples/boost/boostd.yaml has all that may be in it", in.check(text))
+		}
+		return nil, err
+	}
 	typed, path := in.typed(cmd), in.options.Role.Config()
 	text, err := m.Read(path)
 	switch {
@@ -192,6 +230,8 @@ func (in *installation) fresh() *cobra.Command {
 		return daemons.Routerd()
 	case setup.Gateway:
 		return gateway.Daemon()
+	case setup.Agent:
+		return daemons.Boostd()
 	}
 	return daemons.Hostd()
 }
@@ -258,7 +298,9 @@ func (in *installation) begin(out io.Writer, m *setup.Machine, changed bool) err
 			return exit.Fail(exit.Failed, "journalctl -u "+role.Unit()+" says why; the installation stays", err)
 		}
 		fmt.Fprintf(out, "%s is installed and runs\n", role)
-		if trouble := setup.Well(role, wellWait); trouble != "" {
+		if role == setup.Agent {
+			fmt.Fprintln(out, "`scaffold boost agent ls`, on the controller's machine, says whether it has joined")
+		} else if trouble := setup.Well(role, wellWait); trouble != "" {
 			fmt.Fprintf(out, "note: it is not well yet: %s\n", trouble)
 		}
 	}

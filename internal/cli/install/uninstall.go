@@ -23,13 +23,13 @@ func UninstallCommand() *cobra.Command {
 	var root string
 	var dryRun, purge, keepConfig bool
 	cmd := &cobra.Command{
-		Use:   "uninstall [controller|router|host|gateway]...",
+		Use:   "uninstall [controller|router|host|gateway|agent]...",
 		Short: "Stop the daemons that were installed here and remove what install made",
 		Long:  aboutUninstall,
 		Example: `  sudo scaffold uninstall --dry-run
   sudo scaffold uninstall host
   sudo scaffold uninstall --purge`,
-		ValidArgs: []string{"controller", "router", "host", "gateway"},
+		ValidArgs: []string{"controller", "router", "host", "gateway", "agent"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var roles []setup.Role
 			for _, text := range args {

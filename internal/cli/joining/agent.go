@@ -6,17 +6,13 @@ import (
 
 	"scaffold.dev/scaffold/internal/boost/boostd"
 	"scaffold.dev/scaffold/internal/cli/exit"
+	"scaffold.dev/scaffold/internal/operate/setup"
 )
-
-// agentConfig is the file of an agent of boost.
-const agentConfig = "/etc/scaffold/boostd.yaml"
 
 // fillAgent is fill for an agent of boost: where others reach it, and by which interfaces connections pass, nobody else
 // can know.
 func (j *joining) fillAgent() error {
 	switch {
-	case j.install:
-		return exit.Failf(exit.Usage, "join without it, and start the command that it prints", "--install: an agent of boost has no unit yet")
 	case len(j.uplinks) > 0 || len(j.tunnels) > 0 || j.service:
 		return exit.Failf(exit.Usage, "it takes --door and --port", "--uplink, --tunnel and --service are of hosts and routers, and the token is for an agent of boost")
 	case j.door == "" || len(j.ports) == 0:
@@ -31,7 +27,10 @@ func (j *joining) fillAgent() error {
 		j.state = boostd.DefaultCredentials
 	}
 	if j.config == "" {
-		j.config = agentConfig
+		j.config = setup.Agent.Config()
+	}
+	if j.install && j.config != setup.Agent.Config() {
+		return exit.Failf(exit.Usage, "leave one of the two out", "--install and --config: the service reads %s", setup.Agent.Config())
 	}
 	if info, err := os.Stat(j.config); err == nil && !info.Mode().IsRegular() {
 		return exit.Failf(exit.Usage, "name the file that the daemon is to read", "--config %s is no file", j.config)

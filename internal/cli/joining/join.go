@@ -57,7 +57,7 @@ of Ethernet, if no --uplink names one, and makes a tunnel while none answers: UD
   scaffold join --token scaffold1-... --uplink eth0 [2001:db8::1]:23728
   scaffold join --token scaffold1-... --service --port eth1 --port eth2 192.0.2.1:23728
   scaffold join --token scaffold1-... --service --tunnel 192.0.2.2 --install 192.0.2.1:23728
-  scaffold join --token scaffold1-... --door 203.0.113.1 --port eth0 --port eth1
+  scaffold join --token scaffold1-... --door 203.0.113.1 --port eth0 --port eth1 --install
   scaffold join --token scaffold1-... --check 192.0.2.1:23728`,
 		RunE: func(cmd *cobra.Command, args []string) error { return j.run(cmd, args) },
 	}
@@ -117,8 +117,11 @@ func (j *joining) run(cmd *cobra.Command, args []string) error {
 }
 
 func (j *joining) role() setup.Role {
-	if j.token.Role == trust.Router {
+	switch j.token.Role {
+	case trust.Router:
 		return setup.Router
+	case trust.Agent:
+		return setup.Agent
 	}
 	return setup.Host
 }
@@ -137,13 +140,6 @@ func (j *joining) makeService(cmd *cobra.Command) error {
 		}
 	}
 	return installing.ExecuteContext(cmd.Context())
-}
-
-func (j *joining) daemon() string {
-	if j.token.Role == trust.Agent {
-		return "boostd"
-	}
-	return string(j.token.Role) + "d"
 }
 
 // fill puts in what was not said, and looks at what was.
@@ -311,8 +307,8 @@ func (j *joining) configure() error {
 
 // begin starts the service, where systemd runs this machine and has it; else it says the command.
 func (j *joining) begin(ctx context.Context, say func(string)) error {
-	unit := "scaffold-" + j.daemon() + ".service"
-	by := "start it: scaffold " + j.daemon() + " --config " + j.config
+	unit := j.role().Unit()
+	by := "start it: scaffold " + j.role().Daemon() + " --config " + j.config
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		say(by)
 		return nil

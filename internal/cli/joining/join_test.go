@@ -103,7 +103,7 @@ func TestAnAgentStartsWithWhatJoinWrote(t *testing.T) {
 		"with --port by which":      func(j *joining) { j.ports = nil },
 		"expected an address":       func(j *joining) { j.door = "here" },
 		"interface nosuch":          func(j *joining) { j.ports = []string{"nosuch"} },
-		"no unit yet":               func(j *joining) { j.install = true },
+		"the service reads":         func(j *joining) { j.install = true },
 		"are of hosts and routers":  func(j *joining) { j.service = true },
 	} {
 		wrong := *j

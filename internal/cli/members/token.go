@@ -84,7 +84,7 @@ func tellUse(to io.Writer, answer *apiv1.CreateTokenResponse) error {
 		where = " ADDRESS" // the controller listens on its own machine alone
 	}
 	line := map[trust.Role]string{trust.Host: "sudo scaffold join --token %s --install%s", trust.Router: "sudo scaffold join --token %s --service --install%s", trust.Admin: "scaffold login --token %s%s",
-		trust.Agent: "sudo scaffold join --token %s --door ADDRESS --port INTERFACE%s"}[t.Role]
+		trust.Agent: "sudo scaffold join --token %s --door ADDRESS --port INTERFACE --install%s"}[t.Role]
 	_, err = fmt.Fprintf(to, "until %s UTC, for %s: "+line+"\n", output.Second(answer.Stored.ExpiresUnix), whom(answer.Stored), answer.Token, where)
 	return err
 }

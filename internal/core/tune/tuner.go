@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"math"
 	"time"
 )
 
@@ -182,7 +181,7 @@ func (p *Tuner) besideOthers(d Decision, m *Measure) Decision {
 	d.Why, d.Cap = Beside, 0
 	switch p.Share {
 	case Fair:
-		d.Control, d.Connections = "cubic", min(max(int(math.Round(p.Weight*float64(m.Sessions))), 1), p.Most)
+		d.Control, d.Connections = "cubic", min(max(int(p.Weight*float64(m.Sessions)+0.5), 1), p.Most)
 	case Yield:
 		d.Control, d.Connections = "cubic", 1
 		d.Cap = down * m.Rate

@@ -13,7 +13,10 @@ var embedded embed.FS
 // CAP_SYS_PTRACE sees in which network namespaces processes are; CAP_SETUID, CAP_SETGID and CAP_KILL run ready
 // checks as users that are not root, and end them; CAP_SYS_NICE has probes sent in time.
 const (
-	hostCapabilities   = "CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_SETUID CAP_SETGID CAP_KILL"
+	hostCapabilities = "CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_SETUID CAP_SETGID CAP_KILL"
+	// AgentCapabilities are what it needs: its sockets have addresses of others, and ports below 1024 among them; its programs
+	// and their links are BPF. Tests run it with no others.
+	AgentCapabilities  = "CAP_NET_ADMIN CAP_NET_RAW CAP_NET_BIND_SERVICE CAP_SYS_ADMIN"
 	routerCapabilities = "CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_ADMIN CAP_SYS_NICE"
 	// GatewayCapabilities are what it needs of root; tests run it with no others.
 	GatewayCapabilities = "CAP_NET_BIND_SERVICE CAP_SYS_RESOURCE"
@@ -25,7 +28,7 @@ func text(name, binary string) []byte {
 	if err != nil {
 		panic("setup: " + err.Error()) // the names are ours
 	}
-	return []byte(strings.NewReplacer("@BIN@", binary, "@HOSTCAPS@", hostCapabilities, "@ROUTERCAPS@", routerCapabilities, "@GATEWAYCAPS@", GatewayCapabilities).Replace(string(raw)))
+	return []byte(strings.NewReplacer("@BIN@", binary, "@HOSTCAPS@", hostCapabilities, "@ROUTERCAPS@", routerCapabilities, "@GATEWAYCAPS@", GatewayCapabilities, "@AGENTCAPS@", AgentCapabilities).Replace(string(raw)))
 }
 
 // hookDir is the one directory that container runtimes look for hooks in unless they are told another.
@@ -41,7 +44,7 @@ func common(r Role) []shared {
 		{"tmpfiles.conf", "/etc/tmpfiles.d/scaffold.conf", "/usr/lib/tmpfiles.d/scaffold.conf"},
 		unit(r.Unit()),
 	}
-	if r == Router || r == Host {
+	if r == Router || r == Host || r == Agent {
 		all = append(all, unit("run-scaffold-bpf.mount"))
 	}
 	if r == Host {

@@ -126,8 +126,11 @@ func (p *Plan) configuration(m *Machine, o Options) error {
 	case err != nil:
 		return err
 	case o.Config == nil && there == nil:
-		return refuse(fmt.Sprintf("give the daemon's flags, as in `scaffold install %s --help`, or write the file first", p.Role),
-			"%s is not there and no flags say what it should hold", m.at(path))
+		hint := fmt.Sprintf("give the daemon's flags, as in `scaffold install %s --help`, or write the file first", p.Role)
+		if p.Role == Agent {
+			return refuse("`scaffold join --token TOKEN --door ADDRESS --port INTERFACE --install` writes it; by hand: examples/boost/boostd.yaml", "%s is not there", m.at(path))
+		}
+		return refuse(hint, "%s is not there and no flags say what it should hold", m.at(path))
 	case o.Config == nil:
 		return nil
 	}

@@ -146,7 +146,7 @@ func (m *Machine) Uninstall(rm *Removal) error {
 			errs = append(errs, m.lookAgain())
 		}
 		const mount = "run-scaffold-bpf.mount"
-		if !rm.stays(Router, Host) && m.Run("systemctl", "is-active", "--quiet", mount) == nil {
+		if !rm.stays(Router, Host, Agent) && m.Run("systemctl", "is-active", "--quiet", mount) == nil {
 			errs = append(errs, m.Run("systemctl", "stop", mount))
 		}
 	}

@@ -14,10 +14,11 @@ const (
 	Router     Role = "router"
 	Host       Role = "host"
 	Gateway    Role = "gateway"
+	Agent      Role = "agent" // of boost
 )
 
 // Roles are all of them, in the order in which they start.
-var Roles = []Role{Controller, Router, Host, Gateway}
+var Roles = []Role{Controller, Router, Host, Gateway, Agent}
 
 // ParseRole reads a role.
 func ParseRole(text string) (Role, error) {
@@ -26,12 +27,12 @@ func ParseRole(text string) (Role, error) {
 			return r, nil
 		}
 	}
-	return "", fmt.Errorf("%q is no role: want controller, router, host or gateway", text)
+	return "", fmt.Errorf("%q is no role: want controller, router, host, gateway or agent", text)
 }
 
 // Daemon is the command that runs for the role.
 func (r Role) Daemon() string {
-	return map[Role]string{Controller: "controld", Router: "routerd", Host: "hostd", Gateway: "gateway"}[r]
+	return map[Role]string{Controller: "controld", Router: "routerd", Host: "hostd", Gateway: "gateway", Agent: "boostd"}[r]
 }
 
 // Unit is the role's systemd unit.
@@ -40,7 +41,7 @@ func (r Role) Unit() string { return "scaffold-" + r.Daemon() + ".service" }
 // Config is the daemon's configuration file.
 func (r Role) Config() string { return "/etc/scaffold/" + r.Daemon() + ".yaml" }
 
-// Socket is where the daemon answers once it runs.
+// Socket is where the daemon answers once it runs; an agent answers nowhere, its controller does.
 func (r Role) Socket() string {
 	if r == Controller {
 		return "/run/scaffold/controld/api.sock"

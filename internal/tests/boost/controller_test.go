@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/operate/setup"
 	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/internal/tests/safety"
 	"scaffold.dev/scaffold/internal/trust"
@@ -133,6 +134,25 @@ func TestAnAgentThatComesBackCarriesAgain(t *testing.T) {
 		n.start(name)
 	}
 	n.carried(true)
+}
+
+// An agent needs no more of root than its unit leaves it: for clients with ports below 1024, for its worker's death too.
+func TestAnAgentNeedsWhatItsUnitLeavesIt(t *testing.T) {
+	n := newNetwork(t)
+	n.capabilities = setup.AgentCapabilities
+	n.boosts()
+	f := n.carried(true)
+	n.echoes(f, "with few capabilities")
+	for _, name := range []string{"x", "y"} {
+		for _, pid := range n.agents[name].Children() {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		n.agents[name].WaitFor(t, "another worker has taken over")
+	}
+	n.echoes(f, "after both workers have died")
+	f.client.Close()
+	n.clientPort = 1000
+	n.echoes(n.carried(true), "from a port below 1024")
 }
 
 // In a network with keys agents are members by credentials of their own, and only as whom these name.

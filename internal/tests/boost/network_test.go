@@ -71,6 +71,8 @@ type network struct {
 	trust                apiv1connect.TrustClient
 	door                 net.Listener // of the controller, in a network with keys; else agents reach its socket
 	ends                 ends
+	clientPort           int                         // that the next connection comes from; 0: any
+	capabilities         string                      // that agents have, of all that root has; "": all
 	places               map[string]place            // of agents
 	beside               func(context.Context) error // what else runs in the controller's process; nil: nothing
 
@@ -251,7 +253,7 @@ func (n *network) start(name string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		n.t.Fatal(err)
 	}
-	cmd := exec.Command("/proc/self/exe")
+	cmd := n.program()
 	cmd.Env = append(os.Environ(), agentEnv+"="+path)
 	n.agents[name] = where.ns.StartCmd(n.t, cmd)
 	n.agents[name].WaitFor(n.t, "ready")
@@ -277,6 +279,22 @@ func (n *network) settled() {
 	})
 }
 
+// program is this binary, as an agent.
+func (n *network) program() *exec.Cmd {
+	if n.capabilities == "" {
+		return exec.Command("/proc/self/exe")
+	}
+	self, err := os.Executable() // /proc/self/exe would be setpriv there
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	set := "-all"
+	for c := range strings.FieldsSeq(n.capabilities) {
+		set += ",+" + strings.ToLower(strings.TrimPrefix(c, "CAP_"))
+	}
+	return exec.Command("setpriv", "--no-new-privs", "--inh-caps=-all", "--bounding-set="+set, "--", self)
+}
+
 func (n *network) said(agent string) string {
 	if p := n.agents[agent]; p != nil {
 		return p.Output()
@@ -293,7 +311,7 @@ func (n *network) connect() flow {
 	to := net.JoinHostPort(n.ends.server, n.ends.port)
 	l := n.server.Listen(n.t, "tcp", to)
 	defer l.Close()
-	c, err := n.client.Dial("tcp", to)
+	c, err := n.dial(to)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -306,6 +324,17 @@ func (n *network) connect() flow {
 		n.t.Errorf("the server sees %s", got)
 	}
 	return flow{c, s}
+}
+
+// dial connects from any port of the client's, or from one after the other.
+func (n *network) dial(to string) (c net.Conn, err error) {
+	if n.clientPort == 0 {
+		return n.client.Dial("tcp", to)
+	}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{Port: n.clientPort}}
+	n.clientPort--
+	n.client.Do(func() { c, err = d.DialContext(n.t.Context(), "tcp", to) })
+	return c, err
 }
 
 // boosted reports whether a connection is carried: the agent at the server has a socket in the client's name.
