@@ -39,7 +39,14 @@ func TestMain(m *testing.M) {
 	}
 	s, err := Read(path)
 	if err == nil {
-		err = Run(ctx, s, slog.New(slog.NewTextHandler(os.Stderr, nil)), func() { fmt.Println("ready") })
+		replace, came := make(chan struct{}), make(chan os.Signal, 1)
+		signal.Notify(came, syscall.SIGUSR2)
+		go func() { // ends with this process
+			for range came {
+				replace <- struct{}{}
+			}
+		}()
+		err = Run(ctx, s, slog.New(slog.NewTextHandler(os.Stderr, nil)), Manager{Ready: func() { fmt.Println("ready") }, Replace: replace})
 	}
 	fmt.Println("ended:", err)
 }

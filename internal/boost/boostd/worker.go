@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"os"
 
 	"scaffold.dev/scaffold/internal/boost/keeper"
 )
@@ -26,8 +27,18 @@ const (
 // IsWorker reports whether this process is an agent's worker, which Work is for.
 func IsWorker() bool { return keeper.IsWorker() }
 
-// Run is an agent until ctx ends. ready is called once it takes connections.
-func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) error {
+// A Manager is who has started an agent.
+type Manager struct {
+	Ready   func()          // is called once the agent takes connections
+	Replace <-chan struct{} // has its worker replaced by one of the program that has this one's name by then; nil: nobody does
+}
+
+// Run is an agent until ctx ends.
+func Run(ctx context.Context, s Settings, log *slog.Logger, by Manager) error {
+	program, err := os.Executable() // now: the name may be another file's later
+	if err != nil {
+		return err
+	}
 	settings, err := keeper.Text(append([]byte(s.path+"\x00"+s.BPFFS+"\x00"), s.text...))
 	if err != nil {
 		return err
@@ -36,7 +47,7 @@ func Run(ctx context.Context, s Settings, log *slog.Logger, ready func()) error 
 	if err != nil {
 		return errors.Join(err, keeper.CloseText(settings))
 	}
-	return keeper.Run(ctx, keeper.Config{Log: log, Ready: ready, Given: []keeper.Found{
+	return keeper.Run(ctx, keeper.Config{Log: log, Ready: by.Ready, Replace: by.Replace, Program: program, Given: []keeper.Found{
 		{Key: settingsKey, FDs: []int{settings}}, {Key: bootKey, FDs: []int{boot}},
 	}})
 }

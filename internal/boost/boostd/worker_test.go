@@ -195,6 +195,24 @@ func TestAWorkerThatStandsStillIsReplaced(t *testing.T) {
 	n.carried()
 }
 
+// An agent's worker makes room for one of the program that is there by then, under a connection that goes on.
+func TestAProgramTakesOverUnderAConnection(t *testing.T) {
+	safety.Test(t, safety.Flow)
+	n := newNetwork(t)
+	n.both()
+	client, server := n.connect(families[0], "13")
+	text := []byte(content(16 << 20))
+	up := goes(t, "to the server", client, server, text)
+	for i, name := range []string{"x", "y"} {
+		up.until((i + 1) * len(text) / 3)
+		n.agents[name].Signal(syscall.SIGUSR2)
+		n.agents[name].WaitFor(t, "the worker makes room for another program")
+		n.agents[name].WaitFor(t, "another worker has taken over")
+	}
+	up.whole(text)
+	n.carried()
+}
+
 // What ends while nobody works is ended when the next worker finds it: a reset is told as a reset, the end of a stream as
 // its end.
 func TestWhatEndsWithoutAWorkerIsFound(t *testing.T) {

@@ -22,6 +22,8 @@ const (
 	silence = 5
 	// starting is how many of them a worker may take until its first word.
 	starting = 150
+	// trying is the same for one of another program: where it does not work, connections are to go on by the one before.
+	trying = 25
 	// ending is how long a worker may take to end that is told to.
 	ending = 10 * time.Second
 	// lived is after how long a worker's death says nothing about the next one's: one that dies sooner is likely to do so
@@ -37,6 +39,10 @@ type Config struct {
 	Log  *slog.Logger
 	// Ready is called when the first worker does its work.
 	Ready func()
+	// Replace has the worker replaced by one of the program that is at Program by then, and by this one where that does not
+	// come to work.
+	Replace <-chan struct{}
+	Program string
 	// Given is there for the first worker, and for all others, as if one before had left it.
 	Given []Found
 }
@@ -45,6 +51,7 @@ type Config struct {
 func Run(ctx context.Context, c Config) error {
 	k := &keeper{Config: c, entries: map[string]*entry{}}
 	defer k.closeAll()
+	defer k.forgetProgram()
 	for _, g := range c.Given {
 		k.put(g.Key, g.Value, g.FDs)
 	}
@@ -54,6 +61,14 @@ func Run(ctx context.Context, c Config) error {
 		why := k.once(ctx)
 		var over *overError
 		switch {
+		case k.taken != nil && !k.ready && ctx.Err() == nil:
+			k.Log.Error("the program that was to take over does not work: the one before goes on", "program", k.Program, "why", why)
+			k.forgetProgram()
+			continue
+		case errors.Is(why, errReplaced):
+			k.Log.Info("the worker makes room for another program", "program", k.Program, "held", len(k.entries))
+			k.died = time.Now()
+			continue
 		case errors.As(why, &over):
 			return over.err
 		case ctx.Err() != nil:
@@ -85,6 +100,8 @@ type keeper struct {
 	entries map[string]*entry
 	order   []string
 	worked  bool      // a worker was ready
+	ready   bool      // the one that there is was
+	taken   *os.File  // the program that workers run; nil: this one
 	died    time.Time // when the last one did; zero: another one has taken over
 }
 
@@ -113,6 +130,29 @@ func (k *keeper) drop(key string) {
 	}
 }
 
+// errReplaced says that the worker was ended for another program's.
+var errReplaced = errors.New("another program takes over")
+
+// takeProgram opens the program that workers run from now on: it is the same file for all of them, until another one is to
+// take over.
+func (k *keeper) takeProgram() error {
+	f, err := os.Open(k.Program)
+	if err != nil {
+		return fmt.Errorf("the program that is to take over: %w", err)
+	}
+	k.forgetProgram()
+	k.taken = f
+	return nil
+}
+
+// forgetProgram has workers run this one again.
+func (k *keeper) forgetProgram() {
+	if k.taken != nil {
+		k.taken.Close()
+		k.taken = nil
+	}
+}
+
 // closeAll ends what no worker has taken care of: connections by a reset, for their streams are not whole.
 func (k *keeper) closeAll() {
 	for key, e := range k.entries {
@@ -130,6 +170,7 @@ func (k *keeper) once(ctx context.Context) error {
 		return &overError{err}
 	}
 	defer w.Close()
+	k.ready = false
 	exited := make(chan error, 1)
 	process := make(chan *os.Process, 1)
 	go k.start(theirs, process, exited)
@@ -151,7 +192,10 @@ func (k *keeper) start(theirs *os.File, process chan<- *os.Process, exited chan<
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	path, args := k.Path, k.Args
-	if path == "" {
+	switch {
+	case k.taken != nil: // whatever has its name by then
+		path, args = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), k.taken.Fd()), os.Args
+	case path == "":
 		path, args = "/proc/self/exe", os.Args
 	}
 	cmd := exec.Cmd{
@@ -222,7 +266,10 @@ func hearAll(w wire, to chan<- message, done <-chan struct{}) {
 func (k *keeper) watch(ctx context.Context, w wire, p *os.Process, heard <-chan message, exited <-chan error) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
-	left, told, killed := starting, ctx.Done(), error(nil)
+	left, told, killed, replace := starting, ctx.Done(), error(nil), k.Replace
+	if k.taken != nil {
+		left = trying
+	}
 	var late <-chan time.Time
 	for {
 		select {
@@ -249,8 +296,15 @@ func (k *keeper) watch(ctx context.Context, w wire, p *os.Process, heard <-chan 
 				killed = errors.New("it said nothing for a second")
 				p.Kill()
 			}
+		case <-replace:
+			if err := k.takeProgram(); err != nil {
+				k.Log.Error("the worker is not replaced", "why", err)
+				continue
+			}
+			killed, replace = errReplaced, nil
+			p.Kill()
 		case <-told:
-			told, late = nil, time.After(ending)
+			told, late, replace = nil, time.After(ending), nil
 			_ = w.SetWriteDeadline(time.Now().Add(ending)) // that of the last answer is over, or about to be
 			go w.say(message{Do: end})                     //nolint:errcheck // who is gone need not hear it
 		case <-late:
@@ -282,7 +336,7 @@ func (k *keeper) take(w wire, m message) {
 		if !k.worked && k.Ready != nil {
 			k.Ready()
 		}
-		if k.worked = true; !k.died.IsZero() {
+		if k.worked, k.ready = true, true; !k.died.IsZero() {
 			k.Log.Info("another worker has taken over", "after", time.Since(k.died).Round(time.Millisecond))
 			k.died = time.Time{}
 		}

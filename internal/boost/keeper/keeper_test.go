@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,6 +28,8 @@ const within = 30 * time.Second
 const (
 	keeperEnv = "SCAFFOLD_TEST_KEEPER"
 	workEnv   = "SCAFFOLD_TEST_WORK"
+	// The program that takes over where the keeper is told to.
+	programEnv = "SCAFFOLD_TEST_PROGRAM"
 )
 
 func TestMain(m *testing.M) {
@@ -36,7 +39,15 @@ func TestMain(m *testing.M) {
 	case os.Getenv(keeperEnv) != "":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		err := Run(ctx, Config{Log: quiet(), Ready: func() { fmt.Println("ready") }})
+		replace := make(chan struct{})
+		came := make(chan os.Signal, 1)
+		signal.Notify(came, syscall.SIGUSR2)
+		go func() {
+			for range came {
+				replace <- struct{}{}
+			}
+		}()
+		err := Run(ctx, Config{Log: quiet(), Ready: func() { fmt.Println("ready") }, Replace: replace, Program: os.Getenv(programEnv)})
 		fmt.Println("ended:", err)
 	default:
 		os.Exit(m.Run())
@@ -77,7 +88,7 @@ func work(what string) {
 		s.Release("b")
 	}
 	s.Ready()
-	fmt.Printf("worker %d found%s\n", os.Getpid(), text)
+	fmt.Printf("worker %d found%s%s\n", os.Getpid(), text, os.Getenv("SCAFFOLD_TEST_VERSION"))
 	<-s.Context().Done()
 	fmt.Println("worker ends:", context.Cause(s.Context()))
 	s.Close()
@@ -295,4 +306,46 @@ func descriptorsOf(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(all)
+}
+
+// A worker makes room for one of another program, which has all that it had; a program that does not work costs a moment, and
+// one that is not there nothing.
+func TestAnotherProgramTakesOver(t *testing.T) {
+	safety.Test(t, safety.Bytes)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "next")
+	t.Setenv(programEnv, program)
+	r := run(t, "")
+	first, _ := r.worker()
+	put := func(does string) {
+		t.Helper()
+		os.Remove(program)
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := first
+	for _, c := range []struct{ does, want string }{
+		{"SCAFFOLD_TEST_VERSION=' v2' exec " + self, kept + " v2"},
+		{"exit 7", kept}, // this program again
+		{workEnv + "=fail exec " + self, kept},
+		{"SCAFFOLD_TEST_VERSION=' v3' exec " + self, kept + " v3"},
+	} {
+		put(c.does)
+		r.cmd.Process.Signal(syscall.SIGUSR2)
+		pid, found := r.worker()
+		if pid == before || found != c.want {
+			t.Errorf("%q: worker %d after %d found%s, want%s", c.does, pid, before, found, c.want)
+		}
+		before = pid
+	}
+	os.Remove(program)
+	r.cmd.Process.Signal(syscall.SIGUSR2) // nothing is there: the worker stays
+	syscall.Kill(before, syscall.SIGKILL)
+	if pid, found := r.worker(); pid == before || found != kept+" v3" {
+		t.Errorf("worker %d after %d found%s: it is to be of the program that works", pid, before, found)
+	}
 }

@@ -1,7 +1,11 @@
 package daemons
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +24,8 @@ or frozen takes no new connections: they pass as if it were not there. Connectio
 reset at both ends, never as if they were complete.
 
 It is two processes. The one that you start keeps the connections; the other one, its worker, does the work.
-A worker that dies is replaced, and connections go on.
+A worker that dies is replaced, and connections go on. SIGUSR2 has it replaced by one of the program that has
+this one's name by then, after an upgrade; where that does not work, this one goes on.
 
 "scaffold boostd key FILE" prints this agent's public key, for the files of the others.`
 
@@ -51,7 +56,9 @@ func Boostd() *cobra.Command {
 				return nil
 			}
 			s.BPFFS = bpffs
-			return boostd.Run(cmd.Context(), s, log, func() { obs.TellManager("READY=1") })
+			replace := make(chan struct{})
+			defer relay(cmd.Context(), replace, syscall.SIGUSR2)()
+			return boostd.Run(cmd.Context(), s, log, boostd.Manager{Ready: func() { obs.TellManager("READY=1") }, Replace: replace})
 		},
 	}
 	set := cmd.Flags()
@@ -64,6 +71,27 @@ func Boostd() *cobra.Command {
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	cmd.AddCommand(boostdKey())
 	return cmd
+}
+
+// relay passes on that a signal came, until the function is called that it returns.
+func relay(ctx context.Context, to chan<- struct{}, s os.Signal) (end func()) {
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, s)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-came:
+			}
+			select {
+			case to <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return func() { signal.Stop(came); cancel() }
 }
 
 func boostdKey() *cobra.Command {

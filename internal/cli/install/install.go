@@ -65,8 +65,9 @@ const aboutAgent = `Install makes an agent of boost part of this machine: its sy
 stands in %q, which "scaffold join" writes with the token of an agent; it is read
 before anything is changed.
 
-To install again changes what differs, and restarts the agent where something does: connections that it carries are
-reset, so drain it first (scaffold boost agent drain). --dry-run shows each file and each step.`
+To install again changes what differs, and has a worker of this program take over: connections go on. Another file
+counts after a restart, which resets what the agent carries: drain it first (scaffold boost agent drain).
+--dry-run shows each file and each step.`
 
 func installAgent() *cobra.Command {
 	role := setup.Agent

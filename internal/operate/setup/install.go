@@ -310,7 +310,7 @@ func (m *Machine) begins(r Role, changed bool) []string {
 	switch runs := m.active(r); {
 	case runs && !changed:
 		return nil
-	case runs && r == Gateway: // a new process takes everything over; a restart would drain
+	case runs && (r == Gateway || r == Agent): // a new process takes everything over; a restart would drain, or reset
 		return []string{"systemctl", "kill", "--kill-who=main", "--signal=USR2", r.Unit()}
 	case runs:
 		return []string{"systemctl", "restart", r.Unit()}

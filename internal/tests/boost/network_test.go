@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	}
 	s, err := boostd.Read(path)
 	if err == nil {
-		err = boostd.Run(ctx, s, log, func() { fmt.Println("ready") })
+		err = boostd.Run(ctx, s, log, boostd.Manager{Ready: func() { fmt.Println("ready") }})
 	}
 	fmt.Println("ended:", err)
 }
