@@ -188,6 +188,9 @@ func (t *Trunk) Counts() stripe.Counts {
 
 // changed is called under the lock after whatever may give work to goroutines that wait: engines do not say to whom.
 func (t *Trunk) changed() {
+	if t.closed { // connections end after it, and its memory may have been given back by then
+		return
+	}
 	for _, slot := range t.sender.Freed() {
 		t.slots.free(slot)
 	}
