@@ -90,9 +90,13 @@ const (
 	// that holds.
 	others    = 6
 	lookAgain = 10 * time.Second
-	// down and up are what a cap changes by in an interval: a queue drains within some of them, and a link of which others
-	// have gone is full within twenty.
-	down, up = 0.97, 1.03
+	// down and up are what a cap changes by in an interval: a queue drains within some of them. far is the same once the
+	// queue has been empty for several: others have gone, or the link is another one.
+	down, up, far = 0.97, 1.03, 1.25
+	several       = 5
+	// idle is how many intervals a path does not bind until what was known of it is forgotten: who comes then is not held to
+	// what was left for others' traffic before.
+	idle = 6
 	// below is how much less than what the path carries is asked of it while its queue drains.
 	below = 0.99
 	// free is how far above what is carried a cap is none any more.
@@ -104,6 +108,8 @@ type Tuner struct {
 	Settings
 	cap    float64
 	long   int       // intervals in which the queue was long although it was capped
+	empty  int       // in which it was nearly empty, one after the other
+	quiet  int       // in which the path did not bind
 	beside time.Time // until then others have a part of it; zero: they do not
 	count  count
 }
@@ -130,8 +136,11 @@ func (p *Tuner) Step(m Measure) Decision {
 	if !p.beside.IsZero() && m.Now.Before(p.beside) {
 		return p.limited(p.besideOthers(d, &m))
 	}
-	p.beside = time.Time{}
+	if !p.beside.IsZero() { // looks again by what it has, and not by all that BBR would take
+		p.beside, p.cap = time.Time{}, m.Rate
+	}
 	if m.Bound && m.Rate > 0 {
+		p.quiet = 0
 		d.Why = p.shape(&m)
 		if p.long >= others {
 			p.long = 0
@@ -139,7 +148,10 @@ func (p *Tuner) Step(m Measure) Decision {
 			return p.limited(p.besideOthers(d, &m))
 		}
 	} else {
-		p.long = 0
+		p.long, p.empty = 0, 0
+		if p.quiet++; p.quiet >= idle {
+			p.cap = 0
+		}
 	}
 	d.Cap = p.cap
 	if p.Most > p.First { // else their number is an operator's
@@ -154,6 +166,9 @@ func (p *Tuner) Step(m Measure) Decision {
 // the path carries leaves it empty.
 func (p *Tuner) shape(m *Measure) Reason {
 	queue, target := m.queue(), m.target()
+	if p.empty++; queue > target/2 {
+		p.empty = 0
+	}
 	switch {
 	case queue > 2*target:
 		if p.cap > 0 {
@@ -166,7 +181,12 @@ func (p *Tuner) shape(m *Measure) Reason {
 		if p.cap == 0 {
 			return Holds
 		}
-		if p.cap *= up; p.cap > free*m.Rate {
+		if p.empty > several {
+			p.cap *= far
+		} else {
+			p.cap *= up
+		}
+		if p.cap > free*m.Rate {
 			p.cap = 0
 		}
 		return Grows

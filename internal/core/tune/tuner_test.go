@@ -154,3 +154,39 @@ func TestPathsAreTuned(t *testing.T) {
 		})
 	}
 }
+
+// A path that was shared and then not used has no cap when somebody comes.
+func TestAnIdlePathIsForgotten(t *testing.T) {
+	p := NewTuner(Settings{BBR: true})
+	now := time.Unix(0, 0)
+	step := func(m Measure) Decision {
+		now = now.Add(shortest)
+		m.Now, m.MinRTT = now, 10*time.Millisecond
+		return p.Step(m)
+	}
+	if d := step(Measure{RTT: 60 * time.Millisecond, Rate: 1e6, Bound: true}); d.Cap == 0 || d.Why != Drains {
+		t.Fatalf("a long queue: %+v", d)
+	}
+	for i := range idle {
+		if d := step(Measure{RTT: 10 * time.Millisecond}); (d.Cap == 0) != (i == idle-1) {
+			t.Errorf("after %d intervals without use: %+v", i+1, d)
+		}
+	}
+}
+
+// Where others go the link is full again within seconds, from however little it was.
+func TestALinkThatOthersLeaveIsFullSoon(t *testing.T) {
+	r := &road{link: 500 * mbit, rtt: 50 * time.Millisecond, buffer: 50 * time.Millisecond, now: time.Unix(0, 0)}
+	p := NewTuner(Settings{BBR: true})
+	p.cap = r.link / 20
+	d := Decision{Control: "bbr", Connections: 1, Cap: p.cap}
+	for at := time.Duration(0); at < 10*time.Second; at += Interval(r.rtt) {
+		m := r.pass(d, Interval(r.rtt), 1)
+		if m.Rate > 0.95*r.link {
+			t.Logf("full after %v", at)
+			return
+		}
+		d = p.Step(m)
+	}
+	t.Errorf("after 10 s it has a cap of %.2f of the link", d.Cap/r.link)
+}
