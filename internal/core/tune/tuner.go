@@ -94,6 +94,8 @@ const (
 	// queue has been empty for several: others have gone, or the link is another one.
 	down, up, far = 0.97, 1.03, 1.25
 	several       = 5
+	// mostChance is as much of that as is believed: beyond, a cap by it would be none.
+	mostChance = 0.1
 	// idle is how many intervals a path does not bind until what was known of it is forgotten: who comes then is not held to
 	// what was left for others' traffic before.
 	idle = 6
@@ -107,6 +109,7 @@ const (
 type Tuner struct {
 	Settings
 	cap    float64
+	chance float64   // part of what is sent that is lost although the queue is short
 	long   int       // intervals in which the queue was long although it was capped
 	empty  int       // in which it was nearly empty, one after the other
 	quiet  int       // in which the path did not bind
@@ -169,12 +172,16 @@ func (p *Tuner) shape(m *Measure) Reason {
 	if p.empty++; queue > target/2 {
 		p.empty = 0
 	}
+	if queue < target { // where it is long, what is lost may have found it full
+		p.chance += (min(m.loss(), mostChance) - p.chance) / 8
+	}
 	switch {
 	case queue > 2*target:
 		if p.cap > 0 {
 			p.long++
 		}
-		p.cap = max(below*m.Rate, down*p.cap)
+		// What arrives is less than what the link carries by what chance takes of it: else each interval would ask for less.
+		p.cap = max(below*m.Rate/(1-p.chance), down*p.cap)
 		return Drains
 	case queue < target:
 		p.long = 0

@@ -60,7 +60,7 @@ func (r *road) pass(d Decision, in time.Duration, sessions int) Measure {
 	}
 	rate := min(want, share)
 	sent := uint64(rate * in.Seconds())
-	return Measure{Now: r.now, RTT: r.rtt + r.queue, MinRTT: r.rtt, Rate: rate, Sent: sent, Resent: uint64(float64(sent) * r.loss), Bound: true, Sessions: sessions}
+	return Measure{Now: r.now, RTT: r.rtt + r.queue, MinRTT: r.rtt, Rate: rate * (1 - r.loss), Sent: sent, Resent: uint64(float64(sent) * r.loss), Bound: true, Sessions: sessions}
 }
 
 // A ride is a tuner on a road for some time; change is called before each interval.
@@ -117,6 +117,7 @@ func TestPathsAreTuned(t *testing.T) {
 		counts   func(n int) bool // connections in the end
 	}{
 		{"bbr alone", Settings{BBR: true, Most: 32}, lossy(long(), 0.001), time.Minute, nil, [2]float64{0.98, 1}, 15 * time.Millisecond, func(n int) bool { return n == 1 }},
+		{"bbr alone, more loss", Settings{BBR: true, Most: 32}, lossy(long(), 0.01), time.Minute, nil, [2]float64{0.975, 1}, 15 * time.Millisecond, func(n int) bool { return n == 1 }},
 		{"bbr alone, raw", Settings{BBR: true, Share: Raw}, lossy(long(), 0.001), time.Minute, nil, [2]float64{0.98, 1}, 50 * time.Millisecond, func(n int) bool { return n == 1 }},
 		{"cubic, no loss", Settings{Most: 32}, short(), 5 * time.Minute, nil, [2]float64{0.98, 1}, 15 * time.Millisecond, func(n int) bool { return n == 1 }},
 		{"cubic, loss", Settings{Most: 32}, lossy(short(), 0.001), 5 * time.Minute, nil, [2]float64{0.9, 1}, 15 * time.Millisecond, func(n int) bool { return n >= 4 && n <= 8 }},
