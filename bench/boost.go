@@ -50,6 +50,9 @@ func Boost(ctx context.Context, l *lab.Lab, d time.Duration, runs int) (rep Repo
 			return rep, err
 		}
 	}
+	if err := b.shares(ctx, runs, &rep); err != nil {
+		return rep, err
+	}
 	return rep, b.workers(ctx, runs, &rep)
 }
 

@@ -31,6 +31,7 @@ type Pair struct {
 	lab       *lab.Lab
 	near, far Site
 	ports     []uint16
+	also      string // lines of both agents' files
 	dir       string
 	agents    map[string]*exec.Cmd // by node
 }
@@ -56,6 +57,18 @@ func Start(ctx context.Context, l *lab.Lab, near, far Site, ports ...uint16) (p 
 		return nil, err
 	}
 	return p, nil
+}
+
+// RestartWith ends both agents and starts them again with further lines in their files, and waits until connections are carried.
+func (p *Pair) RestartWith(ctx context.Context, lines string) error {
+	p.also = lines
+	p.stop()
+	for _, at := range []string{p.near.Agent, p.far.Agent} {
+		if err := p.start(ctx, at); err != nil {
+			return err
+		}
+	}
+	return p.carried(ctx)
 }
 
 // Address is the IPv4 address of a host of the lab, with its network.
@@ -125,6 +138,7 @@ func (p *Pair) settings(name string) (path string, err error) {
 		fmt.Fprintf(&b, "- {client: %v, server: %v, port: %d, near: [%s], far: [%s]}\n",
 			Address(p.lab, p.near.Host).Masked(), Address(p.lab, p.far.Host).Masked(), port, p.near.Agent, p.far.Agent)
 	}
+	b.WriteString(p.also)
 	path = filepath.Join(p.dir, name+".yaml")
 	return path, os.WriteFile(path, []byte(b.String()), 0o600)
 }
@@ -208,11 +222,16 @@ func (p *Pair) Kill(name string) error {
 
 // End ends both agents, which leave nothing.
 func (p *Pair) End() {
-	for _, cmd := range p.agents {
+	p.stop()
+	os.RemoveAll(p.dir)
+}
+
+func (p *Pair) stop() {
+	for name, cmd := range p.agents {
 		cmd.Process.Signal(syscall.SIGTERM)
 		late := time.AfterFunc(endAtMost, func() { cmd.Process.Kill() })
 		cmd.Wait() //nolint:errcheck // as it was asked to
 		late.Stop()
+		delete(p.agents, name)
 	}
-	os.RemoveAll(p.dir)
 }
