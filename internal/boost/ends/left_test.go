@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,8 +26,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 func closeLeavesNothing(t *testing.T, noTCX, killed bool) {
 	n := newNetwork(t)
 	n.echo(t, families[0].at(80))
-	before, others := n.state(t), bpf(t)
+	before, pins := n.state(t), pinned(t)
 	n.start(t, agentConfig{Lanes: everything(), Config: Config{NoTCX: noTCX}})
+	programs := n.programs(t)
 	c, err := n.client.Dial("tcp", families[0].at(80))
 	must(t, err, talk(c, "hello"))
 	if n.state(t) == before {
@@ -36,6 +37,7 @@ func closeLeavesNothing(t *testing.T, noTCX, killed bool) {
 	if killed {
 		n.agent.Kill()
 		n.start(t, agentConfig{Lanes: everything(), Config: Config{NoTCX: noTCX}})
+		programs = append(programs, n.programs(t)...)
 	} else {
 		must(t, finish(c))
 	}
@@ -44,10 +46,16 @@ func closeLeavesNothing(t *testing.T, noTCX, killed bool) {
 		if after := n.state(t); after != before {
 			return fmt.Errorf("before:\n%s\nafter:\n%s", before, after)
 		}
-		if what := more(bpf(t), others); what != "" {
-			return fmt.Errorf("%s is left", what)
+		if now := pinned(t); now != pins {
+			return fmt.Errorf("pins before: %s, after: %s", pins, now)
 		}
-		return nil
+		loaded, err := stats.Loaded()
+		for _, id := range programs {
+			if loaded[id] != "" {
+				return fmt.Errorf("program %d is left, %s", id, loaded[id])
+			}
+		}
+		return err
 	})
 	c, err = n.client.Dial("tcp", families[0].at(80))
 	must(t, err, talk(c, "without an agent"), finish(c))
@@ -74,34 +82,38 @@ func (n *network) state(t *testing.T) string {
 	return b.String()
 }
 
-// more is something that is in a and not in b.
-func more(a, b map[string]bool) string {
-	for what := range a {
-		if !b[what] {
-			return what
-		}
-	}
-	return ""
-}
-
-// bpf is what is pinned on this machine, and the programs of agents that are loaded and that no process holds: agents of
-// other tests run beside this one.
-func bpf(t *testing.T) map[string]bool {
+// pinned is what is pinned where the agents of this package pin.
+func pinned(t *testing.T) (names string) {
 	t.Helper()
-	all := map[string]bool{}
 	pins, err := os.ReadDir(nstest.BPFFS)
 	must(t, err)
 	for _, p := range pins {
-		all["pin "+p.Name()] = true
+		names += p.Name() + " "
 	}
-	left, err := stats.Unheld()
+	return names
+}
+
+// programs are the agent's, by number. Agents of other tests run beside it, and some of them are killed and leave theirs.
+func (n *network) programs(t *testing.T) (ids []uint32) {
+	t.Helper()
+	infos, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", n.agent.PID()))
 	must(t, err)
-	for id, name := range left {
-		if slices.Contains([]string{"divert", "reinject", "finish"}, name) {
-			all[fmt.Sprintf("program %s %d", name, id)] = true
+	for _, path := range infos {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it was closed meanwhile
+		}
+		for line := range strings.Lines(string(text)) {
+			var id uint32
+			if found, _ := fmt.Sscanf(line, "prog_id: %d", &id); found == 1 {
+				ids = append(ids, id)
+			}
 		}
 	}
-	return all
+	if len(ids) == 0 {
+		t.Fatal("the agent has no programs: does this test still see them?")
+	}
+	return ids
 }
 
 // TestTwoAgentsAreOneTooMany in one namespace.

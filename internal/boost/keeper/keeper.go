@@ -61,7 +61,7 @@ func Run(ctx context.Context, c Config) error {
 		why := k.once(ctx)
 		var over *overError
 		switch {
-		case k.taken != nil && !k.ready && ctx.Err() == nil:
+		case k.taken != nil && !k.ready && ctx.Err() == nil && !errors.Is(why, errReplaced):
 			k.Log.Error("the program that was to take over does not work: the one before goes on", "program", k.Program, "why", why)
 			k.forgetProgram()
 			continue

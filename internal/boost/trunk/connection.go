@@ -130,6 +130,7 @@ func (t *Trunk) remove(c *connection) {
 		return
 	}
 	delete(t.conns, c.id)
+	t.shaping.changed = true
 	c.conn.Close()
 	wake(c.work) // its writer ends
 	t.sender.Disconnect(c.id)
@@ -184,7 +185,8 @@ func (c *connection) tune() {
 		s.tuner, s.at = tune.NewTuner(settings), time.Now()
 		s.decision = s.tuner.Step(tune.Measure{Now: s.at})
 	}
-	c.obey(s.decision, len(c.t.conns)+1)
+	s.changed = true
+	c.obey(s.decision, s.carry(len(c.t.conns)+1))
 }
 
 // bbr is the congestion control of connections between agents, where it can be had.

@@ -16,6 +16,7 @@ type shaping struct {
 	looks    int       // since then, and
 	bound    int       // how often bytes waited for the path
 	sessions int       // at most at a time
+	changed  bool      // connections have come or gone since then
 }
 
 // counted are the kernel's counts of a connection, as of the last decision.
@@ -45,8 +46,15 @@ func (t *Trunk) shape(now time.Time) {
 			m.MinRTT = c.path
 		}
 	}
-	passed := now.Sub(s.at)
-	if passed < tune.Interval(m.MinRTT) {
+	passed, interval := now.Sub(s.at), tune.Interval(m.MinRTT)
+	if passed < interval {
+		return
+	}
+	if s.changed || passed > 2*interval { // of what connections carried that are gone nothing is known, nor of a time in which nobody looked
+		for _, c := range t.conns {
+			c.was = c.now
+		}
+		s.at, s.looks, s.bound, s.sessions, s.changed = now, 0, 0, 0, false
 		return
 	}
 	var all counted
@@ -56,12 +64,21 @@ func (t *Trunk) shape(now time.Time) {
 		all.resent += c.now.resent - c.was.resent
 		c.was = c.now
 	}
+	m.Length, m.Flows = passed, t.shaping.carry(len(t.conns))
 	m.Rate, m.Sent, m.Resent = float64(all.acked)/passed.Seconds(), all.sent, all.resent
 	s.at, s.looks, s.bound, s.sessions = now, 0, 0, 0
 	s.decision = s.tuner.Step(m)
 	for _, c := range t.conns {
-		c.obey(s.decision, len(t.conns))
+		c.obey(s.decision, s.carry(len(t.conns)))
 	}
+}
+
+// carry is how many of so many connections carry chunks.
+func (s *shaping) carry(of int) int {
+	if s.decision.Beside {
+		return min(max(s.decision.Connections, 1), of)
+	}
+	return of
 }
 
 // obey tells the kernel how a connection is to send.
@@ -91,7 +108,7 @@ func (c *connection) obey(d tune.Decision, of int) {
 // rests reports whether a connection carries no chunks, because the path has others on it who are to have their part. Those
 // with the lowest numbers carry them: the oldest, but for what died.
 func (t *Trunk) rests(c *connection) bool {
-	if d := &t.shaping.decision; d.Why != tune.Beside || d.Connections >= len(t.conns) {
+	if d := &t.shaping.decision; !d.Beside || d.Connections >= len(t.conns) {
 		return false
 	}
 	before := 0

@@ -36,8 +36,10 @@ func TestALimitIsSharedByAllConnections(t *testing.T) {
 	})
 	r.connect()
 	r.near.mu.Lock()
-	r.near.shaping.at = time.Time{} // an interval is over
-	r.near.shape(time.Now())
+	for range 2 { // the first interval is one in which a connection came
+		r.near.shaping.at = time.Now().Add(-tune.Interval(0) - time.Millisecond)
+		r.near.shape(time.Now())
+	}
 	r.near.mu.Unlock()
 	for number, c := range r.live {
 		if got := pacing(t, c[0]); got != limit/3 {
@@ -62,11 +64,11 @@ func TestBesideOthersSomeConnectionsRest(t *testing.T) {
 		}
 		return ids
 	}
-	r.near.shaping.decision = tune.Decision{Why: tune.Holds, Connections: 1}
+	r.near.shaping.decision = tune.Decision{Connections: 1}
 	if got := rest(); got != 0 {
 		t.Errorf("alone: %b rest", got)
 	}
-	r.near.shaping.decision.Why = tune.Beside
+	r.near.shaping.decision.Beside = true
 	if got := rest(); got != 1<<2|1<<3 {
 		t.Errorf("beside others: %b rest", got)
 	}

@@ -123,8 +123,14 @@ func (c *count) next(m *Measure, most int, capped bool) {
 			c.downwards = true
 			c.begin(m, max(c.now/2, 1))
 			return
-		case capped || m.Now.Before(c.more) && !c.otherwise(m):
+		case capped:
 			c.begin(m, 0) // go on to measure what is held
+			return
+		case m.Now.Before(c.more):
+			if c.otherwise(m) { // what is held brings something else, too: more are tried once that is measured
+				c.more, c.rtt, c.loss = m.Now, m.MinRTT, m.loss()
+			}
+			c.begin(m, 0)
 			return
 		}
 		c.factor = 0

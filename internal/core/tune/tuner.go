@@ -31,10 +31,12 @@ type Settings struct {
 // A Measure is what was seen of a path in one interval, over all its connections.
 type Measure struct {
 	Now         time.Time
+	Length      time.Duration // of the interval
 	RTT, MinRTT time.Duration // as the kernel smooths it, and the shortest that it has seen
 	Rate        float64       // bytes a second that were acknowledged
 	Sent        uint64        // bytes, with those that went out again
 	Resent      uint64
+	Flows       int  // connections that carried it
 	Bound       bool // the path is what binds: bytes waited for it most of the time
 	Sessions    int  // that have bytes to send
 }
@@ -44,6 +46,12 @@ func (m *Measure) queue() time.Duration { return max(m.RTT-m.MinRTT, 0) }
 
 // target is how long they may.
 func (m *Measure) target() time.Duration { return max(5*time.Millisecond, m.MinRTT/10) }
+
+// least is what no cap is below: what that many connections that have just begun send, ten segments of 1,448 bytes in a round
+// trip. What was measured in an interval may be next to nothing, by a pause of whoever sends, or of this machine.
+func (m *Measure) least() float64 {
+	return float64(max(m.Flows, 1)) * 10 * 1448 / max(m.MinRTT, 100*time.Microsecond).Seconds()
+}
 
 func (m *Measure) loss() float64 {
 	if m.Sent == 0 {
@@ -56,7 +64,8 @@ func (m *Measure) loss() float64 {
 type Decision struct {
 	Control     string // congestion control, as the kernel names it
 	Connections int
-	Cap         float64 // bytes a second over all connections; 0: as they will
+	Cap         float64 // bytes a second over all connections that carry; 0: as they will
+	Beside      bool    // others keep a queue up: no more than Connections carry
 	Why         Reason
 }
 
@@ -111,6 +120,7 @@ type Tuner struct {
 	cap    float64
 	chance float64   // part of what is sent that is lost although the queue is short
 	long   int       // intervals in which the queue was long although it was capped
+	first  int       // the same before there was a cap
 	empty  int       // in which it was nearly empty, one after the other
 	quiet  int       // in which the path did not bind
 	beside time.Time // until then others have a part of it; zero: they do not
@@ -140,7 +150,9 @@ func (p *Tuner) Step(m Measure) Decision {
 		return p.limited(p.besideOthers(d, &m))
 	}
 	if !p.beside.IsZero() { // looks again by what it has, and not by all that BBR would take
-		p.beside, p.cap = time.Time{}, m.Rate
+		if p.beside = (time.Time{}); m.Bound {
+			p.cap = max(m.Rate, m.least())
+		}
 	}
 	if m.Bound && m.Rate > 0 {
 		p.quiet = 0
@@ -151,7 +163,7 @@ func (p *Tuner) Step(m Measure) Decision {
 			return p.limited(p.besideOthers(d, &m))
 		}
 	} else {
-		p.long, p.empty = 0, 0
+		p.long, p.empty, p.first = 0, 0, 0
 		if p.quiet++; p.quiet >= idle {
 			p.cap = 0
 		}
@@ -179,12 +191,14 @@ func (p *Tuner) shape(m *Measure) Reason {
 	case queue > 2*target:
 		if p.cap > 0 {
 			p.long++
+		} else if p.first++; p.first < 2 { // one may be a burst, or a processor that was not there
+			return Holds
 		}
 		// What arrives is less than what the link carries by what chance takes of it: else each interval would ask for less.
-		p.cap = max(below*m.Rate/(1-p.chance), down*p.cap)
+		p.cap = max(below*m.Rate/(1-min(p.chance, m.loss())), down*p.cap, m.least())
 		return Drains
 	case queue < target:
-		p.long = 0
+		p.long, p.first = 0, 0
 		if p.cap == 0 {
 			return Holds
 		}
@@ -205,13 +219,16 @@ func (p *Tuner) shape(m *Measure) Reason {
 // besideOthers is what is done while others keep a queue up, and to yield empties nothing but our part of it: as many flows
 // as a network without agents would see, or one that goes on to yield; in Full what the congestion control gets.
 func (p *Tuner) besideOthers(d Decision, m *Measure) Decision {
-	d.Why, d.Cap = Beside, 0
+	d.Why, d.Beside, d.Cap = Beside, true, 0
 	switch p.Share {
 	case Fair:
 		d.Control, d.Connections = "cubic", min(max(int(p.Weight*float64(m.Sessions)+0.5), 1), p.Most)
 	case Yield:
 		d.Control, d.Connections = "cubic", 1
-		d.Cap = down * m.Rate
+		if m.Bound {
+			p.cap = max(down*m.Rate, m.least()/float64(max(m.Flows, 1)))
+		}
+		d.Cap = p.cap
 	}
 	return d
 }

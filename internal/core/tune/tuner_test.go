@@ -60,7 +60,7 @@ func (r *road) pass(d Decision, in time.Duration, sessions int) Measure {
 	}
 	rate := min(want, share)
 	sent := uint64(rate * in.Seconds())
-	return Measure{Now: r.now, RTT: r.rtt + r.queue, MinRTT: r.rtt, Rate: rate * (1 - r.loss), Sent: sent, Resent: uint64(float64(sent) * r.loss), Bound: true, Sessions: sessions}
+	return Measure{Now: r.now, Length: in, Flows: d.Connections, RTT: r.rtt + r.queue, MinRTT: r.rtt, Rate: rate * (1 - r.loss), Sent: sent, Resent: uint64(float64(sent) * r.loss), Bound: true, Sessions: sessions}
 }
 
 // A ride is a tuner on a road for some time; change is called before each interval.
@@ -165,7 +165,11 @@ func TestAnIdlePathIsForgotten(t *testing.T) {
 		m.Now, m.MinRTT = now, 10*time.Millisecond
 		return p.Step(m)
 	}
-	if d := step(Measure{RTT: 60 * time.Millisecond, Rate: 1e6, Bound: true}); d.Cap == 0 || d.Why != Drains {
+	long := Measure{RTT: 60 * time.Millisecond, Rate: 1e8, Bound: true}
+	if d := step(long); d.Cap != 0 {
+		t.Fatalf("one interval with a long queue: %+v", d)
+	}
+	if d := step(long); d.Cap == 0 || d.Why != Drains {
 		t.Fatalf("a long queue: %+v", d)
 	}
 	for i := range idle {
@@ -190,4 +194,20 @@ func TestALinkThatOthersLeaveIsFullSoon(t *testing.T) {
 		d = p.Step(m)
 	}
 	t.Errorf("after 10 s it has a cap of %.2f of the link", d.Cap/r.link)
+}
+
+// What was measured next to nothing, for whatever reason, caps nobody to next to nothing: not by a long queue, nor behind
+// others' time, nor where it yields.
+func TestNoCapIsNextToNothing(t *testing.T) {
+	for _, share := range []Share{Fair, Full, Yield} {
+		p := NewTuner(Settings{BBR: true, Share: share, First: 4})
+		now := time.Unix(0, 0)
+		for i := range 500 {
+			now = now.Add(shortest)
+			d := p.Step(Measure{Now: now, Length: shortest, RTT: 60 * time.Millisecond, MinRTT: 20 * time.Millisecond, Rate: 100, Flows: 4, Bound: i%3 != 0, Sessions: 1})
+			if d.Cap > 0 && d.Cap < 10*1448/0.020 {
+				t.Fatalf("%s: interval %d: %+v", Shares[share], i, d)
+			}
+		}
+	}
 }
