@@ -197,10 +197,13 @@ func (q *inquiry) ask(client *http.Client) (resp *http.Response, again bool, err
 		r.Body = body
 	}
 	resp, err = client.Transport.RoundTrip(r)
-	if err != nil {
-		again = q.same || body.seal()
+	if err == nil && (q.same || q.numbered) {
+		err = api.Whole(resp)
 	}
-	return resp, again, err
+	if err != nil {
+		return nil, q.same || body.seal(), err
+	}
+	return resp, false, nil
 }
 
 // untouched is a body of which it is known whether anything of it got out.

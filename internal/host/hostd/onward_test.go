@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -58,6 +59,12 @@ func takes(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("took " + string(body)))}, err
 }
 
+// half is the beginning of an answer, of a controller that dies in the middle of it.
+func half(r *http.Request) (*http.Response, error) {
+	io.Copy(io.Discard, r.Body) // it is a strings.Reader
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader("to"), iotest.ErrReader(io.ErrUnexpectedEOF)))}, nil
+}
+
 // An order with a number is sent again where both controllers know it from one that is new; else it is said that it may
 // have been carried out.
 func TestAnOrderWithANumberIsSentToTheNextController(t *testing.T) {
@@ -91,6 +98,17 @@ func TestAnOrderWithANumberIsSentToTheNextController(t *testing.T) {
 	}
 }
 
+// So is one whose answer breaks off: the command has not got the beginning of it yet.
+func TestAnOrderWhoseAnswerBreaksOffIsSentToTheNextController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newChangeover(half, takes)
+		x.c.once, x.number = true, api.NewOrderID()
+		if said, _ := x.ask(apiv1connect.AdminSetWeightProcedure); said != "took {}" || x.asked != 2 {
+			t.Errorf("%q after %d attempts", said, x.asked)
+		}
+	})
+}
+
 // Commands on a host outlive a change of controllers, and nothing is done twice.
 func TestACommandWaitsForTheControllerThatTakesOver(t *testing.T) {
 	const change, look = apiv1connect.AdminSetWeightProcedure, apiv1connect.AdminGetServiceProcedure
@@ -103,6 +121,7 @@ func TestACommandWaitsForTheControllerThatTakesOver(t *testing.T) {
 		"what did not get out is sent to the next":    {change, []roundTripper{unsent, unsent, takes}, "took {}", 3},
 		"what got out is not sent again":              {change, []roundTripper{cutOff, takes}, "it is not known whether it did this: look before you try again", 1},
 		"what changes nothing is asked again, whole":  {look, []roundTripper{cutOff, unsent, cutOff, takes}, "took {}", 4},
+		"half an answer is none":                      {look, []roundTripper{half, takes}, "took {}", 2},
 		"what a controller says in time is passed on": {change, []roundTripper{takes}, "took {}", 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {

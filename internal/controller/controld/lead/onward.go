@@ -128,7 +128,14 @@ func (o *onward) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Transport.RoundTrip(r)
+	resp, err := client.Transport.RoundTrip(r)
+	if _, repeatable := r.Context().Value(attemptKey{}).(*attempt); err == nil && repeatable {
+		err = api.Whole(resp)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
 }
 
 type onwardKey struct{}
