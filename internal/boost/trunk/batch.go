@@ -36,7 +36,7 @@ func (t *Trunk) collect(c *connection, b *batch) bool {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.conns[c.id] != c {
+	if t.conns[c.id] != c || t.closed {
 		return false
 	}
 	if !c.told {

@@ -54,7 +54,6 @@ func (t *Trunk) Serve(conn *net.TCPConn, number uint64, secret seal.Secret, gree
 }
 
 func (c *connection) serve() (err error) {
-	c.t.all.Go(c.write)
 	if c.greeted != nil {
 		if err = c.greeted(); err == nil {
 			c.t.meet(c)
@@ -96,6 +95,7 @@ func (t *Trunk) add(c *connection, secret seal.Secret) error {
 		c.met, t.lonely = true, time.Time{}
 	}
 	t.sender.Connect(c.id, stripe.Measure{RTT: c.rtt})
+	t.all.Go(c.write) // under the lock: Close waits for all that began before it
 	t.changed()
 	return nil
 }
