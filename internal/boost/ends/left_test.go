@@ -97,22 +97,9 @@ func (n *network) pins(t *testing.T) string {
 }
 
 // programs are the agent's, by number. Agents of other tests run beside it, and some of them are killed and leave theirs.
-func (n *network) programs(t *testing.T) (ids []uint32) {
+func (n *network) programs(t *testing.T) []uint32 {
 	t.Helper()
-	infos, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", n.agent.PID()))
-	must(t, err)
-	for _, path := range infos {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it was closed meanwhile
-		}
-		for line := range strings.Lines(string(text)) {
-			var id uint32
-			if found, _ := fmt.Sscanf(line, "prog_id: %d", &id); found == 1 {
-				ids = append(ids, id)
-			}
-		}
-	}
+	ids := stats.Held(n.agent.PID())
 	if len(ids) == 0 {
 		t.Fatal("the agent has no programs: does this test still see them?")
 	}

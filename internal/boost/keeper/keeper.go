@@ -278,11 +278,13 @@ func (k *keeper) watch(ctx context.Context, w wire, p *os.Process, heard <-chan 
 				heard = nil // it is about to exit
 				continue
 			}
-			left = silence
 			if m.Do == failed {
 				killed = &overError{errors.New(string(m.Value))}
 			}
 			k.take(w, m)
+			if k.taken == nil || k.ready { // beats of another program say nothing of whether it comes to work
+				left = silence
+			}
 		case err := <-exited:
 			if heard != nil {
 				k.takeRest(w, heard)

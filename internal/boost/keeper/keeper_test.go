@@ -70,6 +70,10 @@ func work(what string) {
 		s.Failed(errors.New("port eth9: there is none"))
 		return
 	}
+	if what == "hang" { // it lives, and does not come to work
+		<-s.Context().Done()
+		return
+	}
 	text := ""
 	for _, f := range s.Found() {
 		text += fmt.Sprintf(" %s=%s/%d", f.Key, f.Value, len(f.FDs))
@@ -332,6 +336,7 @@ func TestAnotherProgramTakesOver(t *testing.T) {
 		{"SCAFFOLD_TEST_VERSION=' v2' exec " + self, kept + " v2"},
 		{"exit 7", kept}, // this program again
 		{workEnv + "=fail exec " + self, kept},
+		{workEnv + "=hang exec " + self, kept},
 		{"SCAFFOLD_TEST_VERSION=' v3' exec " + self, kept + " v3"},
 	} {
 		put(c.does)

@@ -8,7 +8,7 @@ const (
 	// asked is how often it is asked what an end host has acknowledged; where many sessions wait, as seldom as makes it
 	// one part in twenty of a processor: a question takes about a microsecond.
 	asked = 5 * time.Millisecond
-	// lookTakes is how much later the next look at all sessions is for each of them: one takes a few hundred nanoseconds, so
+	// lookTakes is how much later the next look at all sessions is for each of them: one takes 140 to 310 ns (BenchmarkLook), so
 	// all looks take no more than a few parts in a hundred of a processor.
 	lookTakes = 10 * time.Microsecond
 )

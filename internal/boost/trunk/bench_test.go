@@ -44,3 +44,20 @@ func cpu(b *testing.B) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// BenchmarkLook is what one look at a session takes.
+func BenchmarkLook(b *testing.B) {
+	r := newRig(b, 0)
+	r.near.mu.Lock()
+	defer r.near.mu.Unlock()
+	for i := range 10_000 {
+		r.near.sessions[uint64(i)] = &Session{t: r.near, id: uint64(i), state: streaming}
+	}
+	now := time.Now()
+	for b.Loop() {
+		now = now.Add(measured)
+		r.near.look(now, time.Millisecond)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/session")
+	clear(r.near.sessions)
+}

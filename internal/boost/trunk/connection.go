@@ -194,16 +194,23 @@ const bbr = "bbr"
 
 // info is what the kernel knows of a connection.
 func info(c *net.TCPConn) (i *unix.TCPInfo, err error) {
+	err = onSocket(c, func(fd int) (err error) {
+		i, err = unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		return err
+	})
+	return i, err
+}
+
+// onSocket has something asked of a connection's socket, or told to it, while nobody closes that.
+func onSocket(c *net.TCPConn, what func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if fail := raw.Control(func(fd uintptr) {
-		i, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-	}); fail != nil {
-		return nil, fail
+	if fail := raw.Control(func(fd uintptr) { err = what(int(fd)) }); fail != nil {
+		return fail
 	}
-	return i, err
+	return err
 }
 
 // noMinRTT is tcp_info's min_rtt before there is one (Linux, tcp_min_rtt).

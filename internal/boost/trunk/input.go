@@ -166,18 +166,13 @@ func (s *Session) watch() {
 
 // failure is why a connection has ended, if nobody has heard of it before.
 func failure(c *net.TCPConn) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
+	return onSocket(c, func(fd int) error {
+		number, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+		if err == nil && number != 0 {
+			err = unix.Errno(number)
+		}
 		return err
-	}
-	number := 0
-	if fail := raw.Control(func(fd uintptr) { number, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR) }); fail != nil {
-		return fail
-	}
-	if err == nil && number != 0 {
-		return unix.Errno(number)
-	}
-	return err
+	})
 }
 
 // inputEnds says how the stream from the end host has ended: by FIN, or by a reset, or because nobody answers.

@@ -3,7 +3,6 @@ package trunk
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"scaffold.dev/scaffold/internal/core/tune"
 )
@@ -12,29 +11,22 @@ import (
 func (r *rig) waits(t *Trunk, of func(s *Session) tune.Look, want tune.Look) {
 	r.t.Helper()
 	last := tune.Unknown
-	for end := time.Now().Add(within); time.Now().Before(end); {
+	until(r.t, func() error {
 		t.mu.Lock()
+		defer t.mu.Unlock()
 		for _, s := range t.sessions {
 			last = of(s)
 		}
-		t.mu.Unlock()
-		if last == want {
-			return
+		if last != want {
+			return fmt.Errorf("it waits for %v, not %v", last, want)
 		}
-	}
-	r.t.Fatalf("it waits for %v, not %v", last, want)
+		return nil
+	})
 }
 
 func reads(s *Session) tune.Look {
 	l, _ := s.reading()
 	return l
-}
-
-func writes(s *Session) tune.Look {
-	if s.looks.writing.Load() {
-		return tune.Host
-	}
-	return tune.Free
 }
 
 func TestASessionKnowsWhatItWaitsFor(t *testing.T) {
@@ -43,7 +35,7 @@ func TestASessionKnowsWhatItWaitsFor(t *testing.T) {
 	defer client.Close()
 	defer server.Close()
 	r.waits(r.near, reads, tune.Host)
-	r.waits(r.far, writes, tune.Free)
+	r.waits(r.far, (*Session).writing, tune.Free)
 	go func() { // until the connection ends
 		for b := make([]byte, 1<<20); ; {
 			if _, err := client.Write(b); err != nil {
@@ -51,7 +43,7 @@ func TestASessionKnowsWhatItWaitsFor(t *testing.T) {
 			}
 		}
 	}()
-	r.waits(r.far, writes, tune.Host) // the server reads nothing
+	r.waits(r.far, (*Session).writing, tune.Host) // the server reads nothing
 	r.waits(r.near, reads, tune.Credit)
 	client.SetLinger(0)
 }

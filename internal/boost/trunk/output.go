@@ -157,13 +157,10 @@ func (t *Trunk) acknowledge(now time.Time) {
 
 // outstanding is how many bytes of a connection its peer has not acknowledged; a FIN counts one (tcp_ioctl, SIOCOUTQ).
 func outstanding(c *net.TCPConn) (n int, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	if fail := raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) }); fail != nil {
-		return 0, fail
-	}
+	err = onSocket(c, func(fd int) (err error) {
+		n, err = unix.IoctlGetInt(fd, unix.TIOCOUTQ)
+		return err
+	})
 	return n, err
 }
 

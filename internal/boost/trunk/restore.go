@@ -236,12 +236,11 @@ const asks = 1000
 
 // countsOf asks the kernel. What is to be reset has ended.
 func countsOf(conn *net.TCPConn) (c counts, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return c, err
-	}
-	fail := raw.Control(func(fd uintptr) { c, err = countsAt(int(fd)) })
-	return c, cmp.Or(fail, err)
+	err = onSocket(conn, func(fd int) (err error) {
+		c, err = countsAt(fd)
+		return err
+	})
+	return c, err
 }
 
 var errReset = errors.New("the connection is one that was to be reset")

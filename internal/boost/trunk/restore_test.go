@@ -128,15 +128,15 @@ func TestAResetBehindAFINEndsTheSession(t *testing.T) {
 
 // isFinished waits until the far agent has sent the FIN of the one session there is.
 func (r *rig) isFinished() {
-	for end := time.Now().Add(within); time.Now().Before(end); {
+	r.t.Helper()
+	until(r.t, func() error {
 		r.far.mu.Lock()
+		defer r.far.mu.Unlock()
 		for _, s := range r.far.sessions {
 			if s.finished && s.whole {
-				r.far.mu.Unlock()
-				return
+				return nil
 			}
 		}
-		r.far.mu.Unlock()
-	}
-	r.t.Fatal("no FIN goes to the server")
+		return errors.New("no FIN goes to the server")
+	})
 }

@@ -78,15 +78,15 @@ func (t *Trunk) takeResume(now time.Time, h frame.Header, payload []byte) error 
 	}
 	s := t.sessions[m.Session]
 	if err := cmp.Or(t.sender.Resume(&m), t.receiver.Resume(now, &m)); err != nil {
-		return t.tornApart(s, err)
+		return t.disagree(s, err)
 	}
 	wake(s.ready)
 	return nil
 }
 
-// tornApart ends a session of which the two agents say what does not fit: a worker was killed at a moment that nobody has
+// disagree ends a session of which the two agents say what does not fit: a worker was killed at a moment that nobody has
 // thought of. It costs this session, not all that go over the same connection, at each attempt to make it again.
-func (t *Trunk) tornApart(s *Session, err error) error {
+func (t *Trunk) disagree(s *Session, err error) error {
 	if t.Broken != nil {
 		t.all.Go(func() { t.Broken(err) })
 	}

@@ -13,14 +13,10 @@ import (
 // pacing is what the kernel lets a connection send, bytes a second.
 func pacing(t *testing.T, c *net.TCPConn) (rate uint64) {
 	t.Helper()
-	raw, err := c.SyscallConn()
-	if err == nil {
-		fail := raw.Control(func(fd uintptr) { rate, err = unix.GetsockoptUint64(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE) })
-		if fail != nil {
-			err = fail
-		}
-	}
-	if err != nil {
+	if err := onSocket(c, func(fd int) (err error) {
+		rate, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return rate

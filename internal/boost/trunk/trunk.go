@@ -145,7 +145,8 @@ func (t *Trunk) Status() Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.measure()
-	s := Status{Up: t.reached() > 0, Connections: t.reached(), Sessions: len(t.sessions), Counts: t.sender.Counts}
+	reached := t.reached()
+	s := Status{Up: reached > 0, Connections: reached, Sessions: len(t.sessions), Counts: t.sender.Counts}
 	for _, c := range t.conns {
 		if c.path > 0 && (s.RTT == 0 || c.path < s.RTT) {
 			s.RTT = c.path

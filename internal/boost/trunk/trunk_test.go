@@ -161,6 +161,27 @@ func (r *rig) dial() (client, server *net.TCPConn) {
 	return client, c.(*net.TCPConn)
 }
 
+// until waits until there is no error; what it says in the end fails the test.
+func until(t testing.TB, ok func() error) {
+	t.Helper()
+	for end := time.Now().Add(within); ; {
+		err := ok()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func is(what string, got, want int) error {
+	if got != want {
+		return fmt.Errorf("%d %s, not %d", got, what, want)
+	}
+	return nil
+}
+
 // isEmpty waits until neither trunk has anything of a session any more.
 func (r *rig) isEmpty(sessions int) {
 	r.t.Helper()
@@ -538,25 +559,17 @@ func TestConnectionsWithoutAnAnswerDoNotCount(t *testing.T) {
 	for number := range r.live {
 		r.cut(number)
 	}
-	until := func(is func() bool) {
-		t.Helper()
-		for end := time.Now().Add(within); !is(); {
-			if time.Now().After(end) {
-				t.Fatal("it does not come to that")
-			}
-		}
-	}
-	until(func() bool { return r.near.Connections() == 0 })
+	until(t, func() error { return is("connections", r.near.Connections(), 0) })
 	a, b := pair(t)
 	defer b.Close()
 	hangs, served := make(chan struct{}), make(chan error, 1)
 	go func() {
 		served <- r.near.Serve(a, 1000, r.secret, func() error { <-hangs; return errors.New("no answer") })
 	}()
-	until(func() bool {
+	until(t, func() error {
 		r.near.mu.Lock()
 		defer r.near.mu.Unlock()
-		return len(r.near.conns) == 1
+		return is("connections without an answer", len(r.near.conns), 1)
 	})
 	if s := r.near.Status(); s.Up || s.Connections != 0 {
 		t.Errorf("%+v", s)

@@ -25,7 +25,9 @@ type Settings struct {
 	Limit  float64 // bytes a second; 0: none
 	BBR    bool    // the kernel has it, and lets this process choose it
 	First  int     // connections to begin with; 0: one
-	Most   int     // and at most; no more than First: their number stays
+	// Most is how many there may be; no more than First: their number stays. Agents leave it so: the one that dials decides
+	// how many there are for both, and what the other one would want no frame says yet.
+	Most int
 }
 
 // A Measure is what was seen of a path in one interval, over all its connections.
@@ -99,10 +101,10 @@ const (
 	// that holds.
 	others    = 6
 	lookAgain = 10 * time.Second
-	// down and up are what a cap changes by in an interval: a queue drains within some of them. far is the same once the
+	// down and up are what a cap changes by in an interval: a queue drains within some of them. fast is the same once the
 	// queue has been empty for several: others have gone, or the link is another one.
-	down, up, far = 0.97, 1.03, 1.25
-	several       = 5
+	down, up, fast = 0.97, 1.03, 1.25
+	several        = 5
 	// mostChance is as much of that as is believed: beyond, a cap by it would be none.
 	mostChance = 0.1
 	// idle is how many intervals a path does not bind until what was known of it is forgotten: who comes then is not held to
@@ -203,7 +205,7 @@ func (p *Tuner) shape(m *Measure) Reason {
 			return Holds
 		}
 		if p.empty > several {
-			p.cap *= far
+			p.cap *= fast
 		} else {
 			p.cap *= up
 		}
