@@ -101,6 +101,7 @@ type keeper struct {
 	order   []string
 	worked  bool      // a worker was ready
 	ready   bool      // the one that there is was
+	failed  error     // why that one cannot work, by its own word
 	taken   *os.File  // the program that workers run; nil: this one
 	died    time.Time // when the last one did; zero: another one has taken over
 }
@@ -170,7 +171,7 @@ func (k *keeper) once(ctx context.Context) error {
 		return &overError{err}
 	}
 	defer w.Close()
-	k.ready = false
+	k.ready, k.failed = false, nil
 	exited := make(chan error, 1)
 	process := make(chan *os.Process, 1)
 	go k.start(theirs, process, exited)
@@ -278,9 +279,6 @@ func (k *keeper) watch(ctx context.Context, w wire, p *os.Process, heard <-chan 
 				heard = nil // it is about to exit
 				continue
 			}
-			if m.Do == failed {
-				killed = &overError{errors.New(string(m.Value))}
-			}
 			k.take(w, m)
 			if k.taken == nil || k.ready { // beats of another program say nothing of whether it comes to work
 				left = silence
@@ -289,8 +287,11 @@ func (k *keeper) watch(ctx context.Context, w wire, p *os.Process, heard <-chan 
 			if heard != nil {
 				k.takeRest(w, heard)
 			}
-			if killed != nil {
-				err = killed
+			switch {
+			case k.failed != nil: // it may be heard behind the end that it explains
+				return k.failed
+			case killed != nil:
+				return killed
 			}
 			return err
 		case <-tick.C:
@@ -334,6 +335,8 @@ func (k *keeper) take(w wire, m message) {
 		}
 	case release:
 		k.drop(m.Key)
+	case failed:
+		k.failed = &overError{errors.New(string(m.Value))}
 	case ready:
 		if !k.worked && k.Ready != nil {
 			k.Ready()
