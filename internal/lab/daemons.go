@@ -13,7 +13,7 @@ import (
 
 // startDaemons starts the controller first: the others ask for it at once.
 func (l *Lab) startDaemons(ctx context.Context) error {
-	for _, kind := range []file.Kind{file.Controller, file.Switch, file.Router, file.Host} {
+	for _, kind := range []file.Kind{file.Controller, file.Switch, file.Router, file.Host, file.Agent} {
 		for _, n := range l.plan.Nodes {
 			if n.Kind != kind || n.Daemon() == "" {
 				continue
@@ -40,6 +40,34 @@ func (l *Lab) startDaemon(ctx context.Context, n *plan.Node) error {
 		argv = daemons.Argv(l.plan, l.dir, l.opt.Binary, n)
 	}
 	return l.procs.Spawn(n, n.Daemon(), exec.Command(argv[0], argv[1:]...))
+}
+
+// startAgents starts what carries connections, once its hosts have addresses, and waits until it does what the file says.
+func (l *Lab) startAgents(ctx context.Context) error {
+	for _, n := range l.plan.Nodes {
+		if n.Kind != file.Agent {
+			continue
+		}
+		if err := l.startAgent(ctx, n); err != nil {
+			return err
+		}
+	}
+	return l.control.Boost(ctx)
+}
+
+func (l *Lab) startAgent(ctx context.Context, n *plan.Node) error {
+	if l.opt.stub != nil {
+		return l.procs.Spawn(n, file.Boostd, exec.Command(l.opt.stub[0], l.opt.stub[1:]...))
+	}
+	door, err := l.control.HostAddr(ctx, n.Name)
+	if err != nil {
+		return err
+	}
+	argv, err := daemons.Agent(l.plan, l.dir, l.opt.Binary, n, door)
+	if err != nil {
+		return err
+	}
+	return l.procs.Spawn(n, file.Boostd, exec.Command(argv[0], argv[1:]...))
 }
 
 // daemonsAlive is an error as soon as a daemon has ended.

@@ -70,10 +70,12 @@ func (l *Lab) startAny(ctx context.Context, n *plan.Node, name string) error {
 		return l.startNode(ctx, n)
 	case n.RunsFRR(name):
 		return l.routing.Start(ctx, n)
-	case name != n.Daemon() && (n.Kind != file.Switch || name != file.OVSDB):
+	case name != n.Daemon() && name != n.Beside():
 		return l.programs.Start(ctx, n, n.Program(name))
 	case l.procs.Running(n.Name, name):
 		return fmt.Errorf("%s/%s runs already", n.Name, name)
+	case name == file.Boostd:
+		return l.startAgent(ctx, n)
 	}
 	return l.startDaemon(ctx, n)
 }
@@ -81,6 +83,11 @@ func (l *Lab) startAny(ctx context.Context, n *plan.Node, name string) error {
 func (l *Lab) startNode(ctx context.Context, n *plan.Node) error {
 	if d := n.Daemon(); d != "" && !l.procs.Running(n.Name, d) {
 		if err := l.startDaemon(ctx, n); err != nil {
+			return err
+		}
+	}
+	if n.Kind == file.Agent && !l.procs.Running(n.Name, file.Boostd) {
+		if err := l.startAgent(ctx, n); err != nil {
 			return err
 		}
 	}

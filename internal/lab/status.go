@@ -79,8 +79,8 @@ func nodeStatus(procs *processes.Processes, n *plan.Node) NodeStatus {
 	if d := n.Daemon(); d != "" {
 		s.Processes = append(s.Processes, procs.Status(n.Name, d, ""))
 	}
-	if n.Kind == file.Switch {
-		s.Processes = append(s.Processes, procs.Status(n.Name, file.OVSDB, ""))
+	if b := n.Beside(); b != "" {
+		s.Processes = append(s.Processes, procs.Status(n.Name, b, ""))
 	}
 	for _, p := range n.Programs {
 		s.Processes = append(s.Processes, procs.Status(n.Name, p.Name, p.Service))

@@ -94,6 +94,7 @@ func (l *Lab) raise(ctx context.Context) error {
 		{"namespaces and links", func(ctx context.Context) error { return wires.Build(ctx, l.plan, l.engine.Start) }},
 		{"daemons", l.startDaemons},
 		{"network", l.control.Settle},
+		{"agents", l.startAgents},
 		{"routes", l.routing.Converge},
 		{"programs", l.startPrograms},
 	}

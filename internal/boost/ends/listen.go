@@ -50,6 +50,11 @@ func listenAt(network, address string) (*net.TCPListener, error) {
 	return l.(*net.TCPListener), nil
 }
 
+// Carried is the mark of what is sent in the name of end hosts: MARK_CARRIED of internal/bpf/include/carried.h. Where the
+// machine is a host of the network as well, its edge lets nothing else leave with the address of another host. No rule of
+// routing looks for it.
+const Carried = 0x5cb3
+
 // transparent lets a socket have another machine's address. A client may use its port again while our socket of the
 // connection before still waits for late segments.
 func transparent(network, _ string, c syscall.RawConn) error {
@@ -58,6 +63,9 @@ func transparent(network, _ string, c syscall.RawConn) error {
 		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 		if err == nil { // urgent bytes stay in the stream: reading would leave them out, and the kernel's counts have them
 			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_OOBINLINE, 1)
+		}
+		if err == nil { // what a listener accepts has the listener's mark
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, Carried)
 		}
 		if err != nil {
 			return

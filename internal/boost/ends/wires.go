@@ -12,7 +12,7 @@ import (
 )
 
 // wires are raw sockets by which frames leave: one with the mark, by lo, from where the program there takes them back to
-// the port where they came; one without, by the ports.
+// the port where they came; one with that of what is carried, by the ports.
 type wires struct {
 	marked, plain int
 	lo            int
@@ -29,6 +29,9 @@ func openWires(mark uint32) (*wires, error) {
 	}
 	if err == nil {
 		err = unix.SetsockoptInt(w.marked, unix.SOL_SOCKET, unix.SO_MARK, int(mark))
+	}
+	if err == nil {
+		err = unix.SetsockoptInt(w.plain, unix.SOL_SOCKET, unix.SO_MARK, Carried) // refusals are the servers'
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("raw socket for held SYNs: %w", err), w.close())

@@ -23,10 +23,11 @@ const abi = 2 // DIVERT_ABI
 // Stale is for how long an agent is believed to be there without a Beat.
 const Stale = 200 * time.Millisecond
 
-// Defaults of a Config.
+// Defaults of a Config. The machine may be a host of the network as well, by whose daemon the marks 0x5caf to 0x5cb1 and the
+// tables 23727 to 23729 are used (internal/host/routing, internal/bpf/host/ask.h).
 const (
-	DefaultMark  = 0x5cb0
-	DefaultTable = 23728
+	DefaultMark  = 0x5cb2
+	DefaultTable = 23731
 	DefaultHeld  = 1024
 	DefaultHold  = 10 * time.Second
 )

@@ -4,6 +4,7 @@
 #define SCAFFOLD_HOST_EGRESS_H
 
 #include "ask.h"
+#include "carried.h"
 #include "cookie.h"
 #include "death.h"
 #include "fragment.h"
@@ -374,10 +375,16 @@ static __noinline int from_identity(struct __sk_buff *skb, struct packet *p)
 	return drop(HOST_LEAK);
 }
 
-/* passing: not ours to rewrite. What is only passing through, also our own bounces and answers, is somebody else's. */
+/* others: what only passes through this machine, also our own bounces and answers, or what an agent of boost here sends for others. */
+static __always_inline int others(const struct __sk_buff *skb)
+{
+	return skb->ingress_ifindex || skb->mark == MARK_CARRIED;
+}
+
+/* passing: not ours to rewrite. */
 static __always_inline int passing(struct __sk_buff *skb, const struct packet *p)
 {
-	return (!is_service(&p->dst) && !is_peer(&p->dst)) || skb->ingress_ifindex;
+	return (!is_service(&p->dst) && !is_peer(&p->dst)) || others(skb);
 }
 
 /*
@@ -406,7 +413,7 @@ static __always_inline int egress(struct __sk_buff *skb)
 	if (parse_network(skb, l2_len, &p))
 		return TC_ACT_UNSPEC;
 	ours = is_service(&p.src) || is_identity(&p.src);
-	if (!ours && in_as(&p.src) && !skb->ingress_ifindex && foreign(p.src.hi))
+	if (!ours && in_as(&p.src) && !others(skb) && foreign(p.src.hi))
 		return drop(HOST_FOREIGN);
 	if (!ours && passing(skb, &p))
 		return TC_ACT_UNSPEC;

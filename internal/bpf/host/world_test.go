@@ -47,9 +47,11 @@ type world struct {
 	flow *flow.Machine
 	told bool
 	// dying makes what is sent come from the socket of a process that died.
-	dying  bool
-	idled  time.Duration // how much older the flows were made
-	packet uint64
+	dying bool
+	// carried makes it come from an agent of boost on the same machine.
+	carried bool
+	idled   time.Duration // how much older the flows were made
+	packet  uint64
 }
 
 // socket is another one for each packet, as it is when the kernel runs a program on one.
@@ -87,7 +89,7 @@ func pinToCPU(t testing.TB) {
 }
 
 func (w *world) reset(t tester) {
-	w.t, w.told, w.dying, w.idled = t, false, false, 0
+	w.t, w.told, w.dying, w.carried, w.idled = t, false, false, false, 0
 	for _, m := range []*ebpf.Map{w.edge.maps.EgressFlows, w.edge.maps.EgressHalf, w.edge.maps.Answers} {
 		empty(t, m, new(edgeFlowKey))
 	}
@@ -231,7 +233,7 @@ func (w *world) step(from flow.Direction, b []byte) flow.Output {
 	if w.told {
 		w.tell(true) // fresh
 	}
-	w.flow.Handle(testTime.Add(w.idled), flow.Packet{From: from, Uplink: testUplink, Data: b, Dying: w.dying, Socket: w.socket()})
+	w.flow.Handle(testTime.Add(w.idled), flow.Packet{From: from, Uplink: testUplink, Data: b, Dying: w.dying, Forwarded: w.carried, Socket: w.socket()})
 	outs := w.flow.Drain()
 	if len(outs) != 1 {
 		w.t.Fatalf("the oracle gave %d outputs for one packet", len(outs))
@@ -246,6 +248,9 @@ func (w *world) step(from flow.Direction, b []byte) flow.Output {
 	mark := uint32(0)
 	if w.dying {
 		mark = markDying
+	}
+	if w.carried {
+		mark = markCarried
 	}
 	got, err := bpftest.RunMarked(prog, testUplink, mark, b)
 	must(w.t, err)

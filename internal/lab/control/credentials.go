@@ -45,8 +45,14 @@ func (c *Control) Admit(ctx context.Context) error {
 		if !member {
 			continue
 		}
-		if err := c.enrol(ctx, members, n, role); err != nil {
+		if err := c.enrol(ctx, members, n, role, c.Dir.Credentials(n.Name)); err != nil {
 			return fmt.Errorf("make %s a member of the network: %w", n.Name, err)
+		}
+		if n.Kind != file.Agent {
+			continue
+		}
+		if err := c.enrol(ctx, members, n, trust.Agent, c.Dir.Program(n.Name, file.Boostd)); err != nil {
+			return fmt.Errorf("make the agent %s a member of the network: %w", n.Name, err)
 		}
 	}
 	return nil
@@ -55,7 +61,7 @@ func (c *Control) Admit(ctx context.Context) error {
 // memberOf is what a node is a member as, if it is one. Switches are part of their controller.
 func memberOf(n *plan.Node) (role trust.Role, member bool) {
 	switch {
-	case n.Kind == file.Host:
+	case n.Kind.IsHost():
 		return trust.Host, true
 	case n.Kind == file.Router, n.RunsScaffold():
 		return trust.Router, true
@@ -63,8 +69,8 @@ func memberOf(n *plan.Node) (role trust.Role, member bool) {
 	return "", false
 }
 
-func (c *Control) enrol(ctx context.Context, members apiv1connect.TrustClient, n *plan.Node, role trust.Role) error {
-	dir := trust.Directory(c.Dir.Credentials(n.Name))
+func (c *Control) enrol(ctx context.Context, members apiv1connect.TrustClient, n *plan.Node, role trust.Role, at string) error {
+	dir := trust.Directory(at)
 	key, err := dir.Key()
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (c *Control) Settle(ctx context.Context) error {
 		return c.unsettled(err)
 	}
 	for _, n := range c.Plan.Nodes {
-		if n.Kind != file.Host {
+		if !n.Kind.IsHost() {
 			continue
 		}
 		if err := wait(func() error { return c.hostReady(ctx, n) }); err != nil {
@@ -123,7 +123,7 @@ func (c *Control) joined(ctx context.Context, admin apiv1connect.AdminClient) er
 		up[h.Name] = h.State == "up"
 	}
 	for _, n := range c.Plan.Nodes {
-		if (n.IsRouter() || n.Kind == file.Host) && !up[n.Name] {
+		if (n.IsRouter() || n.Kind.IsHost()) && !up[n.Name] {
 			return fmt.Errorf("%s (%s) has not joined", n.Name, n.Kind)
 		}
 	}

@@ -1,6 +1,8 @@
 package daemons
 
 import (
+	"net/netip"
+	"os"
 	"strings"
 	"testing"
 
@@ -103,6 +105,31 @@ func TestProgramsSeeTheirDaemon(t *testing.T) {
 	} {
 		if got := strings.Join(Environ(d, p.Node(node)), " "); got != want {
 			t.Errorf("programs in %s see %q, want %q", node, got, want)
+		}
+	}
+}
+
+func TestAnAgentIsToldWhereItIsAndWhoSaysWhatItCarries(t *testing.T) {
+	f, err := file.Parse("t.yaml", []byte("name: t\nnetwork: {trust: keys}\nnodes: {ctl: controller, sw: {kind: switch, service: true}, h: host, x: agent}\nlinks: [[sw, h], [sw, x]]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, d := plan.Make(f), state.Dir{Base: t.TempDir(), Lab: "t"}
+	argv, err := Agent(p, d, "/bin/scaffold", p.Node("x"), netip.MustParseAddr("fd5d:0:1:101::1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := d.Program("x", "boostd") + "/boostd.yaml"
+	if got := strings.Join(argv, " "); got != "/bin/scaffold boostd --config "+path+" --bpffs "+d.BPF() {
+		t.Errorf("started by %q", got)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"name: x\n", "door: \"fd5d:0:1:101::1\"\n", "ports: [to-sw]\n", "controllers: [\"http://[fd5f:0:0:1::1]:23728\"]\n", "credentials: " + d.Program("x", "boostd") + "\n"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("its file has no %q:\n%s", want, text)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (a Action) moveString() string {
 
 func (f *File) checkMove(a Action, n *Node) error {
 	switch {
-	case n.Kind != Host:
+	case !n.Kind.IsHost():
 		return fmt.Errorf("%q: %q is a %s; expected a host", a, a.Node, n.Kind)
 	case a.Peer == a.To:
 		return fmt.Errorf("%q: from %q to the same node", a, a.Peer)

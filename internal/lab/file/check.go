@@ -41,6 +41,7 @@ func (c *checker) check() {
 	c.checkEmulation()
 	c.checkTunnels()
 	c.checkServices()
+	c.checkBoost()
 	for _, n := range c.Nodes {
 		c.checkPrograms(n)
 	}
@@ -126,7 +127,7 @@ func (c *checker) checkLinks() {
 		}
 		c.checkPair(l, a, b)
 		c.checkPair(l, b, a)
-		if l.Unplugged && a.Kind != Host && b.Kind != Host {
+		if l.Unplugged && !a.Kind.IsHost() && !b.Kind.IsHost() {
 			c.r.errorf(l.Line, "link between %q and %q is unplugged; expected a host at one end: only a host's link waits for the timeline", a.Name, b.Name)
 		}
 	}
@@ -145,9 +146,9 @@ func (c *checker) checkPair(l *Link, a, b *Node) {
 	switch {
 	case a.Kind == Controller && b.Kind != Underlay:
 		c.r.errorf(l.Line, "link to controller %q: it reaches the routers over the management network and has no links but to an underlay", a.Name)
-	case a.Kind == Host && b.Kind == Host && a.Name < b.Name:
+	case a.Kind.IsHost() && b.Kind.IsHost() && a.Name < b.Name:
 		c.r.errorf(l.Line, "link between hosts %q and %q; expected a router at one end", a.Name, b.Name)
-	case a.Kind == Host && b.IP() && !c.Bare:
+	case a.Kind.IsHost() && b.IP() && !c.Bare:
 		c.r.errorf(l.Line, "link between host %q and %s router %q: the controller is unreachable over it; a host's first hop is a node of kind router or switch", a.Name, b.Kind, b.Name)
 	case a.Kind == Outside && !b.Kind.InEngine():
 		c.r.errorf(l.Line, "link between outside %q and %s %q; expected a router inside the engine at the other end: kind emulated or frr", a.Name, b.Kind, b.Name)

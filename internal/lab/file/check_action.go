@@ -33,7 +33,7 @@ func (f *File) CheckAction(a Action) error {
 		if len(f.linksBetween(a.Node, "")) == 0 {
 			return fmt.Errorf("%q: node %q has no links", a, a.Node)
 		}
-	case a.Program != "" && a.Program != n.Daemon() && (a.Program != OVSDB || n.Kind != Switch) && n.Program(a.Program) == nil && !n.RunsFRR(a.Program):
+	case a.Program != "" && a.Program != n.Daemon() && a.Program != n.Beside() && n.Program(a.Program) == nil && !n.RunsFRR(a.Program):
 		return fmt.Errorf("%q: node %q has no program %q", a, a.Node, a.Program)
 	case (a.Verb == "restart" || a.Verb == "start") && a.Program != FRRName && n.RunsFRR(a.Program):
 		return fmt.Errorf("%q: FRR's daemons are started together: %s %s/%s", a, a.Verb, a.Node, FRRName)
@@ -83,7 +83,7 @@ func (a Action) From() string {
 // checkSteer leaves services that the file does not name to the controller: they may be made later.
 func (f *File) checkSteer(a Action, n *Node) error {
 	switch {
-	case n.Kind != Host:
+	case !n.Kind.IsHost():
 		return fmt.Errorf("%q: %q is a %s; expected a host", a, a.Node, n.Kind)
 	case f.Bare:
 		return fmt.Errorf("%q: a network without a controller has no services", a)

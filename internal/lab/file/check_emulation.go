@@ -77,7 +77,7 @@ func (f *File) edgeLinks() (count int) {
 
 // EdgeTo reports whether a link to the node leaves the network of IP routers there: it is a subnet then.
 func (n *Node) EdgeTo(far *Node) bool {
-	return n.IP() && (far.Kind == Host || far.Kind == Outside)
+	return n.IP() && (far.Kind.IsHost() || far.Kind == Outside)
 }
 
 // checkMixed refuses daemons that would not know of a part of the network.

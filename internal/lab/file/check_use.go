@@ -11,7 +11,7 @@ const (
 )
 
 // daemons names the daemon of each kind of node; it is started, killed and stopped like a program.
-var daemons = map[Kind]string{Host: "hostd", Router: "routerd", Switch: Vswitchd, Controller: "controld"}
+var daemons = map[Kind]string{Host: "hostd", Agent: "hostd", Router: "routerd", Switch: Vswitchd, Controller: "controld"}
 
 // Daemon is that of a node, "" for one without.
 func (n *Node) Daemon() string {
@@ -21,10 +21,21 @@ func (n *Node) Daemon() string {
 	return daemons[n.Kind]
 }
 
+// Beside is what a node runs besides its daemon: a switch its database, an agent what carries connections; "" for all others.
+func (n *Node) Beside() string {
+	switch n.Kind {
+	case Switch:
+		return OVSDB
+	case Agent:
+		return Boostd
+	}
+	return ""
+}
+
 func (c *checker) checkPrograms(n *Node) {
 	known := func(name string) bool { return c.service(name) != nil }
 	for i, p := range n.Programs {
-		if p.Name == "hostd" || p.Name == ExecGroup || p.Name == "state" {
+		if p.Name == "hostd" || p.Name != "" && p.Name == n.Beside() || p.Name == ExecGroup || p.Name == "state" {
 			c.r.errorf(p.Line, "program %q of node %q: the lab itself uses that name; choose another", p.Name, n.Name)
 		}
 		for _, q := range n.Programs[:i] {

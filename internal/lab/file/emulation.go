@@ -76,7 +76,7 @@ const Blackhole = "blackhole"
 // WithArticle names a node of the kind, for messages.
 func (k Kind) WithArticle() string {
 	switch k {
-	case Emulated, FRR, Outside, Underlay:
+	case Agent, Emulated, FRR, Outside, Underlay:
 		return "an " + string(k)
 	}
 	return "a " + string(k)
@@ -98,7 +98,7 @@ func (n *Node) RunsScaffold() bool { return n.Kind == Emulated && n.Runs == Scaf
 func (n *Node) IP() bool { return n.Kind.IP() && !n.RunsScaffold() }
 
 // mayRun reports whether programs of the file may run on the node.
-func (n *Node) mayRun() bool { return n.Kind == Host || n.Kind == FRR }
+func (n *Node) mayRun() bool { return n.Kind.IsHost() || n.Kind == FRR }
 
 // resolveKinds works out what follows from all nodes together: whether the network is one of plain IP, which links are
 // the engine's.

@@ -23,6 +23,7 @@ const (
 	FRR        Kind = "frr"        // one whose routes come from FRR, or another daemon, in a namespace
 	Outside    Kind = "outside"    // an interface of the machine: other machines join there
 	Controller Kind = "controller" // runs controld
+	Agent      Kind = "agent"      // a host that is an agent of boost as well: runs hostd and boostd
 )
 
 // A File is a lab file after reading: every value is checked, every name refers to something.
@@ -39,6 +40,7 @@ type File struct {
 	Timeline []*Step
 	Measure  []*Measure
 	Series   []*Series
+	Boost    *Boost // nil: none
 
 	index map[string]*Node
 	at    map[string]topo.Position // of nodes that a map has positions of

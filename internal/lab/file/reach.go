@@ -25,7 +25,7 @@ func (l *Link) far(from string) string {
 }
 
 // Ends reports whether packets end at nodes of the kind: they forward nothing.
-func (k Kind) Ends() bool { return k == Host || k == Outside }
+func (k Kind) Ends() bool { return k.IsHost() || k == Outside }
 
 // reachable are the nodes that packets reach from one, over links that are plugged in.
 func (f *File) reachable(from *Node, at map[string][]*Link) map[string]bool {
@@ -63,13 +63,13 @@ func (c *checker) checkReach() {
 	for _, n := range c.Nodes {
 		switch {
 		case n.Kind == Controller || n.Kind == badKind || n.Kind == Underlay && len(at[n.Name]) > 0 || n.Kind == "" || reached[n.Name]:
-		case n.Kind == Host && c.Tunneled(n):
+		case n.Kind.IsHost() && c.Tunneled(n):
 			c.checkTunneled(n)
-		case len(at[n.Name]) == 0 && n.Kind == Host:
+		case len(at[n.Name]) == 0 && n.Kind.IsHost():
 			c.r.errorf(n.Line, "host %q has no link: the controller is unreachable; expected a link to a router", n.Name)
 		case len(at[n.Name]) == 0:
 			c.r.errorf(n.Line, "%s %q has no link; expected at least one", n.Kind, n.Name)
-		case n.Kind == Host && unplugged(at[n.Name]):
+		case n.Kind.IsHost() && unplugged(at[n.Name]):
 			c.r.errorf(n.Line, "host %q has only links that are unplugged; expected one that is not: the lab is up when all hosts have joined", n.Name)
 		default:
 			c.r.errorf(n.Line, "%s %q has no path to router %q: the network falls apart", n.Kind, n.Name, routers[0].Name)
@@ -86,7 +86,7 @@ func (c *checker) checkParts(at map[string][]*Link) {
 	var parts []string
 	first, seen := 0, map[string]bool{}
 	for _, n := range c.Nodes {
-		if seen[n.Name] || n.Kind == Host && len(at[n.Name]) > 0 && unplugged(at[n.Name]) {
+		if seen[n.Name] || n.Kind.IsHost() && len(at[n.Name]) > 0 && unplugged(at[n.Name]) {
 			continue
 		}
 		if len(at[n.Name]) == 0 && len(c.Nodes) > 1 {

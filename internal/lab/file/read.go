@@ -62,6 +62,7 @@ func (r *reader) file(f *File, root *yaml.Node) {
 		"links":    func(n *yaml.Node) { r.links(f, n) },
 		"topology": func(n *yaml.Node) { topology = n },
 		"services": func(n *yaml.Node) { r.services(f, n) },
+		"boost":    func(n *yaml.Node) { r.boost(f, n) },
 		"timeline": func(n *yaml.Node) { r.timeline(f, n) },
 		"title":    func(n *yaml.Node) { f.Title = r.text(n, "title") },
 		"series":   func(n *yaml.Node) { r.series(f, n) },

@@ -7,7 +7,7 @@ import (
 )
 
 // kinds are those that a file may name, in the order in which messages list them.
-var kinds = []string{string(Host), string(Router), string(Switch), string(Plain), string(Underlay), string(Emulated), string(FRR), string(Outside), string(Controller)}
+var kinds = []string{string(Host), string(Router), string(Switch), string(Plain), string(Underlay), string(Emulated), string(FRR), string(Outside), string(Agent), string(Controller)}
 
 func (r *reader) nodes(f *File, n *yaml.Node) {
 	r.each(n, "nodes", func(key, value *yaml.Node) { r.addNode(f, key, value) })
@@ -68,7 +68,7 @@ var keyRules = []keyRule{
 	{"service", "only a router or switch can be a service router", (*Node).IsRouter},
 	{"block", "only a router or switch has a block", (*Node).IsRouter},
 	{"programs", "programs run on hosts", (*Node).mayRun},
-	{"uplink", "only a host has an uplink that is a tunnel", func(n *Node) bool { return n.Kind == Host }},
+	{"uplink", "only a host has an uplink that is a tunnel", func(n *Node) bool { return n.Kind.IsHost() }},
 	{"tunnels", "only a router offers tunnels", func(n *Node) bool { return n.Kind == Router }},
 	{"nat", "only a node of kind underlay translates addresses", func(n *Node) bool { return n.Kind == Underlay }},
 	{"program", "only an emulated router runs a program of the engine", func(n *Node) bool { return n.Kind == Emulated }},

@@ -49,7 +49,7 @@ func (f *File) Under(l *Link) bool {
 // Tunneled reports whether a host is on the underlay alone: its uplink is a tunnel.
 func (f *File) Tunneled(n *Node) bool {
 	links := f.linksBetween(n.Name, "")
-	return n.Kind == Host && len(links) > 0 && !slices.ContainsFunc(links, func(l *Link) bool { return !f.Under(l) })
+	return n.Kind.IsHost() && len(links) > 0 && !slices.ContainsFunc(links, func(l *Link) bool { return !f.Under(l) })
 }
 
 // checkTunneled finds what a host on the underlay lacks.
@@ -76,7 +76,7 @@ func (c *checker) checkOver() {
 			c.r.errorf(n.Line, "%s", why)
 		}
 		switch {
-		case n.Kind == Host && n.Uplink != "" && !c.Tunneled(n):
+		case n.Kind.IsHost() && n.Uplink != "" && !c.Tunneled(n):
 			c.r.errorf(n.Line, "host %q has an uplink that is a tunnel, and a link to a router; expected links to nodes of kind underlay alone", n.Name)
 		case n.Kind == Router && n.Tunnels && !slices.ContainsFunc(c.linksBetween(n.Name, ""), c.Under):
 			c.r.errorf(n.Line, "router %q offers tunnels and has no link to the underlay; expected one to a node of kind underlay", n.Name)
@@ -168,7 +168,7 @@ func (c *checker) checkTunnels() {
 		case c.Under(l):
 			under++
 			for _, n := range []*Node{a, b} {
-				if !n.Kind.routes() && n.Kind != Underlay && n.Kind != Host && n.Kind != Controller && n.Kind != badKind {
+				if !n.Kind.routes() && n.Kind != Underlay && !n.Kind.IsHost() && n.Kind != Controller && n.Kind != badKind {
 					c.r.errorf(l.Line, "link between the underlay and %s %q; expected a router or switch, which has a tunnel through it, a host or the controller", n.Kind, n.Name)
 				}
 			}

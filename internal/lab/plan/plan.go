@@ -26,7 +26,7 @@ type Node struct {
 	Netns      string     // name in /run/netns
 	LinkLocal  netip.Addr // on every data interface of the node
 	Datapath   uint64     // of a switch: its datapath id
-	Management netip.Addr // of the controller, routers and switches
+	Management netip.Addr // of the controller, routers, switches and agents
 	Own        netip.Addr // of an IP router: source of its ICMPv6 errors
 	Own4       netip.Addr // of an IP router in a network of plain IP, or inside the engine
 	Ports      []*Port
@@ -91,7 +91,7 @@ func Make(f *file.File) *Plan {
 	}
 	for _, n := range p.Nodes {
 		switch n.Kind {
-		case file.Host:
+		case file.Host, file.Agent:
 			n.Routes = append(n.defaultRoutes(), p.underRoutes(n)...)
 		case file.Plain:
 			n.Routes = p.plainRoutes(n)
@@ -143,7 +143,7 @@ func (p *Plan) addNodes() {
 			}
 			managed++
 			node.Management = addr(file.Management, managed)
-		case file.Router, file.Switch:
+		case file.Router, file.Switch, file.Agent:
 			managed++
 			node.Management = addr(file.Management, managed)
 		case file.Plain, file.Emulated, file.FRR:

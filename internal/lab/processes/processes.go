@@ -3,7 +3,6 @@ package processes
 import (
 	"os"
 
-	"scaffold.dev/scaffold/internal/lab/file"
 	"scaffold.dev/scaffold/internal/lab/plan"
 	"scaffold.dev/scaffold/internal/lab/state"
 	"scaffold.dev/scaffold/internal/linux/cgroups"
@@ -39,7 +38,7 @@ func (p *Processes) Prepare() error {
 		if err := os.MkdirAll(p.Dir.Node(n.Name), 0o755); err != nil {
 			return err
 		}
-		if n.Kind != file.Host {
+		if !n.Kind.IsHost() {
 			continue
 		}
 		if err := p.writeEtc(n); err != nil {

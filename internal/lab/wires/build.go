@@ -71,10 +71,10 @@ func (w *Wirer) buildManagement(p *plan.Plan) error {
 
 func (w *Wirer) buildNode(p *plan.Plan, n *plan.Node) error {
 	var more [][2]string
-	if n.Kind == file.Plain || n.Kind == file.Underlay {
+	if n.Kind == file.Plain || n.Kind == file.Underlay || n.Kind == file.Agent { // what an agent does not carry it forwards
 		more = [][2]string{{"ipv6/conf/all/forwarding", "1"}, {"ipv6/conf/default/forwarding", "1"}}
 	}
-	if n.Kind == file.Underlay || n.Kind == file.Plain {
+	if n.Kind == file.Underlay || n.Kind == file.Plain || n.Kind == file.Agent {
 		more = append(more, [2]string{"ipv4/ip_forward", "1"})
 	}
 	if err := w.namespace(n.Netns, more...); err != nil {

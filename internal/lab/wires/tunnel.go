@@ -9,7 +9,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"scaffold.dev/scaffold/internal/lab/file"
 	"scaffold.dev/scaffold/internal/lab/plan"
 )
 
@@ -41,7 +40,7 @@ func translate(ctx context.Context, n *plan.Node) error {
 	}
 	var inside []string
 	for _, p := range n.Ports {
-		if p.Far.Kind == file.Host {
+		if p.Far.Kind.IsHost() {
 			inside = append(inside, fmt.Sprintf("%q", p.Dev))
 		}
 	}

@@ -1,0 +1,170 @@
+package file
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Boostd is the name of what an agent runs beside its host's daemon.
+const Boostd = "boostd"
+
+// Boost is which connections agents carry from the start of the lab.
+type Boost struct {
+	Line    int
+	Sites   []*BoostSite
+	Entries []*BoostEntry
+}
+
+// A BoostSite is hosts, and the agents that serve them.
+type BoostSite struct {
+	Line          int
+	Name          string
+	Hosts, Agents []string
+}
+
+// A BoostEntry is connections between the hosts of two sites.
+type BoostEntry struct {
+	Line             int
+	Name             string
+	Clients, Servers string // sites
+	Port             int    // of the servers; 0: any
+}
+
+// IsHost reports whether nodes of the kind run a host's daemon.
+func (k Kind) IsHost() bool { return k == Host || k == Agent }
+
+// Site finds a site by name.
+func (b *Boost) Site(name string) *BoostSite {
+	if b == nil {
+		return nil
+	}
+	for _, s := range b.Sites {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+func (r *reader) boost(f *File, n *yaml.Node) {
+	f.Boost = &Boost{Line: n.Line}
+	r.object(n, "boost", fields{
+		"sites": func(n *yaml.Node) {
+			r.each(n, "sites", func(key, value *yaml.Node) { r.boostSite(f.Boost, key, value) })
+		},
+		"entries": func(n *yaml.Node) {
+			r.each(n, "entries", func(key, value *yaml.Node) { r.boostEntry(f.Boost, key, value) })
+		},
+	})
+}
+
+func (r *reader) boostSite(b *Boost, key, value *yaml.Node) {
+	s := &BoostSite{Line: key.Line, Name: key.Value}
+	b.Sites = append(b.Sites, s)
+	names := func(n *yaml.Node, what string, to *[]string) {
+		r.list(n, what, func(n *yaml.Node) { *to = append(*to, r.text(n, what)) })
+	}
+	r.object(value, "site "+s.Name, fields{
+		"hosts":  func(n *yaml.Node) { names(n, "hosts", &s.Hosts) },
+		"agents": func(n *yaml.Node) { names(n, "agents", &s.Agents) },
+	})
+}
+
+func (r *reader) boostEntry(b *Boost, key, value *yaml.Node) {
+	e := &BoostEntry{Line: key.Line, Name: key.Value}
+	b.Entries = append(b.Entries, e)
+	r.object(value, "entry "+e.Name, fields{
+		"clients": func(n *yaml.Node) { e.Clients = r.text(n, "clients") },
+		"servers": func(n *yaml.Node) { e.Servers = r.text(n, "servers") },
+		"port":    func(n *yaml.Node) { e.Port = r.integer(n, "port", 1, 65535) },
+	})
+}
+
+// checkBoost finds what the controller would refuse, and agents by which no connection would come.
+func (c *checker) checkBoost() {
+	for _, n := range c.Of(Agent) {
+		c.checkAgent(n)
+	}
+	b := c.Boost
+	if b == nil {
+		return
+	}
+	if c.Bare {
+		c.r.errorf(b.Line, "boost in a network of plain IP: agents are told what to carry; expected a node with kind: controller, and routers that it drives")
+		return
+	}
+	at := map[string]*BoostSite{} // by nodes
+	for _, s := range b.Sites {
+		if !nodeName.MatchString(s.Name) {
+			c.r.errorf(s.Line, "site %q: expected a name of 1 to 32 of a-z, 0-9 and inner dashes", s.Name)
+		}
+		c.checkSite(s, at)
+	}
+	for _, e := range b.Entries {
+		c.checkEntry(e)
+	}
+}
+
+// checkAgent: packets reach an agent because a switch sends them to its port.
+func (c *checker) checkAgent(n *Node) {
+	atSwitch := slices.ContainsFunc(c.linksBetween(n.Name, ""), func(l *Link) bool {
+		far := c.Node(l.far(n.Name))
+		return far != nil && far.Kind == Switch
+	})
+	if !atSwitch && !c.Bare {
+		c.r.errorf(n.Line, "agent %q is at no switch: no connection would come by it; expected a link to a node of kind switch", n.Name)
+	}
+	if c.Bare {
+		c.r.errorf(n.Line, "agent %q in a network of plain IP: agents are told what to carry; expected a node with kind: controller, and switches", n.Name)
+	}
+}
+
+func (c *checker) checkSite(s *BoostSite, at map[string]*BoostSite) {
+	if len(s.Hosts) == 0 || len(s.Agents) == 0 {
+		c.r.errorf(s.Line, "site %q: expected hosts and agents, one of each at least", s.Name)
+	}
+	for _, name := range s.Hosts {
+		c.checkAt(s, name, Host, at)
+	}
+	for _, name := range s.Agents {
+		c.checkAt(s, name, Agent, at)
+	}
+}
+
+func (c *checker) checkAt(s *BoostSite, name string, kind Kind, at map[string]*BoostSite) {
+	n, other := c.Node(name), at[name]
+	switch {
+	case n == nil:
+		c.r.errorf(s.Line, "site %q: unknown node %q; expected one of %s", s.Name, name, c.Names())
+	case n.Kind != kind:
+		c.r.errorf(s.Line, "site %q: %q is %s; expected %s", s.Name, name, n.Kind.WithArticle(), kind.WithArticle())
+	case other != nil:
+		c.r.errorf(s.Line, "site %q: %q is of site %q (line %d); expected each node at one site", s.Name, name, other.Name, other.Line)
+	default:
+		at[name] = s
+	}
+}
+
+func (c *checker) checkEntry(e *BoostEntry) {
+	if !nodeName.MatchString(e.Name) {
+		c.r.errorf(e.Line, "entry %q: expected a name of 1 to 32 of a-z, 0-9 and inner dashes", e.Name)
+	}
+	for _, side := range [][2]string{{"clients", e.Clients}, {"servers", e.Servers}} {
+		if c.Boost.Site(side[1]) == nil {
+			c.r.errorf(e.Line, "entry %q: %s %q; expected the name of a site", e.Name, side[0], side[1])
+			return
+		}
+	}
+	if e.Clients == e.Servers {
+		c.r.errorf(e.Line, "entry %q: clients and servers are both at %q; expected two sites", e.Name, e.Clients)
+	}
+	for _, o := range c.Boost.Entries {
+		if o == e {
+			break
+		}
+		if o.Clients == e.Clients && o.Servers == e.Servers && (o.Port == 0 || e.Port == 0 || o.Port == e.Port) {
+			c.r.errorf(e.Line, "entry %q has connections in common with %q (line %d); expected other sites or another port", e.Name, o.Name, o.Line)
+		}
+	}
+}
