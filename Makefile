@@ -44,7 +44,7 @@ RUNS ?= 50
 steady: ## run one test many times beside busy processors: make steady TEST=TestName RUNS=50 (PACKAGE=./dir where two have it, QUIET=1 without noise, RACE=1 with the race detector, AUTOGROUP=1 with sched_autogroup_enabled as it is)
 	@scripts/test.sh steady -test "$(TEST)" -runs $(RUNS) $(if $(PACKAGE),-package $(PACKAGE)) $(if $(QUIET),-noise=false) $(if $(RACE),-race) $(if $(AUTOGROUP),-autogroup)
 
-demo: ## show what Scaffold does, with nginx, curl, wget and ab (DEMO=boost: over a long path; KEEP=1 leaves it up, NET=openflow has switches)
+demo: ## show what Scaffold does, with nginx, curl, wget and ab (DEMO=boost: over a long path; KEEP=1 leaves it up; NET=openflow or linux: what its routers are)
 	@scripts/as-root.sh scripts/packages.sh demo $(if $(filter boost,$(DEMO)),boost)
 	@scripts/build.sh
 	@scripts/as-root.sh bin/scaffold demo $(DEMO) $(if $(KEEP),--keep) $(if $(NET),--net $(NET))

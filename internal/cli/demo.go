@@ -25,7 +25,9 @@ var demos = map[string]struct {
 }{
 	"services": {"web.yaml", "The network: examples/web.yaml, open, since nobody else reaches its namespaces. How it works: docs/architecture.md.\nOn your own machines a network has keys: docs/install.md.", playServices,
 		"  scaffold lab exec c1 -- curl http://web.svc/\n  scaffold --lab %[1]s service show web\n  scaffold --lab %[1]s events"},
-	"boost": {"boost.yaml", "The network: examples/boost.yaml. How it works, and how to have it: docs/boost.md.", playBoost,
+	"boost": {"boost-switches.yaml", "The network: examples/boost-switches.yaml. How it works, and how to have it: docs/boost.md.", playBoost,
+		"  scaffold --lab %[1]s boost ls\n  scaffold --lab %[1]s boost agent ls\n  scaffold lab exec sw1 -- ovs-ofctl -O OpenFlow15 dump-flows br0 table=0"},
+	"boost on linux": {"boost.yaml", "The network: examples/boost.yaml. How it works, and how to have it: docs/boost.md.", playBoost,
 		"  scaffold lab exec c1 -- ping s1\n  scaffold lab link x y"},
 }
 
@@ -37,19 +39,28 @@ func demoCommand() *cobra.Command {
 shows with unmodified curl, wget and ab, under continuous load, that instances come, go, die, are drained
 and stop while no client is touched. Exit code 7: something did not hold.
 
-"demo boost" brings up examples/boost.yaml, a long path with loss, and shows what unmodified iperf3, curl and
-rsync get by themselves and over two agents, and what becomes of them when parts of an agent are killed.`,
+"demo boost" brings up examples/boost-switches.yaml, two Open vSwitches and a long path with loss between them,
+and shows what unmodified iperf3, curl and rsync get by themselves and over two agents, and what becomes of them
+when parts of an agent, or the controller, are killed. With --net linux the network is that of examples/boost.yaml:
+its agents are Linux routers, and no controller is there.`,
 		Example:   "  sudo bin/scaffold demo\n  sudo bin/scaffold demo --keep   # and look around afterwards\n  sudo bin/scaffold demo --net openflow\n  sudo bin/scaffold demo boost",
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"services", "boost"},
 	}
-	net := cmd.Flags().String("net", "", "what the network's routers are: linux (default), or openflow: Open vSwitch under the controller")
+	net := cmd.Flags().String("net", "", "what the network's routers are: linux, or openflow: Open vSwitch under the controller (default: linux, of boost openflow)")
 	keep := cmd.Flags().Bool("keep", false, "leave the lab up at the end")
 	name := labs.AddName(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		which := append(args, "services")[0]
-		if which == "boost" && *net != "" {
-			return exit.Fail(exit.Usage, "leave --net out", errors.New("demo boost: its agents are on Linux routers"))
+		if which == "boost" { // each net is a file of its own: on Linux agents are routers, on the hosts' way
+			switch *net {
+			case "linux":
+				which = "boost on linux"
+			case "", "openflow":
+			default:
+				return exit.Failf(exit.Usage, "--net linux, or --net openflow, the default", "demo boost: net %q is unknown", *net)
+			}
+			*net = ""
 		}
 		return runDemo(cmd, which, *name, *net, *keep)
 	}
@@ -117,7 +128,7 @@ func playBoost(ctx context.Context, out io.Writer, l *lab.Lab) (bool, error) {
 		return false, ctx.Err()
 	}
 	fmt.Fprintln(out)
-	return longpath.Report(out, results) && err == nil, err
+	return longpath.Report(out, l, results) && err == nil, err
 }
 
 // keepLab leaves the lab up unless it was interrupted.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,8 +52,11 @@ func TestAgentsOfALabCarryWhatItsFileSays(t *testing.T) {
 	must(t, "lab", "up", "--name", name, path)
 	t.Cleanup(func() { scaffold(t, "lab", "down", name) })
 	large := strings.Repeat("Scaffold ", 1<<19)
-	if err := os.WriteFile(filepath.Join(lab.DefaultDir, name, "s1/web/www/large"), []byte(large), 0o644); err != nil {
-		t.Fatal(err)
+	www := filepath.Join(lab.DefaultDir, name, "s1/web/www")
+	for file, text := range map[string]string{"large": large, "huge": strings.Repeat(large, 16)} { // that no socket's buffer holds
+		if err := os.WriteFile(filepath.Join(www, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	carried := func() uint64 {
 		var all struct {
@@ -88,7 +92,22 @@ func TestAgentsOfALabCarryWhatItsFileSays(t *testing.T) {
 		}
 		return nil
 	})
+	// Amid a download: a reset, and not silence, nor an end that looks like a whole file's. 56 is curl's exit code for it.
+	slow := exec.Command("/proc/self/exe", "lab", "exec", "--lab", name, "c1", "--", "curl", "-sS", "-m", "30", "--limit-rate", "20M", "-o", "/dev/null", "http://["+server+"]/huge")
+	slow.Stderr = t.Output()
+	if err := slow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	nstest.Wait(t, "scaffold boost session ls", func() error {
+		if out := must(t, "boost", "session", "ls", "--lab", name); !strings.Contains(out, server) {
+			return fmt.Errorf("no session: %s", out)
+		}
+		return nil
+	})
 	must(t, "lab", "kill", "--lab", name, "x/boostd")
+	if slow.Wait(); slow.ProcessState.ExitCode() != 56 { //nolint:errcheck // its exit code says it
+		t.Errorf("an agent died, and curl ended with %d", slow.ProcessState.ExitCode())
+	}
 	fetch()
 	must(t, "lab", "start", "--lab", name, "x/boostd")
 	nstest.Wait(t, whence, func() error {

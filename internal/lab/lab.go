@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -203,6 +204,23 @@ func (l *Lab) Controller() string { return l.control.Endpoint() }
 
 // Admin is a client of the controller's API.
 func (l *Lab) Admin() (apiv1connect.AdminClient, error) { return l.control.Admin() }
+
+// Boosting is a client of what the controller says about agents of boost.
+func (l *Lab) Boosting() (apiv1connect.BoostClient, error) { return l.control.Boosting() }
+
+// Address is the address by which a host speaks for itself: in a network of plain IP its first one of IPv4, else the one at the
+// router where it is.
+func (l *Lab) Address(ctx context.Context, host string) (netip.Addr, error) {
+	if !l.File.Bare {
+		return l.control.HostAddr(ctx, host)
+	}
+	for _, a := range l.plan.Node(host).Ports[0].Addrs {
+		if a.Addr().Is4() {
+			return a.Addr(), nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("host %s has no address of IPv4", host)
+}
 
 // Traffic counts what each link carries, in the order of the file.
 func (l *Lab) Traffic() []links.Traffic { return l.links.Traffic() }

@@ -8,6 +8,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "../include/carried.h"
 #include "../include/dying.h"
 #include "sockets.h"
 
@@ -212,6 +213,8 @@ static __always_inline void abandon(struct bpf_sock *ctx, int exit_code)
 		return;
 	if (ctx->state != BPF_TCP_ESTABLISHED && ctx->state != BPF_TCP_CLOSE_WAIT)
 		return; /* its own FIN has left, and may have to be sent again */
+	if (ctx->mark == MARK_CARRIED)
+		return; /* an agent's: its own program ends it by a reset (divert), and without the mark the edge would let no end out */
 	netns = bpf_get_netns_cookie(ctx);
 	if (bpf_map_lookup_elem(&hosts, &netns))
 		ctx->mark = MARK_DYING;

@@ -49,13 +49,13 @@ func (s *show) nginx() string {
 	return s.put("nginx.conf", fmt.Sprintf(`daemon off; user root; worker_processes 1; pid %[1]s/nginx.pid; error_log %[1]s/error.log;
 events {}
 http { access_log off; client_body_temp_path %[1]s/1; proxy_temp_path %[1]s/2; fastcgi_temp_path %[1]s/3; uwsgi_temp_path %[1]s/4; scgi_temp_path %[1]s/5;
-	server { listen %[2]d; listen %[3]d; root %[4]s; add_header X-Client $remote_addr; } }
+	server { listen %[2]d; listen [::]:%[2]d; listen %[3]d; listen [::]:%[3]d; root %[4]s; add_header X-Client $remote_addr; } }
 `, s.dir, webPort, plainPort, s.files.dir))
 }
 
 // rsync writes its settings, and returns their path.
-func (s *show) rsync() string {
-	return s.put("rsyncd.conf", fmt.Sprintf("use chroot = no\npid file = %s/rsyncd.pid\n[files]\npath = %s\nread only = yes\n", s.dir, s.files.dir))
+func (s *show) rsync(port int) string {
+	return s.put(fmt.Sprintf("rsyncd-%d.conf", port), fmt.Sprintf("use chroot = no\npid file = %s/rsyncd-%d.pid\n[files]\npath = %s\nread only = yes\n", s.dir, port, s.files.dir))
 }
 
 // put writes a file; that it could not is found by who reads it.

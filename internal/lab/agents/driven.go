@@ -1,0 +1,114 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/lab"
+	"scaffold.dev/scaffold/internal/lab/file"
+)
+
+// Driven are the agents of a lab's file, which a controller tells what to carry.
+type Driven struct {
+	lab   *lab.Lab
+	Boost apiv1connect.BoostClient // of the controller
+}
+
+// Of takes a lab that is up: its agents carry what the file says.
+func Of(l *lab.Lab) (*Driven, error) {
+	boost, err := l.Boosting()
+	return &Driven{l, boost}, err
+}
+
+// Act carries out one action, written as in a lab file's timeline: "restart ctl".
+func (d *Driven) Act(ctx context.Context, format string, args ...any) error {
+	a, err := file.ParseAction(fmt.Sprintf(format, args...))
+	if err != nil {
+		return err
+	}
+	return d.lab.Do(ctx, a)
+}
+
+// KillWorker kills the process that does an agent's work: of its two processes the one that the other started.
+func (d *Driven) KillWorker(name string) error {
+	text, _ := os.ReadFile(filepath.Join(d.lab.Cgroup(name, file.Boostd), "cgroup.procs")) // none: it does not run
+	pids := strings.Fields(string(text))
+	for _, pid := range pids {
+		if slices.Contains(pids, parentOf(pid)) {
+			n, err := strconv.Atoi(pid)
+			return errors.Join(err, syscall.Kill(n, syscall.SIGKILL))
+		}
+	}
+	return fmt.Errorf("agent %s has no worker; its processes are %v, its log is %s", name, pids, d.lab.LogPath(name, file.Boostd))
+}
+
+// parentOf is the parent of a process, "" where that is not known.
+func parentOf(pid string) string {
+	text, _ := os.ReadFile("/proc/" + pid + "/stat")
+	_, rest, _ := strings.Cut(string(text), ") ") // behind its name, which may have anything in it
+	if fields := strings.Fields(rest); len(fields) > 1 {
+		return fields[1]
+	}
+	return ""
+}
+
+// Kill kills both processes of an agent.
+func (d *Driven) Kill(name string) error {
+	return d.Act(context.Background(), "kill %s/%s", name, file.Boostd)
+}
+
+// Restart starts an agent that was killed, and waits until connections are carried.
+func (d *Driven) Restart(ctx context.Context, name string) error {
+	if err := d.Act(ctx, "start %s/%s", name, file.Boostd); err != nil {
+		return err
+	}
+	return d.Carries(ctx)
+}
+
+// Carries waits until all agents have taken what they are to carry, and see each other.
+func (d *Driven) Carries(ctx context.Context) error {
+	for {
+		err := d.carries(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(lookEach):
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+func (d *Driven) carries(ctx context.Context) error {
+	all, err := d.Boost.ListBoost(ctx, connect.NewRequest(&apiv1.ListBoostRequest{}))
+	if err != nil {
+		return fmt.Errorf("ask what is boosted: %w", err)
+	}
+	for _, e := range all.Msg.Entries {
+		if e.State != "boosts" {
+			return fmt.Errorf("entry %s: %s: %s", e.Name, e.State, e.Why)
+		}
+	}
+	for _, a := range all.Msg.Agents {
+		if !a.Current || !slices.ContainsFunc(a.Trunks, func(t *apiv1.BoostTrunk) bool { return t.Up }) {
+			return fmt.Errorf("agent %s has not taken what it is to carry, or reaches no other one", a.Name)
+		}
+	}
+	return nil
+}
+
+// End leaves the agents to the lab.
+func (*Driven) End() {}
