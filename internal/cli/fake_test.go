@@ -235,10 +235,23 @@ func (f *fake) Apply(_ context.Context, r *connect.Request[apiv1.ApplyRequest]) 
 		}
 		resp.Changes = append(resp.Changes, c)
 	}
+	for _, s := range r.Msg.BoostSites {
+		resp.Changes = append(resp.Changes, &apiv1.ServiceChange{Kind: "boost site", Name: s.Name, Action: "none"})
+	}
+	for _, e := range r.Msg.BoostEntries {
+		resp.Changes = append(resp.Changes, &apiv1.ServiceChange{Kind: "boost entry", Name: e.Name, Action: "create", Done: !r.Msg.DryRun})
+		if e.Name == "overlap" {
+			resp.Problems = append(resp.Problems, &apiv1.SpecProblem{Kind: "boost entry", Service: "overlap", Field: "port", Text: "have connections in common", Refused: true})
+		}
+	}
+	if r.Msg.Owner == "older" { // as by a controller that has never heard of boost in files
+		resp.Changes = slices.DeleteFunc(resp.Changes, func(c *apiv1.ServiceChange) bool { return c.Kind != "" })
+	}
 	return answer(resp, nil)
 }
 
 func (f *fake) Export(context.Context, *connect.Request[apiv1.ExportRequest]) (*connect.Response[apiv1.ExportResponse], error) {
 	ready := "tcp"
-	return answer(&apiv1.ExportResponse{Services: []*apiv1.ServiceSpec{{Name: "web", Ready: &ready}}}, nil)
+	return answer(&apiv1.ExportResponse{Services: []*apiv1.ServiceSpec{{Name: "web", Ready: &ready}},
+		BoostSites: []*apiv1.BoostSiteSpec{{Name: "east", Prefixes: []string{"192.0.2.0/24"}}}}, nil)
 }

@@ -10931,191 +10931,6 @@ func (x *HeldPermit) GetTrouble() string {
 	return ""
 }
 
-// A service as files have it. What is absent is not said: whoever set it keeps it so.
-type ServiceSpec struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Sid           *string                `protobuf:"bytes,2,opt,name=sid,proto3,oneof" json:"sid,omitempty"`
-	Key           *string                `protobuf:"bytes,3,opt,name=key,proto3,oneof" json:"key,omitempty"`
-	Failover      *string                `protobuf:"bytes,4,opt,name=failover,proto3,oneof" json:"failover,omitempty"`
-	Drain         *string                `protobuf:"bytes,5,opt,name=drain,proto3,oneof" json:"drain,omitempty"`
-	Ready         *string                `protobuf:"bytes,6,opt,name=ready,proto3,oneof" json:"ready,omitempty"`
-	Weight        *uint32                `protobuf:"varint,7,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
-	Datagrams     *string                `protobuf:"bytes,8,opt,name=datagrams,proto3,oneof" json:"datagrams,omitempty"`
-	Dscp          *uint32                `protobuf:"varint,9,opt,name=dscp,proto3,oneof" json:"dscp,omitempty"`
-	PatienceMs    *uint32                `protobuf:"varint,10,opt,name=patience_ms,json=patienceMs,proto3,oneof" json:"patience_ms,omitempty"`
-	Weights       map[string]uint32      `protobuf:"bytes,11,rep,name=weights,proto3" json:"weights,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // by host
-	Servers       *StringList            `protobuf:"bytes,12,opt,name=servers,proto3" json:"servers,omitempty"`
-	Allow         *StringList            `protobuf:"bytes,13,opt,name=allow,proto3" json:"allow,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ServiceSpec) Reset() {
-	*x = ServiceSpec{}
-	mi := &file_scaffold_proto_msgTypes[148]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ServiceSpec) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ServiceSpec) ProtoMessage() {}
-
-func (x *ServiceSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[148]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ServiceSpec.ProtoReflect.Descriptor instead.
-func (*ServiceSpec) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{148}
-}
-
-func (x *ServiceSpec) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ServiceSpec) GetSid() string {
-	if x != nil && x.Sid != nil {
-		return *x.Sid
-	}
-	return ""
-}
-
-func (x *ServiceSpec) GetKey() string {
-	if x != nil && x.Key != nil {
-		return *x.Key
-	}
-	return ""
-}
-
-func (x *ServiceSpec) GetFailover() string {
-	if x != nil && x.Failover != nil {
-		return *x.Failover
-	}
-	return ""
-}
-
-func (x *ServiceSpec) GetDrain() string {
-	if x != nil && x.Drain != nil {
-		return *x.Drain
-	}
-	return ""
-}
-
-func (x *ServiceSpec) GetReady() string {
-	if x != nil && x.Ready != nil {
-		return *x.Ready
-	}
-	return ""
-}
-
-func (x *ServiceSpec) GetWeight() uint32 {
-	if x != nil && x.Weight != nil {
-		return *x.Weight
-	}
-	return 0
-}
-
-func (x *ServiceSpec) GetDatagrams() string {
-	if x != nil && x.Datagrams != nil {
-		return *x.Datagrams
-	}
-	return ""
-}
-
-func (x *ServiceSpec) GetDscp() uint32 {
-	if x != nil && x.Dscp != nil {
-		return *x.Dscp
-	}
-	return 0
-}
-
-func (x *ServiceSpec) GetPatienceMs() uint32 {
-	if x != nil && x.PatienceMs != nil {
-		return *x.PatienceMs
-	}
-	return 0
-}
-
-func (x *ServiceSpec) GetWeights() map[string]uint32 {
-	if x != nil {
-		return x.Weights
-	}
-	return nil
-}
-
-func (x *ServiceSpec) GetServers() *StringList {
-	if x != nil {
-		return x.Servers
-	}
-	return nil
-}
-
-func (x *ServiceSpec) GetAllow() *StringList {
-	if x != nil {
-		return x.Allow
-	}
-	return nil
-}
-
-type StringList struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Items         []string               `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StringList) Reset() {
-	*x = StringList{}
-	mi := &file_scaffold_proto_msgTypes[149]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StringList) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StringList) ProtoMessage() {}
-
-func (x *StringList) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[149]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StringList.ProtoReflect.Descriptor instead.
-func (*StringList) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{149}
-}
-
-func (x *StringList) GetItems() []string {
-	if x != nil {
-		return x.Items
-	}
-	return nil
-}
-
 type ApplyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Services      []*ServiceSpec         `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
@@ -11125,13 +10940,15 @@ type ApplyRequest struct {
 	Force         bool                   `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"`       // also services of other owners, and remove such as have instances
 	Planned       bool                   `protobuf:"varint,150,opt,name=planned,proto3" json:"planned,omitempty"` // only if what would be done is what plan says, the changes of a dry run
 	Plan          []*ServiceChange       `protobuf:"bytes,151,rep,name=plan,proto3" json:"plan,omitempty"`
+	BoostSites    []*BoostSiteSpec       `protobuf:"bytes,152,rep,name=boost_sites,json=boostSites,proto3" json:"boost_sites,omitempty"`
+	BoostEntries  []*BoostEntrySpec      `protobuf:"bytes,153,rep,name=boost_entries,json=boostEntries,proto3" json:"boost_entries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_scaffold_proto_msgTypes[150]
+	mi := &file_scaffold_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11143,7 +10960,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[150]
+	mi := &file_scaffold_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11156,7 +10973,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{150}
+	return file_scaffold_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *ApplyRequest) GetServices() []*ServiceSpec {
@@ -11208,9 +11025,23 @@ func (x *ApplyRequest) GetPlan() []*ServiceChange {
 	return nil
 }
 
+func (x *ApplyRequest) GetBoostSites() []*BoostSiteSpec {
+	if x != nil {
+		return x.BoostSites
+	}
+	return nil
+}
+
+func (x *ApplyRequest) GetBoostEntries() []*BoostEntrySpec {
+	if x != nil {
+		return x.BoostEntries
+	}
+	return nil
+}
+
 type ApplyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Changes       []*ServiceChange       `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`   // of each service that is named or removed, by name
+	Changes       []*ServiceChange       `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`   // of each service, then each site and each entry of boost, that is named or removed, by name
 	Problems      []*SpecProblem         `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty"` // if there are any, nothing was changed
 	Warnings      []string               `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	Pending       []string               `protobuf:"bytes,4,rep,name=pending,proto3" json:"pending,omitempty"` // service routers that have not applied it yet
@@ -11222,7 +11053,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_scaffold_proto_msgTypes[151]
+	mi := &file_scaffold_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11234,7 +11065,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[151]
+	mi := &file_scaffold_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11247,7 +11078,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{151}
+	return file_scaffold_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *ApplyResponse) GetChanges() []*ServiceChange {
@@ -11298,13 +11129,14 @@ type ServiceChange struct {
 	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // "create", "update", "remove", "adopt" (now of these files), "none"
 	Fields        []*FieldChange         `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty"`
 	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
+	Kind          string                 `protobuf:"bytes,150,opt,name=kind,proto3" json:"kind,omitempty"` // of what it is: empty, a service; "boost site"; "boost entry"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ServiceChange) Reset() {
 	*x = ServiceChange{}
-	mi := &file_scaffold_proto_msgTypes[152]
+	mi := &file_scaffold_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11316,7 +11148,7 @@ func (x *ServiceChange) String() string {
 func (*ServiceChange) ProtoMessage() {}
 
 func (x *ServiceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[152]
+	mi := &file_scaffold_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11329,7 +11161,7 @@ func (x *ServiceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceChange.ProtoReflect.Descriptor instead.
 func (*ServiceChange) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{152}
+	return file_scaffold_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *ServiceChange) GetName() string {
@@ -11360,6 +11192,13 @@ func (x *ServiceChange) GetDone() bool {
 	return false
 }
 
+func (x *ServiceChange) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
 type FieldChange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Field         string                 `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
@@ -11372,7 +11211,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_scaffold_proto_msgTypes[153]
+	mi := &file_scaffold_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11384,7 +11223,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[153]
+	mi := &file_scaffold_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11397,7 +11236,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{153}
+	return file_scaffold_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *FieldChange) GetField() string {
@@ -11434,13 +11273,14 @@ type SpecProblem struct {
 	Field         string                 `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"` // empty: the service itself
 	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	Refused       bool                   `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"` // by state: the request itself is well formed
+	Kind          string                 `protobuf:"bytes,150,opt,name=kind,proto3" json:"kind,omitempty"`      // as of ServiceChange; service is then the name of such
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SpecProblem) Reset() {
 	*x = SpecProblem{}
-	mi := &file_scaffold_proto_msgTypes[154]
+	mi := &file_scaffold_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11452,7 +11292,7 @@ func (x *SpecProblem) String() string {
 func (*SpecProblem) ProtoMessage() {}
 
 func (x *SpecProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[154]
+	mi := &file_scaffold_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11465,7 +11305,7 @@ func (x *SpecProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpecProblem.ProtoReflect.Descriptor instead.
 func (*SpecProblem) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{154}
+	return file_scaffold_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *SpecProblem) GetService() string {
@@ -11496,6 +11336,13 @@ func (x *SpecProblem) GetRefused() bool {
 	return false
 }
 
+func (x *SpecProblem) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
 type ExportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
@@ -11505,7 +11352,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_scaffold_proto_msgTypes[155]
+	mi := &file_scaffold_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11517,7 +11364,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[155]
+	mi := &file_scaffold_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11530,7 +11377,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{155}
+	return file_scaffold_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *ExportRequest) GetNames() []string {
@@ -11543,13 +11390,15 @@ func (x *ExportRequest) GetNames() []string {
 type ExportResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Services      []*ServiceSpec         `protobuf:"bytes,1,rep,name=services,proto3" json:"services,omitempty"`
+	BoostSites    []*BoostSiteSpec       `protobuf:"bytes,150,rep,name=boost_sites,json=boostSites,proto3" json:"boost_sites,omitempty"`
+	BoostEntries  []*BoostEntrySpec      `protobuf:"bytes,151,rep,name=boost_entries,json=boostEntries,proto3" json:"boost_entries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_scaffold_proto_msgTypes[156]
+	mi := &file_scaffold_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11561,7 +11410,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[156]
+	mi := &file_scaffold_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11574,12 +11423,26 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{156}
+	return file_scaffold_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *ExportResponse) GetServices() []*ServiceSpec {
 	if x != nil {
 		return x.Services
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetBoostSites() []*BoostSiteSpec {
+	if x != nil {
+		return x.BoostSites
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetBoostEntries() []*BoostEntrySpec {
+	if x != nil {
+		return x.BoostEntries
 	}
 	return nil
 }
@@ -11592,7 +11455,7 @@ type GetGatewayRequest struct {
 
 func (x *GetGatewayRequest) Reset() {
 	*x = GetGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[157]
+	mi := &file_scaffold_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11604,7 +11467,7 @@ func (x *GetGatewayRequest) String() string {
 func (*GetGatewayRequest) ProtoMessage() {}
 
 func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[157]
+	mi := &file_scaffold_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11617,7 +11480,7 @@ func (x *GetGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGatewayRequest.ProtoReflect.Descriptor instead.
 func (*GetGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{157}
+	return file_scaffold_proto_rawDescGZIP(), []int{155}
 }
 
 type DrainGatewayRequest struct {
@@ -11629,7 +11492,7 @@ type DrainGatewayRequest struct {
 
 func (x *DrainGatewayRequest) Reset() {
 	*x = DrainGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[158]
+	mi := &file_scaffold_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11641,7 +11504,7 @@ func (x *DrainGatewayRequest) String() string {
 func (*DrainGatewayRequest) ProtoMessage() {}
 
 func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[158]
+	mi := &file_scaffold_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11654,7 +11517,7 @@ func (x *DrainGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainGatewayRequest.ProtoReflect.Descriptor instead.
 func (*DrainGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{158}
+	return file_scaffold_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *DrainGatewayRequest) GetUndrain() bool {
@@ -11672,7 +11535,7 @@ type ReloadGatewayRequest struct {
 
 func (x *ReloadGatewayRequest) Reset() {
 	*x = ReloadGatewayRequest{}
-	mi := &file_scaffold_proto_msgTypes[159]
+	mi := &file_scaffold_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11684,7 +11547,7 @@ func (x *ReloadGatewayRequest) String() string {
 func (*ReloadGatewayRequest) ProtoMessage() {}
 
 func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[159]
+	mi := &file_scaffold_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11697,7 +11560,7 @@ func (x *ReloadGatewayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadGatewayRequest.ProtoReflect.Descriptor instead.
 func (*ReloadGatewayRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{159}
+	return file_scaffold_proto_rawDescGZIP(), []int{157}
 }
 
 type GatewayStatus struct {
@@ -11715,7 +11578,7 @@ type GatewayStatus struct {
 
 func (x *GatewayStatus) Reset() {
 	*x = GatewayStatus{}
-	mi := &file_scaffold_proto_msgTypes[160]
+	mi := &file_scaffold_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11727,7 +11590,7 @@ func (x *GatewayStatus) String() string {
 func (*GatewayStatus) ProtoMessage() {}
 
 func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[160]
+	mi := &file_scaffold_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11740,7 +11603,7 @@ func (x *GatewayStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayStatus.ProtoReflect.Descriptor instead.
 func (*GatewayStatus) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{160}
+	return file_scaffold_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *GatewayStatus) GetState() string {
@@ -11813,7 +11676,7 @@ type GatewayListener struct {
 
 func (x *GatewayListener) Reset() {
 	*x = GatewayListener{}
-	mi := &file_scaffold_proto_msgTypes[161]
+	mi := &file_scaffold_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11825,7 +11688,7 @@ func (x *GatewayListener) String() string {
 func (*GatewayListener) ProtoMessage() {}
 
 func (x *GatewayListener) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[161]
+	mi := &file_scaffold_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11838,7 +11701,7 @@ func (x *GatewayListener) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GatewayListener.ProtoReflect.Descriptor instead.
 func (*GatewayListener) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{161}
+	return file_scaffold_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *GatewayListener) GetAt() string {
@@ -11941,7 +11804,7 @@ type LookUpRequest struct {
 
 func (x *LookUpRequest) Reset() {
 	*x = LookUpRequest{}
-	mi := &file_scaffold_proto_msgTypes[162]
+	mi := &file_scaffold_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11953,7 +11816,7 @@ func (x *LookUpRequest) String() string {
 func (*LookUpRequest) ProtoMessage() {}
 
 func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[162]
+	mi := &file_scaffold_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11966,7 +11829,7 @@ func (x *LookUpRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookUpRequest.ProtoReflect.Descriptor instead.
 func (*LookUpRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{162}
+	return file_scaffold_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *LookUpRequest) GetName() string {
@@ -11985,7 +11848,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_scaffold_proto_msgTypes[163]
+	mi := &file_scaffold_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11997,7 +11860,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[163]
+	mi := &file_scaffold_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12010,7 +11873,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{163}
+	return file_scaffold_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *ReportRequest) GetEvent() *Event {
@@ -12028,7 +11891,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_scaffold_proto_msgTypes[164]
+	mi := &file_scaffold_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12040,7 +11903,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[164]
+	mi := &file_scaffold_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12053,7 +11916,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{164}
+	return file_scaffold_proto_rawDescGZIP(), []int{162}
 }
 
 // Several controllers.
@@ -12072,7 +11935,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_scaffold_proto_msgTypes[165]
+	mi := &file_scaffold_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12084,7 +11947,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[165]
+	mi := &file_scaffold_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12097,7 +11960,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{165}
+	return file_scaffold_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *Controller) GetName() string {
@@ -12157,7 +12020,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_scaffold_proto_msgTypes[166]
+	mi := &file_scaffold_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12169,7 +12032,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[166]
+	mi := &file_scaffold_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12182,7 +12045,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{166}
+	return file_scaffold_proto_rawDescGZIP(), []int{164}
 }
 
 type ListControllersResponse struct {
@@ -12198,7 +12061,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_scaffold_proto_msgTypes[167]
+	mi := &file_scaffold_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12210,7 +12073,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[167]
+	mi := &file_scaffold_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12223,7 +12086,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{167}
+	return file_scaffold_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -12272,7 +12135,7 @@ type AddControllerRequest struct {
 
 func (x *AddControllerRequest) Reset() {
 	*x = AddControllerRequest{}
-	mi := &file_scaffold_proto_msgTypes[168]
+	mi := &file_scaffold_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12284,7 +12147,7 @@ func (x *AddControllerRequest) String() string {
 func (*AddControllerRequest) ProtoMessage() {}
 
 func (x *AddControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[168]
+	mi := &file_scaffold_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12297,7 +12160,7 @@ func (x *AddControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddControllerRequest.ProtoReflect.Descriptor instead.
 func (*AddControllerRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{168}
+	return file_scaffold_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *AddControllerRequest) GetName() string {
@@ -12330,7 +12193,7 @@ type AddControllerResponse struct {
 
 func (x *AddControllerResponse) Reset() {
 	*x = AddControllerResponse{}
-	mi := &file_scaffold_proto_msgTypes[169]
+	mi := &file_scaffold_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12342,7 +12205,7 @@ func (x *AddControllerResponse) String() string {
 func (*AddControllerResponse) ProtoMessage() {}
 
 func (x *AddControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[169]
+	mi := &file_scaffold_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12355,7 +12218,7 @@ func (x *AddControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddControllerResponse.ProtoReflect.Descriptor instead.
 func (*AddControllerResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{169}
+	return file_scaffold_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *AddControllerResponse) GetMembers() []*Controller {
@@ -12375,7 +12238,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_scaffold_proto_msgTypes[170]
+	mi := &file_scaffold_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12387,7 +12250,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[170]
+	mi := &file_scaffold_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12400,7 +12263,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{170}
+	return file_scaffold_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -12425,7 +12288,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_scaffold_proto_msgTypes[171]
+	mi := &file_scaffold_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12437,7 +12300,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[171]
+	mi := &file_scaffold_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12450,7 +12313,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{171}
+	return file_scaffold_proto_rawDescGZIP(), []int{169}
 }
 
 type BackupStateRequest struct {
@@ -12461,7 +12324,7 @@ type BackupStateRequest struct {
 
 func (x *BackupStateRequest) Reset() {
 	*x = BackupStateRequest{}
-	mi := &file_scaffold_proto_msgTypes[172]
+	mi := &file_scaffold_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12473,7 +12336,7 @@ func (x *BackupStateRequest) String() string {
 func (*BackupStateRequest) ProtoMessage() {}
 
 func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[172]
+	mi := &file_scaffold_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12486,7 +12349,7 @@ func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStateRequest.ProtoReflect.Descriptor instead.
 func (*BackupStateRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{172}
+	return file_scaffold_proto_rawDescGZIP(), []int{170}
 }
 
 type BackupPiece struct {
@@ -12498,7 +12361,7 @@ type BackupPiece struct {
 
 func (x *BackupPiece) Reset() {
 	*x = BackupPiece{}
-	mi := &file_scaffold_proto_msgTypes[173]
+	mi := &file_scaffold_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12510,7 +12373,7 @@ func (x *BackupPiece) String() string {
 func (*BackupPiece) ProtoMessage() {}
 
 func (x *BackupPiece) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[173]
+	mi := &file_scaffold_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12523,7 +12386,7 @@ func (x *BackupPiece) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPiece.ProtoReflect.Descriptor instead.
 func (*BackupPiece) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{173}
+	return file_scaffold_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *BackupPiece) GetData() []byte {
@@ -12547,7 +12410,7 @@ type TunnelOffer struct {
 
 func (x *TunnelOffer) Reset() {
 	*x = TunnelOffer{}
-	mi := &file_scaffold_proto_msgTypes[174]
+	mi := &file_scaffold_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12559,7 +12422,7 @@ func (x *TunnelOffer) String() string {
 func (*TunnelOffer) ProtoMessage() {}
 
 func (x *TunnelOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[174]
+	mi := &file_scaffold_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12572,7 +12435,7 @@ func (x *TunnelOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelOffer.ProtoReflect.Descriptor instead.
 func (*TunnelOffer) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{174}
+	return file_scaffold_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *TunnelOffer) GetRouter() string {
@@ -12626,7 +12489,7 @@ type Tunnel struct {
 
 func (x *Tunnel) Reset() {
 	*x = Tunnel{}
-	mi := &file_scaffold_proto_msgTypes[175]
+	mi := &file_scaffold_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12638,7 +12501,7 @@ func (x *Tunnel) String() string {
 func (*Tunnel) ProtoMessage() {}
 
 func (x *Tunnel) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[175]
+	mi := &file_scaffold_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12651,7 +12514,7 @@ func (x *Tunnel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tunnel.ProtoReflect.Descriptor instead.
 func (*Tunnel) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{175}
+	return file_scaffold_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *Tunnel) GetNumber() uint32 {
@@ -12714,7 +12577,7 @@ type Tunnels struct {
 
 func (x *Tunnels) Reset() {
 	*x = Tunnels{}
-	mi := &file_scaffold_proto_msgTypes[176]
+	mi := &file_scaffold_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12726,7 +12589,7 @@ func (x *Tunnels) String() string {
 func (*Tunnels) ProtoMessage() {}
 
 func (x *Tunnels) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[176]
+	mi := &file_scaffold_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12739,7 +12602,7 @@ func (x *Tunnels) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tunnels.ProtoReflect.Descriptor instead.
 func (*Tunnels) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{176}
+	return file_scaffold_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *Tunnels) GetSerial() uint64 {
@@ -12766,7 +12629,7 @@ type TunnelsMade struct {
 
 func (x *TunnelsMade) Reset() {
 	*x = TunnelsMade{}
-	mi := &file_scaffold_proto_msgTypes[177]
+	mi := &file_scaffold_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12778,7 +12641,7 @@ func (x *TunnelsMade) String() string {
 func (*TunnelsMade) ProtoMessage() {}
 
 func (x *TunnelsMade) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[177]
+	mi := &file_scaffold_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12791,7 +12654,7 @@ func (x *TunnelsMade) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelsMade.ProtoReflect.Descriptor instead.
 func (*TunnelsMade) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{177}
+	return file_scaffold_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *TunnelsMade) GetSerial() uint64 {
@@ -12819,7 +12682,7 @@ type TunnelMade struct {
 
 func (x *TunnelMade) Reset() {
 	*x = TunnelMade{}
-	mi := &file_scaffold_proto_msgTypes[178]
+	mi := &file_scaffold_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12831,7 +12694,7 @@ func (x *TunnelMade) String() string {
 func (*TunnelMade) ProtoMessage() {}
 
 func (x *TunnelMade) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[178]
+	mi := &file_scaffold_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12844,7 +12707,7 @@ func (x *TunnelMade) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelMade.ProtoReflect.Descriptor instead.
 func (*TunnelMade) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{178}
+	return file_scaffold_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *TunnelMade) GetNumber() uint32 {
@@ -12888,7 +12751,7 @@ type TunnelRequest struct {
 
 func (x *TunnelRequest) Reset() {
 	*x = TunnelRequest{}
-	mi := &file_scaffold_proto_msgTypes[179]
+	mi := &file_scaffold_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12900,7 +12763,7 @@ func (x *TunnelRequest) String() string {
 func (*TunnelRequest) ProtoMessage() {}
 
 func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[179]
+	mi := &file_scaffold_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12913,7 +12776,7 @@ func (x *TunnelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelRequest.ProtoReflect.Descriptor instead.
 func (*TunnelRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{179}
+	return file_scaffold_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *TunnelRequest) GetHost() string {
@@ -13013,7 +12876,7 @@ type TunnelResponse struct {
 
 func (x *TunnelResponse) Reset() {
 	*x = TunnelResponse{}
-	mi := &file_scaffold_proto_msgTypes[180]
+	mi := &file_scaffold_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13025,7 +12888,7 @@ func (x *TunnelResponse) String() string {
 func (*TunnelResponse) ProtoMessage() {}
 
 func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[180]
+	mi := &file_scaffold_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13038,7 +12901,7 @@ func (x *TunnelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelResponse.ProtoReflect.Descriptor instead.
 func (*TunnelResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{180}
+	return file_scaffold_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *TunnelResponse) GetOffers() []*TunnelOffer {
@@ -13084,7 +12947,7 @@ type MeetRequest struct {
 
 func (x *MeetRequest) Reset() {
 	*x = MeetRequest{}
-	mi := &file_scaffold_proto_msgTypes[181]
+	mi := &file_scaffold_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13096,7 +12959,7 @@ func (x *MeetRequest) String() string {
 func (*MeetRequest) ProtoMessage() {}
 
 func (x *MeetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[181]
+	mi := &file_scaffold_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13109,7 +12972,7 @@ func (x *MeetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetRequest.ProtoReflect.Descriptor instead.
 func (*MeetRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{181}
+	return file_scaffold_proto_rawDescGZIP(), []int{179}
 }
 
 type MeetResponse struct {
@@ -13126,7 +12989,7 @@ type MeetResponse struct {
 
 func (x *MeetResponse) Reset() {
 	*x = MeetResponse{}
-	mi := &file_scaffold_proto_msgTypes[182]
+	mi := &file_scaffold_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13138,7 +13001,7 @@ func (x *MeetResponse) String() string {
 func (*MeetResponse) ProtoMessage() {}
 
 func (x *MeetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[182]
+	mi := &file_scaffold_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13151,7 +13014,7 @@ func (x *MeetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetResponse.ProtoReflect.Descriptor instead.
 func (*MeetResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{182}
+	return file_scaffold_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *MeetResponse) GetNetwork() string {
@@ -13207,7 +13070,7 @@ type RedeemRequest struct {
 
 func (x *RedeemRequest) Reset() {
 	*x = RedeemRequest{}
-	mi := &file_scaffold_proto_msgTypes[183]
+	mi := &file_scaffold_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13219,7 +13082,7 @@ func (x *RedeemRequest) String() string {
 func (*RedeemRequest) ProtoMessage() {}
 
 func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[183]
+	mi := &file_scaffold_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13232,7 +13095,7 @@ func (x *RedeemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedeemRequest.ProtoReflect.Descriptor instead.
 func (*RedeemRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{183}
+	return file_scaffold_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *RedeemRequest) GetId() []byte {
@@ -13264,7 +13127,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_scaffold_proto_msgTypes[184]
+	mi := &file_scaffold_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13276,7 +13139,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[184]
+	mi := &file_scaffold_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13289,7 +13152,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{184}
+	return file_scaffold_proto_rawDescGZIP(), []int{182}
 }
 
 // signature: by key, over "scaffold rotate 1", a zero byte and the caller's key of before.
@@ -13303,7 +13166,7 @@ type RotateRequest struct {
 
 func (x *RotateRequest) Reset() {
 	*x = RotateRequest{}
-	mi := &file_scaffold_proto_msgTypes[185]
+	mi := &file_scaffold_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13315,7 +13178,7 @@ func (x *RotateRequest) String() string {
 func (*RotateRequest) ProtoMessage() {}
 
 func (x *RotateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[185]
+	mi := &file_scaffold_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13328,7 +13191,7 @@ func (x *RotateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
 func (*RotateRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{185}
+	return file_scaffold_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *RotateRequest) GetKey() []byte {
@@ -13353,7 +13216,7 @@ type GetAuthorityRequest struct {
 
 func (x *GetAuthorityRequest) Reset() {
 	*x = GetAuthorityRequest{}
-	mi := &file_scaffold_proto_msgTypes[186]
+	mi := &file_scaffold_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13365,7 +13228,7 @@ func (x *GetAuthorityRequest) String() string {
 func (*GetAuthorityRequest) ProtoMessage() {}
 
 func (x *GetAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[186]
+	mi := &file_scaffold_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13378,7 +13241,7 @@ func (x *GetAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*GetAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{186}
+	return file_scaffold_proto_rawDescGZIP(), []int{184}
 }
 
 type RotateAuthorityRequest struct {
@@ -13389,7 +13252,7 @@ type RotateAuthorityRequest struct {
 
 func (x *RotateAuthorityRequest) Reset() {
 	*x = RotateAuthorityRequest{}
-	mi := &file_scaffold_proto_msgTypes[187]
+	mi := &file_scaffold_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13401,7 +13264,7 @@ func (x *RotateAuthorityRequest) String() string {
 func (*RotateAuthorityRequest) ProtoMessage() {}
 
 func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[187]
+	mi := &file_scaffold_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13414,7 +13277,7 @@ func (x *RotateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*RotateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{187}
+	return file_scaffold_proto_rawDescGZIP(), []int{185}
 }
 
 type RetireAuthorityRequest struct {
@@ -13427,7 +13290,7 @@ type RetireAuthorityRequest struct {
 
 func (x *RetireAuthorityRequest) Reset() {
 	*x = RetireAuthorityRequest{}
-	mi := &file_scaffold_proto_msgTypes[188]
+	mi := &file_scaffold_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13439,7 +13302,7 @@ func (x *RetireAuthorityRequest) String() string {
 func (*RetireAuthorityRequest) ProtoMessage() {}
 
 func (x *RetireAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[188]
+	mi := &file_scaffold_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13452,7 +13315,7 @@ func (x *RetireAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetireAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*RetireAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{188}
+	return file_scaffold_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *RetireAuthorityRequest) GetId() string {
@@ -13481,7 +13344,7 @@ type AuthorityState struct {
 
 func (x *AuthorityState) Reset() {
 	*x = AuthorityState{}
-	mi := &file_scaffold_proto_msgTypes[189]
+	mi := &file_scaffold_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13493,7 +13356,7 @@ func (x *AuthorityState) String() string {
 func (*AuthorityState) ProtoMessage() {}
 
 func (x *AuthorityState) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[189]
+	mi := &file_scaffold_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13506,7 +13369,7 @@ func (x *AuthorityState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorityState.ProtoReflect.Descriptor instead.
 func (*AuthorityState) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{189}
+	return file_scaffold_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *AuthorityState) GetKeys() []*AuthorityKey {
@@ -13548,7 +13411,7 @@ type AuthorityKey struct {
 
 func (x *AuthorityKey) Reset() {
 	*x = AuthorityKey{}
-	mi := &file_scaffold_proto_msgTypes[190]
+	mi := &file_scaffold_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13560,7 +13423,7 @@ func (x *AuthorityKey) String() string {
 func (*AuthorityKey) ProtoMessage() {}
 
 func (x *AuthorityKey) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[190]
+	mi := &file_scaffold_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13573,7 +13436,7 @@ func (x *AuthorityKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthorityKey.ProtoReflect.Descriptor instead.
 func (*AuthorityKey) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{190}
+	return file_scaffold_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *AuthorityKey) GetId() string {
@@ -13608,7 +13471,7 @@ type IssueRequest struct {
 
 func (x *IssueRequest) Reset() {
 	*x = IssueRequest{}
-	mi := &file_scaffold_proto_msgTypes[191]
+	mi := &file_scaffold_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13620,7 +13483,7 @@ func (x *IssueRequest) String() string {
 func (*IssueRequest) ProtoMessage() {}
 
 func (x *IssueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[191]
+	mi := &file_scaffold_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13633,7 +13496,7 @@ func (x *IssueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueRequest.ProtoReflect.Descriptor instead.
 func (*IssueRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{191}
+	return file_scaffold_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *IssueRequest) GetRole() string {
@@ -13672,7 +13535,7 @@ type Credential struct {
 
 func (x *Credential) Reset() {
 	*x = Credential{}
-	mi := &file_scaffold_proto_msgTypes[192]
+	mi := &file_scaffold_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13684,7 +13547,7 @@ func (x *Credential) String() string {
 func (*Credential) ProtoMessage() {}
 
 func (x *Credential) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[192]
+	mi := &file_scaffold_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13697,7 +13560,7 @@ func (x *Credential) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credential.ProtoReflect.Descriptor instead.
 func (*Credential) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{192}
+	return file_scaffold_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *Credential) GetCertificate() []byte {
@@ -13762,7 +13625,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_scaffold_proto_msgTypes[193]
+	mi := &file_scaffold_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13774,7 +13637,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[193]
+	mi := &file_scaffold_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13787,7 +13650,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{193}
+	return file_scaffold_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -13835,7 +13698,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_scaffold_proto_msgTypes[194]
+	mi := &file_scaffold_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13847,7 +13710,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[194]
+	mi := &file_scaffold_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13860,7 +13723,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{194}
+	return file_scaffold_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *CreateTokenResponse) GetToken() string {
@@ -13885,7 +13748,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_scaffold_proto_msgTypes[195]
+	mi := &file_scaffold_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13897,7 +13760,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[195]
+	mi := &file_scaffold_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13910,7 +13773,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{195}
+	return file_scaffold_proto_rawDescGZIP(), []int{193}
 }
 
 type ListTokensResponse struct {
@@ -13922,7 +13785,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_scaffold_proto_msgTypes[196]
+	mi := &file_scaffold_proto_msgTypes[194]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13934,7 +13797,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[196]
+	mi := &file_scaffold_proto_msgTypes[194]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13947,7 +13810,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{196}
+	return file_scaffold_proto_rawDescGZIP(), []int{194}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -13973,7 +13836,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_scaffold_proto_msgTypes[197]
+	mi := &file_scaffold_proto_msgTypes[195]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13985,7 +13848,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[197]
+	mi := &file_scaffold_proto_msgTypes[195]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13998,7 +13861,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{197}
+	return file_scaffold_proto_rawDescGZIP(), []int{195}
 }
 
 func (x *Token) GetId() string {
@@ -14066,7 +13929,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_scaffold_proto_msgTypes[198]
+	mi := &file_scaffold_proto_msgTypes[196]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14078,7 +13941,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[198]
+	mi := &file_scaffold_proto_msgTypes[196]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14091,7 +13954,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{198}
+	return file_scaffold_proto_rawDescGZIP(), []int{196}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -14109,7 +13972,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_scaffold_proto_msgTypes[199]
+	mi := &file_scaffold_proto_msgTypes[197]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14121,7 +13984,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[199]
+	mi := &file_scaffold_proto_msgTypes[197]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14134,7 +13997,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{199}
+	return file_scaffold_proto_rawDescGZIP(), []int{197}
 }
 
 type ListMembersRequest struct {
@@ -14145,7 +14008,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_scaffold_proto_msgTypes[200]
+	mi := &file_scaffold_proto_msgTypes[198]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14157,7 +14020,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[200]
+	mi := &file_scaffold_proto_msgTypes[198]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14170,7 +14033,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{200}
+	return file_scaffold_proto_rawDescGZIP(), []int{198}
 }
 
 type ListMembersResponse struct {
@@ -14183,7 +14046,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_scaffold_proto_msgTypes[201]
+	mi := &file_scaffold_proto_msgTypes[199]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14195,7 +14058,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[201]
+	mi := &file_scaffold_proto_msgTypes[199]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14208,7 +14071,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{201}
+	return file_scaffold_proto_rawDescGZIP(), []int{199}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -14240,7 +14103,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_scaffold_proto_msgTypes[202]
+	mi := &file_scaffold_proto_msgTypes[200]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14252,7 +14115,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[202]
+	mi := &file_scaffold_proto_msgTypes[200]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14265,7 +14128,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{202}
+	return file_scaffold_proto_rawDescGZIP(), []int{200}
 }
 
 func (x *Member) GetRole() string {
@@ -14326,7 +14189,7 @@ type Revocations struct {
 
 func (x *Revocations) Reset() {
 	*x = Revocations{}
-	mi := &file_scaffold_proto_msgTypes[203]
+	mi := &file_scaffold_proto_msgTypes[201]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14338,7 +14201,7 @@ func (x *Revocations) String() string {
 func (*Revocations) ProtoMessage() {}
 
 func (x *Revocations) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[203]
+	mi := &file_scaffold_proto_msgTypes[201]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14351,7 +14214,7 @@ func (x *Revocations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revocations.ProtoReflect.Descriptor instead.
 func (*Revocations) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{203}
+	return file_scaffold_proto_rawDescGZIP(), []int{201}
 }
 
 func (x *Revocations) GetList() []*Revocation {
@@ -14373,7 +14236,7 @@ type Revocation struct {
 
 func (x *Revocation) Reset() {
 	*x = Revocation{}
-	mi := &file_scaffold_proto_msgTypes[204]
+	mi := &file_scaffold_proto_msgTypes[202]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14385,7 +14248,7 @@ func (x *Revocation) String() string {
 func (*Revocation) ProtoMessage() {}
 
 func (x *Revocation) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[204]
+	mi := &file_scaffold_proto_msgTypes[202]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14398,7 +14261,7 @@ func (x *Revocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Revocation.ProtoReflect.Descriptor instead.
 func (*Revocation) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{204}
+	return file_scaffold_proto_rawDescGZIP(), []int{202}
 }
 
 func (x *Revocation) GetKey() []byte {
@@ -14440,7 +14303,7 @@ type ForgetRequest struct {
 
 func (x *ForgetRequest) Reset() {
 	*x = ForgetRequest{}
-	mi := &file_scaffold_proto_msgTypes[205]
+	mi := &file_scaffold_proto_msgTypes[203]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14452,7 +14315,7 @@ func (x *ForgetRequest) String() string {
 func (*ForgetRequest) ProtoMessage() {}
 
 func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[205]
+	mi := &file_scaffold_proto_msgTypes[203]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14465,7 +14328,7 @@ func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
 func (*ForgetRequest) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{205}
+	return file_scaffold_proto_rawDescGZIP(), []int{203}
 }
 
 func (x *ForgetRequest) GetRole() string {
@@ -14499,7 +14362,7 @@ type ForgetResponse struct {
 
 func (x *ForgetResponse) Reset() {
 	*x = ForgetResponse{}
-	mi := &file_scaffold_proto_msgTypes[206]
+	mi := &file_scaffold_proto_msgTypes[204]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14511,7 +14374,7 @@ func (x *ForgetResponse) String() string {
 func (*ForgetResponse) ProtoMessage() {}
 
 func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[206]
+	mi := &file_scaffold_proto_msgTypes[204]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14524,7 +14387,7 @@ func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
 func (*ForgetResponse) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{206}
+	return file_scaffold_proto_rawDescGZIP(), []int{204}
 }
 
 func (x *ForgetResponse) GetKey() string {
@@ -14553,7 +14416,7 @@ type Versions struct {
 
 func (x *Versions) Reset() {
 	*x = Versions{}
-	mi := &file_scaffold_proto_msgTypes[207]
+	mi := &file_scaffold_proto_msgTypes[205]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14565,7 +14428,7 @@ func (x *Versions) String() string {
 func (*Versions) ProtoMessage() {}
 
 func (x *Versions) ProtoReflect() protoreflect.Message {
-	mi := &file_scaffold_proto_msgTypes[207]
+	mi := &file_scaffold_proto_msgTypes[205]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14578,7 +14441,7 @@ func (x *Versions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Versions.ProtoReflect.Descriptor instead.
 func (*Versions) Descriptor() ([]byte, []int) {
-	return file_scaffold_proto_rawDescGZIP(), []int{207}
+	return file_scaffold_proto_rawDescGZIP(), []int{205}
 }
 
 func (x *Versions) GetFrom() uint32 {
@@ -14599,7 +14462,7 @@ var File_scaffold_proto protoreflect.FileDescriptor
 
 const file_scaffold_proto_rawDesc = "" +
 	"\n" +
-	"\x0escaffold.proto\x12\vscaffold.v1\"\x12\n" +
+	"\x0escaffold.proto\x12\vscaffold.v1\x1a\vfiles.proto\"\x12\n" +
 	"\x10GetStatusRequest\"\xf7\x05\n" +
 	"\x06Status\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x18\n" +
@@ -15507,39 +15370,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12$\n" +
 	"\x0enot_after_unix\x18\x02 \x01(\x03R\fnotAfterUnix\x12\x12\n" +
 	"\x04from\x18\x03 \x01(\tR\x04from\x12\x18\n" +
-	"\atrouble\x18\x04 \x01(\tR\atrouble\"\xe7\x04\n" +
-	"\vServiceSpec\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
-	"\x03sid\x18\x02 \x01(\tH\x00R\x03sid\x88\x01\x01\x12\x15\n" +
-	"\x03key\x18\x03 \x01(\tH\x01R\x03key\x88\x01\x01\x12\x1f\n" +
-	"\bfailover\x18\x04 \x01(\tH\x02R\bfailover\x88\x01\x01\x12\x19\n" +
-	"\x05drain\x18\x05 \x01(\tH\x03R\x05drain\x88\x01\x01\x12\x19\n" +
-	"\x05ready\x18\x06 \x01(\tH\x04R\x05ready\x88\x01\x01\x12\x1b\n" +
-	"\x06weight\x18\a \x01(\rH\x05R\x06weight\x88\x01\x01\x12!\n" +
-	"\tdatagrams\x18\b \x01(\tH\x06R\tdatagrams\x88\x01\x01\x12\x17\n" +
-	"\x04dscp\x18\t \x01(\rH\aR\x04dscp\x88\x01\x01\x12$\n" +
-	"\vpatience_ms\x18\n" +
-	" \x01(\rH\bR\n" +
-	"patienceMs\x88\x01\x01\x12?\n" +
-	"\aweights\x18\v \x03(\v2%.scaffold.v1.ServiceSpec.WeightsEntryR\aweights\x121\n" +
-	"\aservers\x18\f \x01(\v2\x17.scaffold.v1.StringListR\aservers\x12-\n" +
-	"\x05allow\x18\r \x01(\v2\x17.scaffold.v1.StringListR\x05allow\x1a:\n" +
-	"\fWeightsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01B\x06\n" +
-	"\x04_sidB\x06\n" +
-	"\x04_keyB\v\n" +
-	"\t_failoverB\b\n" +
-	"\x06_drainB\b\n" +
-	"\x06_readyB\t\n" +
-	"\a_weightB\f\n" +
-	"\n" +
-	"_datagramsB\a\n" +
-	"\x05_dscpB\x0e\n" +
-	"\f_patience_ms\"\"\n" +
-	"\n" +
-	"StringList\x12\x14\n" +
-	"\x05items\x18\x01 \x03(\tR\x05items\"\xeb\x01\n" +
+	"\atrouble\x18\x04 \x01(\tR\atrouble\"\xec\x02\n" +
 	"\fApplyRequest\x124\n" +
 	"\bservices\x18\x01 \x03(\v2\x18.scaffold.v1.ServiceSpecR\bservices\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x17\n" +
@@ -15547,33 +15378,41 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05prune\x18\x04 \x01(\bR\x05prune\x12\x14\n" +
 	"\x05force\x18\x05 \x01(\bR\x05force\x12\x19\n" +
 	"\aplanned\x18\x96\x01 \x01(\bR\aplanned\x12/\n" +
-	"\x04plan\x18\x97\x01 \x03(\v2\x1a.scaffold.v1.ServiceChangeR\x04plan\"\xdd\x01\n" +
+	"\x04plan\x18\x97\x01 \x03(\v2\x1a.scaffold.v1.ServiceChangeR\x04plan\x12<\n" +
+	"\vboost_sites\x18\x98\x01 \x03(\v2\x1a.scaffold.v1.BoostSiteSpecR\n" +
+	"boostSites\x12A\n" +
+	"\rboost_entries\x18\x99\x01 \x03(\v2\x1b.scaffold.v1.BoostEntrySpecR\fboostEntries\"\xdd\x01\n" +
 	"\rApplyResponse\x124\n" +
 	"\achanges\x18\x01 \x03(\v2\x1a.scaffold.v1.ServiceChangeR\achanges\x124\n" +
 	"\bproblems\x18\x02 \x03(\v2\x18.scaffold.v1.SpecProblemR\bproblems\x12\x1a\n" +
 	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x18\n" +
 	"\apending\x18\x04 \x03(\tR\apending\x12\x12\n" +
 	"\x04done\x18\x05 \x01(\rR\x04done\x12\x16\n" +
-	"\x06failed\x18\x06 \x01(\tR\x06failed\"\x81\x01\n" +
+	"\x06failed\x18\x06 \x01(\tR\x06failed\"\x96\x01\n" +
 	"\rServiceChange\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x120\n" +
 	"\x06fields\x18\x03 \x03(\v2\x18.scaffold.v1.FieldChangeR\x06fields\x12\x12\n" +
-	"\x04done\x18\x04 \x01(\bR\x04done\"Y\n" +
+	"\x04done\x18\x04 \x01(\bR\x04done\x12\x13\n" +
+	"\x04kind\x18\x96\x01 \x01(\tR\x04kind\"Y\n" +
 	"\vFieldChange\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x03 \x01(\tR\x02to\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\"k\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"\x80\x01\n" +
 	"\vSpecProblem\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x18\n" +
-	"\arefused\x18\x04 \x01(\bR\arefused\"%\n" +
+	"\arefused\x18\x04 \x01(\bR\arefused\x12\x13\n" +
+	"\x04kind\x18\x96\x01 \x01(\tR\x04kind\"%\n" +
 	"\rExportRequest\x12\x14\n" +
-	"\x05names\x18\x01 \x03(\tR\x05names\"F\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\"\xc7\x01\n" +
 	"\x0eExportResponse\x124\n" +
-	"\bservices\x18\x01 \x03(\v2\x18.scaffold.v1.ServiceSpecR\bservices\"\x13\n" +
+	"\bservices\x18\x01 \x03(\v2\x18.scaffold.v1.ServiceSpecR\bservices\x12<\n" +
+	"\vboost_sites\x18\x96\x01 \x03(\v2\x1a.scaffold.v1.BoostSiteSpecR\n" +
+	"boostSites\x12A\n" +
+	"\rboost_entries\x18\x97\x01 \x03(\v2\x1b.scaffold.v1.BoostEntrySpecR\fboostEntries\"\x13\n" +
 	"\x11GetGatewayRequest\"/\n" +
 	"\x13DrainGatewayRequest\x12\x18\n" +
 	"\aundrain\x18\x01 \x01(\bR\aundrain\"\x16\n" +
@@ -15884,7 +15723,7 @@ func file_scaffold_proto_rawDescGZIP() []byte {
 	return file_scaffold_proto_rawDescData
 }
 
-var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 213)
+var file_scaffold_proto_msgTypes = make([]protoimpl.MessageInfo, 210)
 var file_scaffold_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),          // 0: scaffold.v1.GetStatusRequest
 	(*Status)(nil),                    // 1: scaffold.v1.Status
@@ -16034,76 +15873,76 @@ var file_scaffold_proto_goTypes = []any{
 	(*LocatorPrefix)(nil),             // 145: scaffold.v1.LocatorPrefix
 	(*PresentPermitRequest)(nil),      // 146: scaffold.v1.PresentPermitRequest
 	(*HeldPermit)(nil),                // 147: scaffold.v1.HeldPermit
-	(*ServiceSpec)(nil),               // 148: scaffold.v1.ServiceSpec
-	(*StringList)(nil),                // 149: scaffold.v1.StringList
-	(*ApplyRequest)(nil),              // 150: scaffold.v1.ApplyRequest
-	(*ApplyResponse)(nil),             // 151: scaffold.v1.ApplyResponse
-	(*ServiceChange)(nil),             // 152: scaffold.v1.ServiceChange
-	(*FieldChange)(nil),               // 153: scaffold.v1.FieldChange
-	(*SpecProblem)(nil),               // 154: scaffold.v1.SpecProblem
-	(*ExportRequest)(nil),             // 155: scaffold.v1.ExportRequest
-	(*ExportResponse)(nil),            // 156: scaffold.v1.ExportResponse
-	(*GetGatewayRequest)(nil),         // 157: scaffold.v1.GetGatewayRequest
-	(*DrainGatewayRequest)(nil),       // 158: scaffold.v1.DrainGatewayRequest
-	(*ReloadGatewayRequest)(nil),      // 159: scaffold.v1.ReloadGatewayRequest
-	(*GatewayStatus)(nil),             // 160: scaffold.v1.GatewayStatus
-	(*GatewayListener)(nil),           // 161: scaffold.v1.GatewayListener
-	(*LookUpRequest)(nil),             // 162: scaffold.v1.LookUpRequest
-	(*ReportRequest)(nil),             // 163: scaffold.v1.ReportRequest
-	(*ReportResponse)(nil),            // 164: scaffold.v1.ReportResponse
-	(*Controller)(nil),                // 165: scaffold.v1.Controller
-	(*ListControllersRequest)(nil),    // 166: scaffold.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),   // 167: scaffold.v1.ListControllersResponse
-	(*AddControllerRequest)(nil),      // 168: scaffold.v1.AddControllerRequest
-	(*AddControllerResponse)(nil),     // 169: scaffold.v1.AddControllerResponse
-	(*RemoveControllerRequest)(nil),   // 170: scaffold.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),  // 171: scaffold.v1.RemoveControllerResponse
-	(*BackupStateRequest)(nil),        // 172: scaffold.v1.BackupStateRequest
-	(*BackupPiece)(nil),               // 173: scaffold.v1.BackupPiece
-	(*TunnelOffer)(nil),               // 174: scaffold.v1.TunnelOffer
-	(*Tunnel)(nil),                    // 175: scaffold.v1.Tunnel
-	(*Tunnels)(nil),                   // 176: scaffold.v1.Tunnels
-	(*TunnelsMade)(nil),               // 177: scaffold.v1.TunnelsMade
-	(*TunnelMade)(nil),                // 178: scaffold.v1.TunnelMade
-	(*TunnelRequest)(nil),             // 179: scaffold.v1.TunnelRequest
-	(*TunnelResponse)(nil),            // 180: scaffold.v1.TunnelResponse
-	(*MeetRequest)(nil),               // 181: scaffold.v1.MeetRequest
-	(*MeetResponse)(nil),              // 182: scaffold.v1.MeetResponse
-	(*RedeemRequest)(nil),             // 183: scaffold.v1.RedeemRequest
-	(*RenewRequest)(nil),              // 184: scaffold.v1.RenewRequest
-	(*RotateRequest)(nil),             // 185: scaffold.v1.RotateRequest
-	(*GetAuthorityRequest)(nil),       // 186: scaffold.v1.GetAuthorityRequest
-	(*RotateAuthorityRequest)(nil),    // 187: scaffold.v1.RotateAuthorityRequest
-	(*RetireAuthorityRequest)(nil),    // 188: scaffold.v1.RetireAuthorityRequest
-	(*AuthorityState)(nil),            // 189: scaffold.v1.AuthorityState
-	(*AuthorityKey)(nil),              // 190: scaffold.v1.AuthorityKey
-	(*IssueRequest)(nil),              // 191: scaffold.v1.IssueRequest
-	(*Credential)(nil),                // 192: scaffold.v1.Credential
-	(*CreateTokenRequest)(nil),        // 193: scaffold.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),       // 194: scaffold.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),         // 195: scaffold.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 196: scaffold.v1.ListTokensResponse
-	(*Token)(nil),                     // 197: scaffold.v1.Token
-	(*RevokeTokenRequest)(nil),        // 198: scaffold.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),       // 199: scaffold.v1.RevokeTokenResponse
-	(*ListMembersRequest)(nil),        // 200: scaffold.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 201: scaffold.v1.ListMembersResponse
-	(*Member)(nil),                    // 202: scaffold.v1.Member
-	(*Revocations)(nil),               // 203: scaffold.v1.Revocations
-	(*Revocation)(nil),                // 204: scaffold.v1.Revocation
-	(*ForgetRequest)(nil),             // 205: scaffold.v1.ForgetRequest
-	(*ForgetResponse)(nil),            // 206: scaffold.v1.ForgetResponse
-	(*Versions)(nil),                  // 207: scaffold.v1.Versions
-	nil,                               // 208: scaffold.v1.Event.AttrsEntry
-	nil,                               // 209: scaffold.v1.RouterCounters.CountersEntry
-	nil,                               // 210: scaffold.v1.HostStatus.CountersEntry
-	nil,                               // 211: scaffold.v1.Switch.PacketInsEntry
-	nil,                               // 212: scaffold.v1.ServiceSpec.WeightsEntry
+	(*ApplyRequest)(nil),              // 148: scaffold.v1.ApplyRequest
+	(*ApplyResponse)(nil),             // 149: scaffold.v1.ApplyResponse
+	(*ServiceChange)(nil),             // 150: scaffold.v1.ServiceChange
+	(*FieldChange)(nil),               // 151: scaffold.v1.FieldChange
+	(*SpecProblem)(nil),               // 152: scaffold.v1.SpecProblem
+	(*ExportRequest)(nil),             // 153: scaffold.v1.ExportRequest
+	(*ExportResponse)(nil),            // 154: scaffold.v1.ExportResponse
+	(*GetGatewayRequest)(nil),         // 155: scaffold.v1.GetGatewayRequest
+	(*DrainGatewayRequest)(nil),       // 156: scaffold.v1.DrainGatewayRequest
+	(*ReloadGatewayRequest)(nil),      // 157: scaffold.v1.ReloadGatewayRequest
+	(*GatewayStatus)(nil),             // 158: scaffold.v1.GatewayStatus
+	(*GatewayListener)(nil),           // 159: scaffold.v1.GatewayListener
+	(*LookUpRequest)(nil),             // 160: scaffold.v1.LookUpRequest
+	(*ReportRequest)(nil),             // 161: scaffold.v1.ReportRequest
+	(*ReportResponse)(nil),            // 162: scaffold.v1.ReportResponse
+	(*Controller)(nil),                // 163: scaffold.v1.Controller
+	(*ListControllersRequest)(nil),    // 164: scaffold.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),   // 165: scaffold.v1.ListControllersResponse
+	(*AddControllerRequest)(nil),      // 166: scaffold.v1.AddControllerRequest
+	(*AddControllerResponse)(nil),     // 167: scaffold.v1.AddControllerResponse
+	(*RemoveControllerRequest)(nil),   // 168: scaffold.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),  // 169: scaffold.v1.RemoveControllerResponse
+	(*BackupStateRequest)(nil),        // 170: scaffold.v1.BackupStateRequest
+	(*BackupPiece)(nil),               // 171: scaffold.v1.BackupPiece
+	(*TunnelOffer)(nil),               // 172: scaffold.v1.TunnelOffer
+	(*Tunnel)(nil),                    // 173: scaffold.v1.Tunnel
+	(*Tunnels)(nil),                   // 174: scaffold.v1.Tunnels
+	(*TunnelsMade)(nil),               // 175: scaffold.v1.TunnelsMade
+	(*TunnelMade)(nil),                // 176: scaffold.v1.TunnelMade
+	(*TunnelRequest)(nil),             // 177: scaffold.v1.TunnelRequest
+	(*TunnelResponse)(nil),            // 178: scaffold.v1.TunnelResponse
+	(*MeetRequest)(nil),               // 179: scaffold.v1.MeetRequest
+	(*MeetResponse)(nil),              // 180: scaffold.v1.MeetResponse
+	(*RedeemRequest)(nil),             // 181: scaffold.v1.RedeemRequest
+	(*RenewRequest)(nil),              // 182: scaffold.v1.RenewRequest
+	(*RotateRequest)(nil),             // 183: scaffold.v1.RotateRequest
+	(*GetAuthorityRequest)(nil),       // 184: scaffold.v1.GetAuthorityRequest
+	(*RotateAuthorityRequest)(nil),    // 185: scaffold.v1.RotateAuthorityRequest
+	(*RetireAuthorityRequest)(nil),    // 186: scaffold.v1.RetireAuthorityRequest
+	(*AuthorityState)(nil),            // 187: scaffold.v1.AuthorityState
+	(*AuthorityKey)(nil),              // 188: scaffold.v1.AuthorityKey
+	(*IssueRequest)(nil),              // 189: scaffold.v1.IssueRequest
+	(*Credential)(nil),                // 190: scaffold.v1.Credential
+	(*CreateTokenRequest)(nil),        // 191: scaffold.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 192: scaffold.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),         // 193: scaffold.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 194: scaffold.v1.ListTokensResponse
+	(*Token)(nil),                     // 195: scaffold.v1.Token
+	(*RevokeTokenRequest)(nil),        // 196: scaffold.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),       // 197: scaffold.v1.RevokeTokenResponse
+	(*ListMembersRequest)(nil),        // 198: scaffold.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 199: scaffold.v1.ListMembersResponse
+	(*Member)(nil),                    // 200: scaffold.v1.Member
+	(*Revocations)(nil),               // 201: scaffold.v1.Revocations
+	(*Revocation)(nil),                // 202: scaffold.v1.Revocation
+	(*ForgetRequest)(nil),             // 203: scaffold.v1.ForgetRequest
+	(*ForgetResponse)(nil),            // 204: scaffold.v1.ForgetResponse
+	(*Versions)(nil),                  // 205: scaffold.v1.Versions
+	nil,                               // 206: scaffold.v1.Event.AttrsEntry
+	nil,                               // 207: scaffold.v1.RouterCounters.CountersEntry
+	nil,                               // 208: scaffold.v1.HostStatus.CountersEntry
+	nil,                               // 209: scaffold.v1.Switch.PacketInsEntry
+	(*ServiceSpec)(nil),               // 210: scaffold.v1.ServiceSpec
+	(*BoostSiteSpec)(nil),             // 211: scaffold.v1.BoostSiteSpec
+	(*BoostEntrySpec)(nil),            // 212: scaffold.v1.BoostEntrySpec
 }
 var file_scaffold_proto_depIdxs = []int32{
 	7,   // 0: scaffold.v1.Status.space:type_name -> scaffold.v1.Space
-	165, // 1: scaffold.v1.Status.controllers:type_name -> scaffold.v1.Controller
-	207, // 2: scaffold.v1.Status.speaks:type_name -> scaffold.v1.Versions
+	163, // 1: scaffold.v1.Status.controllers:type_name -> scaffold.v1.Controller
+	205, // 2: scaffold.v1.Status.speaks:type_name -> scaffold.v1.Versions
 	2,   // 3: scaffold.v1.Status.store_state:type_name -> scaffold.v1.StoreState
 	5,   // 4: scaffold.v1.Status.problems:type_name -> scaffold.v1.Problem
 	5,   // 5: scaffold.v1.Health.problems:type_name -> scaffold.v1.Problem
@@ -16126,9 +15965,9 @@ var file_scaffold_proto_depIdxs = []int32{
 	34,  // 22: scaffold.v1.ListRoutersResponse.routers:type_name -> scaffold.v1.Router
 	35,  // 23: scaffold.v1.Router.links:type_name -> scaffold.v1.Link
 	38,  // 24: scaffold.v1.Path.hops:type_name -> scaffold.v1.Hop
-	208, // 25: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
+	206, // 25: scaffold.v1.Event.attrs:type_name -> scaffold.v1.Event.AttrsEntry
 	41,  // 26: scaffold.v1.Event.by:type_name -> scaffold.v1.Actor
-	153, // 27: scaffold.v1.Event.changes:type_name -> scaffold.v1.FieldChange
+	151, // 27: scaffold.v1.Event.changes:type_name -> scaffold.v1.FieldChange
 	43,  // 28: scaffold.v1.KeptFlowsResponse.flows:type_name -> scaffold.v1.KeptFlow
 	24,  // 29: scaffold.v1.ResolveResponse.policy:type_name -> scaffold.v1.Policy
 	52,  // 30: scaffold.v1.HostReport.join:type_name -> scaffold.v1.Join
@@ -16142,7 +15981,7 @@ var file_scaffold_proto_depIdxs = []int32{
 	40,  // 38: scaffold.v1.HostReport.event:type_name -> scaffold.v1.Event
 	53,  // 39: scaffold.v1.Join.attachment:type_name -> scaffold.v1.Attachment
 	54,  // 40: scaffold.v1.Join.others:type_name -> scaffold.v1.Attach
-	207, // 41: scaffold.v1.Join.speaks:type_name -> scaffold.v1.Versions
+	205, // 41: scaffold.v1.Join.speaks:type_name -> scaffold.v1.Versions
 	53,  // 42: scaffold.v1.Attach.attachment:type_name -> scaffold.v1.Attachment
 	58,  // 43: scaffold.v1.Registrations.entries:type_name -> scaffold.v1.Registration
 	60,  // 44: scaffold.v1.Load.triples:type_name -> scaffold.v1.TripleLoad
@@ -16154,14 +15993,14 @@ var file_scaffold_proto_depIdxs = []int32{
 	65,  // 50: scaffold.v1.HostOrder.attached:type_name -> scaffold.v1.Attached
 	66,  // 51: scaffold.v1.HostOrder.drain:type_name -> scaffold.v1.DrainOrder
 	68,  // 52: scaffold.v1.HostOrder.controllers:type_name -> scaffold.v1.Controllers
-	192, // 53: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
-	203, // 54: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
+	190, // 53: scaffold.v1.HostOrder.credential:type_name -> scaffold.v1.Credential
+	201, // 54: scaffold.v1.HostOrder.revoked:type_name -> scaffold.v1.Revocations
 	64,  // 55: scaffold.v1.HostOrder.network_keys:type_name -> scaffold.v1.NetworkKeys
 	7,   // 56: scaffold.v1.Joined.space:type_name -> scaffold.v1.Space
 	65,  // 57: scaffold.v1.Joined.others:type_name -> scaffold.v1.Attached
 	68,  // 58: scaffold.v1.Joined.controllers:type_name -> scaffold.v1.Controllers
-	192, // 59: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
-	204, // 60: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
+	190, // 59: scaffold.v1.Joined.credential:type_name -> scaffold.v1.Credential
+	202, // 60: scaffold.v1.Joined.revoked:type_name -> scaffold.v1.Revocation
 	68,  // 61: scaffold.v1.Refused.controllers:type_name -> scaffold.v1.Controllers
 	70,  // 62: scaffold.v1.ServicePolicies.entries:type_name -> scaffold.v1.ServicePolicy
 	24,  // 63: scaffold.v1.ServicePolicy.policy:type_name -> scaffold.v1.Policy
@@ -16173,26 +16012,26 @@ var file_scaffold_proto_depIdxs = []int32{
 	78,  // 69: scaffold.v1.RouterReport.hosts:type_name -> scaffold.v1.HostStates
 	80,  // 70: scaffold.v1.RouterReport.counters:type_name -> scaffold.v1.RouterCounters
 	81,  // 71: scaffold.v1.RouterReport.applied:type_name -> scaffold.v1.Applied
-	177, // 72: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
-	174, // 73: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
-	175, // 74: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
-	207, // 75: scaffold.v1.RouterJoin.speaks:type_name -> scaffold.v1.Versions
+	175, // 72: scaffold.v1.RouterReport.tunnels_made:type_name -> scaffold.v1.TunnelsMade
+	172, // 73: scaffold.v1.RouterJoin.offers:type_name -> scaffold.v1.TunnelOffer
+	173, // 74: scaffold.v1.RouterJoin.tunnels:type_name -> scaffold.v1.Tunnel
+	205, // 75: scaffold.v1.RouterJoin.speaks:type_name -> scaffold.v1.Versions
 	77,  // 76: scaffold.v1.Neighbours.links:type_name -> scaffold.v1.Neighbour
 	79,  // 77: scaffold.v1.HostStates.hosts:type_name -> scaffold.v1.HostState
-	209, // 78: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
+	207, // 78: scaffold.v1.RouterCounters.counters:type_name -> scaffold.v1.RouterCounters.CountersEntry
 	85,  // 79: scaffold.v1.RouterOrder.joined:type_name -> scaffold.v1.RouterJoined
 	67,  // 80: scaffold.v1.RouterOrder.refused:type_name -> scaffold.v1.Refused
 	86,  // 81: scaffold.v1.RouterOrder.begin:type_name -> scaffold.v1.SnapshotBegin
 	88,  // 82: scaffold.v1.RouterOrder.rules:type_name -> scaffold.v1.Rules
 	87,  // 83: scaffold.v1.RouterOrder.commit:type_name -> scaffold.v1.Commit
 	68,  // 84: scaffold.v1.RouterOrder.controllers:type_name -> scaffold.v1.Controllers
-	176, // 85: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
-	192, // 86: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
+	174, // 85: scaffold.v1.RouterOrder.tunnels:type_name -> scaffold.v1.Tunnels
+	190, // 86: scaffold.v1.RouterOrder.credential:type_name -> scaffold.v1.Credential
 	83,  // 87: scaffold.v1.RouterOrder.routers:type_name -> scaffold.v1.RouterKeys
 	84,  // 88: scaffold.v1.RouterKeys.routers:type_name -> scaffold.v1.RouterKey
 	7,   // 89: scaffold.v1.RouterJoined.space:type_name -> scaffold.v1.Space
 	68,  // 90: scaffold.v1.RouterJoined.controllers:type_name -> scaffold.v1.Controllers
-	192, // 91: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
+	190, // 91: scaffold.v1.RouterJoined.credential:type_name -> scaffold.v1.Credential
 	83,  // 92: scaffold.v1.RouterJoined.routers:type_name -> scaffold.v1.RouterKeys
 	90,  // 93: scaffold.v1.Rules.routes:type_name -> scaffold.v1.Route
 	91,  // 94: scaffold.v1.Rules.services:type_name -> scaffold.v1.ServiceRule
@@ -16203,7 +16042,7 @@ var file_scaffold_proto_depIdxs = []int32{
 	89,  // 99: scaffold.v1.Rules.sources:type_name -> scaffold.v1.Source
 	93,  // 100: scaffold.v1.Resolution.targets:type_name -> scaffold.v1.Target
 	102, // 101: scaffold.v1.HostStatus.uplinks:type_name -> scaffold.v1.Uplink
-	210, // 102: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
+	208, // 102: scaffold.v1.HostStatus.counters:type_name -> scaffold.v1.HostStatus.CountersEntry
 	101, // 103: scaffold.v1.HostStatus.features:type_name -> scaffold.v1.Feature
 	147, // 104: scaffold.v1.HostStatus.permits:type_name -> scaffold.v1.HeldPermit
 	115, // 105: scaffold.v1.HostStatus.refused:type_name -> scaffold.v1.LocalRegistration
@@ -16213,184 +16052,185 @@ var file_scaffold_proto_depIdxs = []int32{
 	105, // 109: scaffold.v1.FlowHistory.flow:type_name -> scaffold.v1.Flow
 	120, // 110: scaffold.v1.FlowHistory.events:type_name -> scaffold.v1.FlowEvent
 	132, // 111: scaffold.v1.ListSwitchesResponse.switches:type_name -> scaffold.v1.Switch
-	211, // 112: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
+	209, // 112: scaffold.v1.Switch.packet_ins:type_name -> scaffold.v1.Switch.PacketInsEntry
 	133, // 113: scaffold.v1.Switch.ports:type_name -> scaffold.v1.SwitchPort
 	134, // 114: scaffold.v1.Switch.shares:type_name -> scaffold.v1.ServiceShare
 	135, // 115: scaffold.v1.ServiceShare.instances:type_name -> scaffold.v1.InstanceShare
 	138, // 116: scaffold.v1.ListSwitchFlowsResponse.flows:type_name -> scaffold.v1.SwitchFlow
 	142, // 117: scaffold.v1.UpdateAccessRequest.access:type_name -> scaffold.v1.Access
 	145, // 118: scaffold.v1.AccessList.allow:type_name -> scaffold.v1.LocatorPrefix
-	212, // 119: scaffold.v1.ServiceSpec.weights:type_name -> scaffold.v1.ServiceSpec.WeightsEntry
-	149, // 120: scaffold.v1.ServiceSpec.servers:type_name -> scaffold.v1.StringList
-	149, // 121: scaffold.v1.ServiceSpec.allow:type_name -> scaffold.v1.StringList
-	148, // 122: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
-	152, // 123: scaffold.v1.ApplyRequest.plan:type_name -> scaffold.v1.ServiceChange
-	152, // 124: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
-	154, // 125: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
-	153, // 126: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
-	148, // 127: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
-	161, // 128: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
-	40,  // 129: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
-	165, // 130: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
-	165, // 131: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
-	175, // 132: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
-	178, // 133: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
-	174, // 134: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
-	190, // 135: scaffold.v1.AuthorityState.keys:type_name -> scaffold.v1.AuthorityKey
-	202, // 136: scaffold.v1.AuthorityState.behind:type_name -> scaffold.v1.Member
-	197, // 137: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
-	197, // 138: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
-	202, // 139: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
-	202, // 140: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
-	204, // 141: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
-	204, // 142: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
-	0,   // 143: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
-	3,   // 144: scaffold.v1.Admin.GetHealth:input_type -> scaffold.v1.GetHealthRequest
-	8,   // 145: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
-	9,   // 146: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
-	11,  // 147: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
-	12,  // 148: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
-	13,  // 149: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
-	15,  // 150: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
-	16,  // 151: scaffold.v1.Admin.SetWeights:input_type -> scaffold.v1.SetWeightsRequest
-	18,  // 152: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
-	19,  // 153: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
-	22,  // 154: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
-	27,  // 155: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
-	29,  // 156: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
-	32,  // 157: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
-	39,  // 158: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
-	36,  // 159: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
-	143, // 160: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
-	150, // 161: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
-	155, // 162: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
-	166, // 163: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
-	168, // 164: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
-	170, // 165: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
-	172, // 166: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
-	51,  // 167: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
-	74,  // 168: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
-	49,  // 169: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
-	47,  // 170: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
-	40,  // 171: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
-	43,  // 172: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
-	45,  // 173: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
-	179, // 174: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
-	99,  // 175: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
-	3,   // 176: scaffold.v1.Local.GetOwnHealth:input_type -> scaffold.v1.GetHealthRequest
-	103, // 177: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
-	112, // 178: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
-	113, // 179: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
-	116, // 180: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
-	118, // 181: scaffold.v1.Local.GetFlowHistory:input_type -> scaffold.v1.GetFlowHistoryRequest
-	121, // 182: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
-	123, // 183: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
-	125, // 184: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
-	127, // 185: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
-	146, // 186: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
-	162, // 187: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
-	106, // 188: scaffold.v1.Local.AddGuest:input_type -> scaffold.v1.AddGuestRequest
-	108, // 189: scaffold.v1.Local.RemoveGuest:input_type -> scaffold.v1.RemoveGuestRequest
-	110, // 190: scaffold.v1.Local.ListGuests:input_type -> scaffold.v1.ListGuestsRequest
-	163, // 191: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
-	97,  // 192: scaffold.v1.Local.RotateKey:input_type -> scaffold.v1.RotateKeyRequest
-	129, // 193: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
-	131, // 194: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
-	136, // 195: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
-	139, // 196: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
-	140, // 197: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
-	157, // 198: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
-	158, // 199: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
-	159, // 200: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
-	181, // 201: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
-	183, // 202: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
-	184, // 203: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
-	185, // 204: scaffold.v1.Trust.Rotate:input_type -> scaffold.v1.RotateRequest
-	191, // 205: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
-	193, // 206: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
-	195, // 207: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
-	198, // 208: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
-	200, // 209: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
-	205, // 210: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
-	186, // 211: scaffold.v1.Trust.GetAuthority:input_type -> scaffold.v1.GetAuthorityRequest
-	187, // 212: scaffold.v1.Trust.RotateAuthority:input_type -> scaffold.v1.RotateAuthorityRequest
-	188, // 213: scaffold.v1.Trust.RetireAuthority:input_type -> scaffold.v1.RetireAuthorityRequest
-	1,   // 214: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
-	4,   // 215: scaffold.v1.Admin.GetHealth:output_type -> scaffold.v1.Health
-	25,  // 216: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
-	10,  // 217: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
-	25,  // 218: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
-	25,  // 219: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
-	14,  // 220: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
-	25,  // 221: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
-	25,  // 222: scaffold.v1.Admin.SetWeights:output_type -> scaffold.v1.Service
-	25,  // 223: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
-	20,  // 224: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
-	23,  // 225: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceExplanation
-	28,  // 226: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
-	30,  // 227: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
-	33,  // 228: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
-	40,  // 229: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
-	37,  // 230: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
-	25,  // 231: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
-	151, // 232: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
-	156, // 233: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
-	167, // 234: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
-	169, // 235: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
-	171, // 236: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
-	173, // 237: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
-	62,  // 238: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
-	82,  // 239: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
-	50,  // 240: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
-	48,  // 241: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
-	42,  // 242: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
-	44,  // 243: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
-	46,  // 244: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
-	180, // 245: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
-	100, // 246: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
-	4,   // 247: scaffold.v1.Local.GetOwnHealth:output_type -> scaffold.v1.Health
-	104, // 248: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
-	105, // 249: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
-	114, // 250: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
-	117, // 251: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
-	119, // 252: scaffold.v1.Local.GetFlowHistory:output_type -> scaffold.v1.FlowHistory
-	122, // 253: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
-	124, // 254: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
-	126, // 255: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
-	128, // 256: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
-	147, // 257: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
-	50,  // 258: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
-	107, // 259: scaffold.v1.Local.AddGuest:output_type -> scaffold.v1.Guest
-	109, // 260: scaffold.v1.Local.RemoveGuest:output_type -> scaffold.v1.RemoveGuestResponse
-	111, // 261: scaffold.v1.Local.ListGuests:output_type -> scaffold.v1.ListGuestsResponse
-	164, // 262: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
-	98,  // 263: scaffold.v1.Local.RotateKey:output_type -> scaffold.v1.RotateKeyResponse
-	130, // 264: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
-	132, // 265: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
-	137, // 266: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
-	138, // 267: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
-	141, // 268: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
-	160, // 269: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
-	160, // 270: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
-	160, // 271: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
-	182, // 272: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
-	192, // 273: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
-	192, // 274: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
-	192, // 275: scaffold.v1.Trust.Rotate:output_type -> scaffold.v1.Credential
-	192, // 276: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
-	194, // 277: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
-	196, // 278: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
-	199, // 279: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
-	201, // 280: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
-	206, // 281: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
-	189, // 282: scaffold.v1.Trust.GetAuthority:output_type -> scaffold.v1.AuthorityState
-	189, // 283: scaffold.v1.Trust.RotateAuthority:output_type -> scaffold.v1.AuthorityState
-	189, // 284: scaffold.v1.Trust.RetireAuthority:output_type -> scaffold.v1.AuthorityState
-	214, // [214:285] is the sub-list for method output_type
-	143, // [143:214] is the sub-list for method input_type
-	143, // [143:143] is the sub-list for extension type_name
-	143, // [143:143] is the sub-list for extension extendee
-	0,   // [0:143] is the sub-list for field type_name
+	210, // 119: scaffold.v1.ApplyRequest.services:type_name -> scaffold.v1.ServiceSpec
+	150, // 120: scaffold.v1.ApplyRequest.plan:type_name -> scaffold.v1.ServiceChange
+	211, // 121: scaffold.v1.ApplyRequest.boost_sites:type_name -> scaffold.v1.BoostSiteSpec
+	212, // 122: scaffold.v1.ApplyRequest.boost_entries:type_name -> scaffold.v1.BoostEntrySpec
+	150, // 123: scaffold.v1.ApplyResponse.changes:type_name -> scaffold.v1.ServiceChange
+	152, // 124: scaffold.v1.ApplyResponse.problems:type_name -> scaffold.v1.SpecProblem
+	151, // 125: scaffold.v1.ServiceChange.fields:type_name -> scaffold.v1.FieldChange
+	210, // 126: scaffold.v1.ExportResponse.services:type_name -> scaffold.v1.ServiceSpec
+	211, // 127: scaffold.v1.ExportResponse.boost_sites:type_name -> scaffold.v1.BoostSiteSpec
+	212, // 128: scaffold.v1.ExportResponse.boost_entries:type_name -> scaffold.v1.BoostEntrySpec
+	159, // 129: scaffold.v1.GatewayStatus.listeners:type_name -> scaffold.v1.GatewayListener
+	40,  // 130: scaffold.v1.ReportRequest.event:type_name -> scaffold.v1.Event
+	163, // 131: scaffold.v1.ListControllersResponse.controllers:type_name -> scaffold.v1.Controller
+	163, // 132: scaffold.v1.AddControllerResponse.members:type_name -> scaffold.v1.Controller
+	173, // 133: scaffold.v1.Tunnels.tunnels:type_name -> scaffold.v1.Tunnel
+	176, // 134: scaffold.v1.TunnelsMade.tunnels:type_name -> scaffold.v1.TunnelMade
+	172, // 135: scaffold.v1.TunnelResponse.offers:type_name -> scaffold.v1.TunnelOffer
+	188, // 136: scaffold.v1.AuthorityState.keys:type_name -> scaffold.v1.AuthorityKey
+	200, // 137: scaffold.v1.AuthorityState.behind:type_name -> scaffold.v1.Member
+	195, // 138: scaffold.v1.CreateTokenResponse.stored:type_name -> scaffold.v1.Token
+	195, // 139: scaffold.v1.ListTokensResponse.tokens:type_name -> scaffold.v1.Token
+	200, // 140: scaffold.v1.Token.used:type_name -> scaffold.v1.Member
+	200, // 141: scaffold.v1.ListMembersResponse.members:type_name -> scaffold.v1.Member
+	202, // 142: scaffold.v1.ListMembersResponse.revoked:type_name -> scaffold.v1.Revocation
+	202, // 143: scaffold.v1.Revocations.list:type_name -> scaffold.v1.Revocation
+	0,   // 144: scaffold.v1.Admin.GetStatus:input_type -> scaffold.v1.GetStatusRequest
+	3,   // 145: scaffold.v1.Admin.GetHealth:input_type -> scaffold.v1.GetHealthRequest
+	8,   // 146: scaffold.v1.Admin.CreateService:input_type -> scaffold.v1.CreateServiceRequest
+	9,   // 147: scaffold.v1.Admin.ListServices:input_type -> scaffold.v1.ListServicesRequest
+	11,  // 148: scaffold.v1.Admin.GetService:input_type -> scaffold.v1.GetServiceRequest
+	12,  // 149: scaffold.v1.Admin.UpdatePolicy:input_type -> scaffold.v1.UpdatePolicyRequest
+	13,  // 150: scaffold.v1.Admin.RemoveService:input_type -> scaffold.v1.RemoveServiceRequest
+	15,  // 151: scaffold.v1.Admin.SetWeight:input_type -> scaffold.v1.SetWeightRequest
+	16,  // 152: scaffold.v1.Admin.SetWeights:input_type -> scaffold.v1.SetWeightsRequest
+	18,  // 153: scaffold.v1.Admin.Drain:input_type -> scaffold.v1.DrainRequest
+	19,  // 154: scaffold.v1.Admin.DrainHost:input_type -> scaffold.v1.DrainHostRequest
+	22,  // 155: scaffold.v1.Admin.Explain:input_type -> scaffold.v1.ExplainRequest
+	27,  // 156: scaffold.v1.Admin.ListHosts:input_type -> scaffold.v1.ListHostsRequest
+	29,  // 157: scaffold.v1.Admin.GetHost:input_type -> scaffold.v1.GetHostRequest
+	32,  // 158: scaffold.v1.Admin.ListRouters:input_type -> scaffold.v1.ListRoutersRequest
+	39,  // 159: scaffold.v1.Admin.WatchEvents:input_type -> scaffold.v1.WatchEventsRequest
+	36,  // 160: scaffold.v1.Admin.GetPath:input_type -> scaffold.v1.GetPathRequest
+	143, // 161: scaffold.v1.Admin.UpdateAccess:input_type -> scaffold.v1.UpdateAccessRequest
+	148, // 162: scaffold.v1.Admin.Apply:input_type -> scaffold.v1.ApplyRequest
+	153, // 163: scaffold.v1.Admin.Export:input_type -> scaffold.v1.ExportRequest
+	164, // 164: scaffold.v1.Admin.ListControllers:input_type -> scaffold.v1.ListControllersRequest
+	166, // 165: scaffold.v1.Admin.AddController:input_type -> scaffold.v1.AddControllerRequest
+	168, // 166: scaffold.v1.Admin.RemoveController:input_type -> scaffold.v1.RemoveControllerRequest
+	170, // 167: scaffold.v1.Admin.BackupState:input_type -> scaffold.v1.BackupStateRequest
+	51,  // 168: scaffold.v1.Agent.Host:input_type -> scaffold.v1.HostReport
+	74,  // 169: scaffold.v1.Agent.Router:input_type -> scaffold.v1.RouterReport
+	49,  // 170: scaffold.v1.Agent.Resolve:input_type -> scaffold.v1.ResolveRequest
+	47,  // 171: scaffold.v1.Agent.Others:input_type -> scaffold.v1.OthersRequest
+	40,  // 172: scaffold.v1.Agent.Note:input_type -> scaffold.v1.Event
+	43,  // 173: scaffold.v1.Agent.KeepFlow:input_type -> scaffold.v1.KeptFlow
+	45,  // 174: scaffold.v1.Agent.KeptFlows:input_type -> scaffold.v1.KeptFlowsRequest
+	177, // 175: scaffold.v1.Agent.Tunnel:input_type -> scaffold.v1.TunnelRequest
+	99,  // 176: scaffold.v1.Local.GetHostStatus:input_type -> scaffold.v1.GetHostStatusRequest
+	3,   // 177: scaffold.v1.Local.GetOwnHealth:input_type -> scaffold.v1.GetHealthRequest
+	103, // 178: scaffold.v1.Local.ListFlows:input_type -> scaffold.v1.ListFlowsRequest
+	112, // 179: scaffold.v1.Local.Who:input_type -> scaffold.v1.WhoRequest
+	113, // 180: scaffold.v1.Local.ListRegistrations:input_type -> scaffold.v1.ListRegistrationsRequest
+	116, // 181: scaffold.v1.Local.MoveFlows:input_type -> scaffold.v1.MoveFlowsRequest
+	118, // 182: scaffold.v1.Local.GetFlowHistory:input_type -> scaffold.v1.GetFlowHistoryRequest
+	121, // 183: scaffold.v1.Local.Serve:input_type -> scaffold.v1.ServeRequest
+	123, // 184: scaffold.v1.Local.Identify:input_type -> scaffold.v1.IdentifyRequest
+	125, // 185: scaffold.v1.Local.FailFlows:input_type -> scaffold.v1.FailFlowsRequest
+	127, // 186: scaffold.v1.Local.DrainLocal:input_type -> scaffold.v1.DrainLocalRequest
+	146, // 187: scaffold.v1.Local.PresentPermit:input_type -> scaffold.v1.PresentPermitRequest
+	160, // 188: scaffold.v1.Local.LookUp:input_type -> scaffold.v1.LookUpRequest
+	106, // 189: scaffold.v1.Local.AddGuest:input_type -> scaffold.v1.AddGuestRequest
+	108, // 190: scaffold.v1.Local.RemoveGuest:input_type -> scaffold.v1.RemoveGuestRequest
+	110, // 191: scaffold.v1.Local.ListGuests:input_type -> scaffold.v1.ListGuestsRequest
+	161, // 192: scaffold.v1.Local.Report:input_type -> scaffold.v1.ReportRequest
+	97,  // 193: scaffold.v1.Local.RotateKey:input_type -> scaffold.v1.RotateKeyRequest
+	129, // 194: scaffold.v1.Switches.ListSwitches:input_type -> scaffold.v1.ListSwitchesRequest
+	131, // 195: scaffold.v1.Switches.GetSwitch:input_type -> scaffold.v1.GetSwitchRequest
+	136, // 196: scaffold.v1.Switches.ListSwitchFlows:input_type -> scaffold.v1.ListSwitchFlowsRequest
+	139, // 197: scaffold.v1.Switches.AddSwitchFlow:input_type -> scaffold.v1.AddSwitchFlowRequest
+	140, // 198: scaffold.v1.Switches.RemoveSwitchFlow:input_type -> scaffold.v1.RemoveSwitchFlowRequest
+	155, // 199: scaffold.v1.Gateway.GetGateway:input_type -> scaffold.v1.GetGatewayRequest
+	156, // 200: scaffold.v1.Gateway.DrainGateway:input_type -> scaffold.v1.DrainGatewayRequest
+	157, // 201: scaffold.v1.Gateway.ReloadGateway:input_type -> scaffold.v1.ReloadGatewayRequest
+	179, // 202: scaffold.v1.Trust.Meet:input_type -> scaffold.v1.MeetRequest
+	181, // 203: scaffold.v1.Trust.Redeem:input_type -> scaffold.v1.RedeemRequest
+	182, // 204: scaffold.v1.Trust.Renew:input_type -> scaffold.v1.RenewRequest
+	183, // 205: scaffold.v1.Trust.Rotate:input_type -> scaffold.v1.RotateRequest
+	189, // 206: scaffold.v1.Trust.Issue:input_type -> scaffold.v1.IssueRequest
+	191, // 207: scaffold.v1.Trust.CreateToken:input_type -> scaffold.v1.CreateTokenRequest
+	193, // 208: scaffold.v1.Trust.ListTokens:input_type -> scaffold.v1.ListTokensRequest
+	196, // 209: scaffold.v1.Trust.RevokeToken:input_type -> scaffold.v1.RevokeTokenRequest
+	198, // 210: scaffold.v1.Trust.ListMembers:input_type -> scaffold.v1.ListMembersRequest
+	203, // 211: scaffold.v1.Trust.Forget:input_type -> scaffold.v1.ForgetRequest
+	184, // 212: scaffold.v1.Trust.GetAuthority:input_type -> scaffold.v1.GetAuthorityRequest
+	185, // 213: scaffold.v1.Trust.RotateAuthority:input_type -> scaffold.v1.RotateAuthorityRequest
+	186, // 214: scaffold.v1.Trust.RetireAuthority:input_type -> scaffold.v1.RetireAuthorityRequest
+	1,   // 215: scaffold.v1.Admin.GetStatus:output_type -> scaffold.v1.Status
+	4,   // 216: scaffold.v1.Admin.GetHealth:output_type -> scaffold.v1.Health
+	25,  // 217: scaffold.v1.Admin.CreateService:output_type -> scaffold.v1.Service
+	10,  // 218: scaffold.v1.Admin.ListServices:output_type -> scaffold.v1.ListServicesResponse
+	25,  // 219: scaffold.v1.Admin.GetService:output_type -> scaffold.v1.Service
+	25,  // 220: scaffold.v1.Admin.UpdatePolicy:output_type -> scaffold.v1.Service
+	14,  // 221: scaffold.v1.Admin.RemoveService:output_type -> scaffold.v1.RemoveServiceResponse
+	25,  // 222: scaffold.v1.Admin.SetWeight:output_type -> scaffold.v1.Service
+	25,  // 223: scaffold.v1.Admin.SetWeights:output_type -> scaffold.v1.Service
+	25,  // 224: scaffold.v1.Admin.Drain:output_type -> scaffold.v1.Service
+	20,  // 225: scaffold.v1.Admin.DrainHost:output_type -> scaffold.v1.DrainHostResponse
+	23,  // 226: scaffold.v1.Admin.Explain:output_type -> scaffold.v1.ServiceExplanation
+	28,  // 227: scaffold.v1.Admin.ListHosts:output_type -> scaffold.v1.ListHostsResponse
+	30,  // 228: scaffold.v1.Admin.GetHost:output_type -> scaffold.v1.Host
+	33,  // 229: scaffold.v1.Admin.ListRouters:output_type -> scaffold.v1.ListRoutersResponse
+	40,  // 230: scaffold.v1.Admin.WatchEvents:output_type -> scaffold.v1.Event
+	37,  // 231: scaffold.v1.Admin.GetPath:output_type -> scaffold.v1.Path
+	25,  // 232: scaffold.v1.Admin.UpdateAccess:output_type -> scaffold.v1.Service
+	149, // 233: scaffold.v1.Admin.Apply:output_type -> scaffold.v1.ApplyResponse
+	154, // 234: scaffold.v1.Admin.Export:output_type -> scaffold.v1.ExportResponse
+	165, // 235: scaffold.v1.Admin.ListControllers:output_type -> scaffold.v1.ListControllersResponse
+	167, // 236: scaffold.v1.Admin.AddController:output_type -> scaffold.v1.AddControllerResponse
+	169, // 237: scaffold.v1.Admin.RemoveController:output_type -> scaffold.v1.RemoveControllerResponse
+	171, // 238: scaffold.v1.Admin.BackupState:output_type -> scaffold.v1.BackupPiece
+	62,  // 239: scaffold.v1.Agent.Host:output_type -> scaffold.v1.HostOrder
+	82,  // 240: scaffold.v1.Agent.Router:output_type -> scaffold.v1.RouterOrder
+	50,  // 241: scaffold.v1.Agent.Resolve:output_type -> scaffold.v1.ResolveResponse
+	48,  // 242: scaffold.v1.Agent.Others:output_type -> scaffold.v1.OthersResponse
+	42,  // 243: scaffold.v1.Agent.Note:output_type -> scaffold.v1.NoteResponse
+	44,  // 244: scaffold.v1.Agent.KeepFlow:output_type -> scaffold.v1.KeepFlowResponse
+	46,  // 245: scaffold.v1.Agent.KeptFlows:output_type -> scaffold.v1.KeptFlowsResponse
+	178, // 246: scaffold.v1.Agent.Tunnel:output_type -> scaffold.v1.TunnelResponse
+	100, // 247: scaffold.v1.Local.GetHostStatus:output_type -> scaffold.v1.HostStatus
+	4,   // 248: scaffold.v1.Local.GetOwnHealth:output_type -> scaffold.v1.Health
+	104, // 249: scaffold.v1.Local.ListFlows:output_type -> scaffold.v1.ListFlowsResponse
+	105, // 250: scaffold.v1.Local.Who:output_type -> scaffold.v1.Flow
+	114, // 251: scaffold.v1.Local.ListRegistrations:output_type -> scaffold.v1.ListRegistrationsResponse
+	117, // 252: scaffold.v1.Local.MoveFlows:output_type -> scaffold.v1.MoveFlowsResponse
+	119, // 253: scaffold.v1.Local.GetFlowHistory:output_type -> scaffold.v1.FlowHistory
+	122, // 254: scaffold.v1.Local.Serve:output_type -> scaffold.v1.ServeNotice
+	124, // 255: scaffold.v1.Local.Identify:output_type -> scaffold.v1.FlowIdentity
+	126, // 256: scaffold.v1.Local.FailFlows:output_type -> scaffold.v1.FailFlowsResponse
+	128, // 257: scaffold.v1.Local.DrainLocal:output_type -> scaffold.v1.DrainProgress
+	147, // 258: scaffold.v1.Local.PresentPermit:output_type -> scaffold.v1.HeldPermit
+	50,  // 259: scaffold.v1.Local.LookUp:output_type -> scaffold.v1.ResolveResponse
+	107, // 260: scaffold.v1.Local.AddGuest:output_type -> scaffold.v1.Guest
+	109, // 261: scaffold.v1.Local.RemoveGuest:output_type -> scaffold.v1.RemoveGuestResponse
+	111, // 262: scaffold.v1.Local.ListGuests:output_type -> scaffold.v1.ListGuestsResponse
+	162, // 263: scaffold.v1.Local.Report:output_type -> scaffold.v1.ReportResponse
+	98,  // 264: scaffold.v1.Local.RotateKey:output_type -> scaffold.v1.RotateKeyResponse
+	130, // 265: scaffold.v1.Switches.ListSwitches:output_type -> scaffold.v1.ListSwitchesResponse
+	132, // 266: scaffold.v1.Switches.GetSwitch:output_type -> scaffold.v1.Switch
+	137, // 267: scaffold.v1.Switches.ListSwitchFlows:output_type -> scaffold.v1.ListSwitchFlowsResponse
+	138, // 268: scaffold.v1.Switches.AddSwitchFlow:output_type -> scaffold.v1.SwitchFlow
+	141, // 269: scaffold.v1.Switches.RemoveSwitchFlow:output_type -> scaffold.v1.RemoveSwitchFlowResponse
+	158, // 270: scaffold.v1.Gateway.GetGateway:output_type -> scaffold.v1.GatewayStatus
+	158, // 271: scaffold.v1.Gateway.DrainGateway:output_type -> scaffold.v1.GatewayStatus
+	158, // 272: scaffold.v1.Gateway.ReloadGateway:output_type -> scaffold.v1.GatewayStatus
+	180, // 273: scaffold.v1.Trust.Meet:output_type -> scaffold.v1.MeetResponse
+	190, // 274: scaffold.v1.Trust.Redeem:output_type -> scaffold.v1.Credential
+	190, // 275: scaffold.v1.Trust.Renew:output_type -> scaffold.v1.Credential
+	190, // 276: scaffold.v1.Trust.Rotate:output_type -> scaffold.v1.Credential
+	190, // 277: scaffold.v1.Trust.Issue:output_type -> scaffold.v1.Credential
+	192, // 278: scaffold.v1.Trust.CreateToken:output_type -> scaffold.v1.CreateTokenResponse
+	194, // 279: scaffold.v1.Trust.ListTokens:output_type -> scaffold.v1.ListTokensResponse
+	197, // 280: scaffold.v1.Trust.RevokeToken:output_type -> scaffold.v1.RevokeTokenResponse
+	199, // 281: scaffold.v1.Trust.ListMembers:output_type -> scaffold.v1.ListMembersResponse
+	204, // 282: scaffold.v1.Trust.Forget:output_type -> scaffold.v1.ForgetResponse
+	187, // 283: scaffold.v1.Trust.GetAuthority:output_type -> scaffold.v1.AuthorityState
+	187, // 284: scaffold.v1.Trust.RotateAuthority:output_type -> scaffold.v1.AuthorityState
+	187, // 285: scaffold.v1.Trust.RetireAuthority:output_type -> scaffold.v1.AuthorityState
+	215, // [215:286] is the sub-list for method output_type
+	144, // [144:215] is the sub-list for method input_type
+	144, // [144:144] is the sub-list for extension type_name
+	144, // [144:144] is the sub-list for extension extendee
+	0,   // [0:144] is the sub-list for field type_name
 }
 
 func init() { file_scaffold_proto_init() }
@@ -16398,6 +16238,7 @@ func file_scaffold_proto_init() {
 	if File_scaffold_proto != nil {
 		return
 	}
+	file_files_proto_init()
 	file_scaffold_proto_msgTypes[41].OneofWrappers = []any{}
 	file_scaffold_proto_msgTypes[51].OneofWrappers = []any{
 		(*HostReport_Join)(nil),
@@ -16442,14 +16283,13 @@ func file_scaffold_proto_init() {
 		(*RouterOrder_Credential)(nil),
 		(*RouterOrder_Routers)(nil),
 	}
-	file_scaffold_proto_msgTypes[148].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scaffold_proto_rawDesc), len(file_scaffold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   213,
+			NumMessages:   210,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,14 +26,14 @@ import (
 // applyTime bounds an apply of services by the thousand.
 const applyTime = 2 * time.Minute
 
-const aboutApply = `Apply makes services what files say: it creates those that are missing, changes what differs, and with
+const aboutApply = `Apply makes services, and sites and entries of boost, what files say: it creates those that are missing, changes what differs, and with
 --prune removes those that it made before and that the files no longer name. All is checked first: a
 mistake anywhere, of which each is told with its file, line and column, changes nothing.
 
-What the files do not say of a service stays as somebody has set it. What they said at the last apply
+What the files do not say of one stays as somebody has set it. What they said at the last apply
 and do not say any more goes back to its default, unless somebody has changed it by hand since.
 
-A service belongs to the files that named it first: --owner tells sets of files apart.`
+Each belongs to the files that named it first: --owner tells sets of files apart.`
 
 // manifests are the flags of what reads files of services.
 type manifests struct {
@@ -47,7 +48,7 @@ func ApplyCommand() *cobra.Command {
 	m := &manifests{}
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Make services what files say",
+		Short: "Make services and boost what files say",
 		Long:  aboutApply,
 		Example: `  scaffold apply -f services.yaml
   scaffold apply -f services/ --prune --dry-run
@@ -68,9 +69,9 @@ func DiffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE",
 		Short: "Show what apply would change; exit code 7 if anything",
-		Long: `Diff shows what apply would change, and ends with exit code 7 if it would change any service. That a service
-would only come to belong to the files (adopt), or to nobody's (release), is shown, and the exit code is 0: nothing
-of the service itself changes.`,
+		Long: `Diff shows what apply would change, and ends with exit code 7 if it would change any service, or site or entry of
+boost. That one would only come to belong to the files (adopt), or to nobody's (release), is shown, and the exit code is
+0: nothing of it changes.`,
 		Example: `  scaffold diff -f services.yaml
   scaffold diff -f services/ --prune`,
 		Args: cobra.NoArgs,
@@ -84,8 +85,8 @@ func (m *manifests) flags(cmd *cobra.Command) {
 	m.Admin = remote.AddAdmin(cmd)
 	cmd.Flags().StringArrayVarP(&m.paths, "file", "f", nil, "file, directory of *.yaml, or - for standard input; repeat for more")
 	cmd.Flags().StringVar(&m.req.Owner, "owner", "apply", "name of this set of files: others may have services of their own")
-	cmd.Flags().BoolVar(&m.req.Prune, "prune", false, "remove services that these files made and no longer name")
-	cmd.Flags().BoolVar(&m.req.Force, "force", false, "also take over services of other owners, and remove such as have instances")
+	cmd.Flags().BoolVar(&m.req.Prune, "prune", false, "remove what these files made and no longer name")
+	cmd.Flags().BoolVar(&m.req.Force, "force", false, "also take over what is of other owners, remove services that have instances, and let agents of boost reset what they carry")
 	cmd.MarkFlagRequired("file")
 }
 
@@ -99,7 +100,7 @@ func (m *manifests) ask(cmd *cobra.Command) (*apiv1.ApplyResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.req.Services = set.Services
+	m.req.Services, m.req.BoostSites, m.req.BoostEntries = set.Services, set.Sites, set.Entries
 	if err := m.planned(); err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (m *manifests) ask(cmd *cobra.Command) (*apiv1.ApplyResponse, error) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", w)
 	}
 	if len(resp.Problems) == 0 {
-		return resp, nil
+		return resp, noticed(resp, set)
 	}
 	code := exit.Refused
 	for _, p := range resp.Problems {
@@ -122,6 +123,21 @@ func (m *manifests) ask(cmd *cobra.Command) (*apiv1.ApplyResponse, error) {
 		}
 	}
 	return nil, badFiles(set.Blame(resp.Problems), code)
+}
+
+// noticed refuses the answer of a controller that has taken no notice of boost: it is of a version that knows it in no file.
+func noticed(resp *apiv1.ApplyResponse, set *manifest.Set) error {
+	boosts := 0
+	for _, c := range resp.Changes {
+		if c.Kind != "" {
+			boosts++
+		}
+	}
+	if boosts < len(set.Sites)+len(set.Entries) {
+		return exit.Failf(exit.Refused, "upgrade the controller, or take boost out of the files (scaffold boost site, scaffold boost allow)",
+			"the controller takes services from files, and nothing of boost: it is of an older version")
+	}
+	return nil
 }
 
 // planned reads what was agreed on.
@@ -183,7 +199,10 @@ func (m *manifests) apply(cmd *cobra.Command) error {
 
 var applied = map[string]string{"create": "created", "update": "changed", "remove": "removed", "adopt": "adopted", "release": "released", "none": "unchanged"}
 
-// told says what was done, a line for each service.
+// thing is what changes, by kind and name.
+func thing(c *apiv1.ServiceChange) string { return cmp.Or(c.Kind, "service") + " " + c.Name }
+
+// told says what was done, a line for each thing.
 func (m *manifests) told(w io.Writer, resp *apiv1.ApplyResponse) error {
 	for _, c := range resp.Changes {
 		note := ""
@@ -193,7 +212,7 @@ func (m *manifests) told(w io.Writer, resp *apiv1.ApplyResponse) error {
 		case resp.Failed != "" && !c.Done && c.Action != "none":
 			note = " (not done)"
 		}
-		if _, err := fmt.Fprintf(w, "service %s %s%s\n", c.Name, applied[c.Action], note); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %s%s\n", thing(c), applied[c.Action], note); err != nil {
 			return err
 		}
 	}
@@ -206,10 +225,13 @@ func (m *manifests) diff(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	differs := 0
+	differs, one, more := 0, "service differs", "services differ"
 	for _, c := range resp.Changes {
 		if c.Action == "create" || c.Action == "remove" || len(c.Fields) > 0 {
 			differs++
+			if c.Kind != "" {
+				one, more = c.Kind+" differs", "services, sites and entries of boost differ"
+			}
 		}
 	}
 	if m.JSON() {
@@ -220,7 +242,7 @@ func (m *manifests) diff(cmd *cobra.Command) error {
 	if err != nil || differs == 0 {
 		return err
 	}
-	return exit.Failf(exit.Unmet, "`scaffold apply` with the same flags makes them equal", "%s from the files", command.Counts(uint32(differs), "service differs", "services differ"))
+	return exit.Failf(exit.Unmet, "`scaffold apply` with the same flags makes them equal", "%s from the files", command.Counts(uint32(differs), one, more))
 }
 
 func drawDiff(w io.Writer, changes []*apiv1.ServiceChange) error {
@@ -228,15 +250,15 @@ func drawDiff(w io.Writer, changes []*apiv1.ServiceChange) error {
 	for _, c := range changes {
 		switch {
 		case c.Action == "create":
-			fmt.Fprintf(&b, "+ service %s\n", c.Name)
+			fmt.Fprintf(&b, "+ %s\n", thing(c))
 		case c.Action == "remove":
-			fmt.Fprintf(&b, "- service %s\n", c.Name)
+			fmt.Fprintf(&b, "- %s\n", thing(c))
 		case len(c.Fields) > 0:
-			fmt.Fprintf(&b, "  service %s\n", c.Name)
+			fmt.Fprintf(&b, "  %s\n", thing(c))
 		case c.Action == "adopt":
-			fmt.Fprintf(&b, "  service %s  # adopt: is to belong to these files\n", c.Name)
+			fmt.Fprintf(&b, "  %s  # adopt: is to belong to these files\n", thing(c))
 		case c.Action == "release":
-			fmt.Fprintf(&b, "  service %s  # release: is to belong to nobody's files\n", c.Name)
+			fmt.Fprintf(&b, "  %s  # release: is to belong to nobody's files\n", thing(c))
 		}
 		for _, f := range c.Fields {
 			why := ""
@@ -258,9 +280,10 @@ func ExportCommand() *cobra.Command {
 	var schema bool
 	cmd := &cobra.Command{
 		Use:   "export [SERVICE...]",
-		Short: "Write services as a file that apply takes",
-		Long: `Export writes what services are, as far as it is not the default, in the form that apply takes: to apply
-the same again changes nothing. Drains and instances are not part of it.`,
+		Short: "Write services and boost as a file that apply takes",
+		Long: `Export writes what services are, and sites and entries of boost, as far as it is not the default, in the form that
+apply takes: to apply the same again changes nothing. Of services that are named it writes these alone. Drains and
+instances are not part of it.`,
 		Example: `  scaffold export > services.yaml
   scaffold export web db
   scaffold export --schema > services.schema.json   # for editors`,
@@ -292,7 +315,7 @@ the same again changes nothing. Drains and instances are not part of it.`,
 		if a.JSON() {
 			return output.WriteJSON(cmd.OutOrStdout(), resp, "  ")
 		}
-		text, err := manifest.Format(resp.Services)
+		text, err := manifest.Format(resp)
 		if err == nil {
 			_, err = cmd.OutOrStdout().Write(text)
 		}

@@ -22,12 +22,16 @@ const applyBatch = 100
 func (a *adminAPI) Apply(ctx context.Context, req *connect.Request[apiv1.ApplyRequest]) (*connect.Response[apiv1.ApplyResponse], error) {
 	defer a.n.orders.Alone()()
 	answer := &apiv1.ApplyResponse{}
-	var steps []specs.Step
-	if err := a.n.ask(ctx, func() { steps = specs.Make(a.n.services, a.n.cfg.Domain, req.Msg, answer) }); err != nil {
+	var steps, boosts []specs.Step
+	err := a.n.ask(ctx, func() {
+		steps = specs.Make(a.n.services, a.n.cfg.Domain, req.Msg, answer)
+		boosts = a.n.boost.Apply(req.Msg, answer)
+	})
+	if err != nil {
 		return nil, err
 	}
 	if len(answer.Problems) == 0 && !req.Msg.DryRun {
-		if err := a.carryOut(context.WithoutCancel(ctx), steps, answer); err != nil {
+		if err := a.carryOut(context.WithoutCancel(ctx), steps, boosts, answer); err != nil {
 			return nil, err
 		}
 		if answer.Done > 0 {
@@ -37,10 +41,11 @@ func (a *adminAPI) Apply(ctx context.Context, req *connect.Request[apiv1.ApplyRe
 	return connect.NewResponse(answer), nil
 }
 
-// carryOut saves all steps at once, all or none, and does them then.
-func (a *adminAPI) carryOut(ctx context.Context, steps []specs.Step, answer *apiv1.ApplyResponse) error {
+// carryOut saves all steps at once, all or none, and does them then: those of boost in one turn of the loop, for an entry
+// is nothing without its sites.
+func (a *adminAPI) carryOut(ctx context.Context, steps, boosts []specs.Step, answer *apiv1.ApplyResponse) error {
 	var all orders.Change
-	for _, s := range steps {
+	for _, s := range slices.Concat(steps, boosts) {
 		all.Records, all.Says = append(all.Records, s.Records...), append(all.Says, s.Says...)
 	}
 	if err := a.n.orders.Save(ctx, &all); err != nil {
@@ -51,7 +56,10 @@ func (a *adminAPI) carryOut(ctx context.Context, steps []specs.Step, answer *api
 			return err
 		}
 	}
-	return nil
+	if len(boosts) == 0 {
+		return nil
+	}
+	return a.n.ask(ctx, func() { a.step(boosts, answer) })
 }
 
 func (a *adminAPI) step(batch []specs.Step, answer *apiv1.ApplyResponse) {
@@ -72,6 +80,7 @@ func (a *adminAPI) Export(ctx context.Context, req *connect.Request[apiv1.Export
 			for _, r := range a.n.names.All() {
 				resp.Services = append(resp.Services, specs.Of(r, a.n.overrides.Weights(r.ID)))
 			}
+			resp.BoostSites, resp.BoostEntries = a.n.boost.Specs()
 			return resp, nil
 		}
 		for _, name := range req.Msg.Names {

@@ -185,6 +185,47 @@ func TestAllMistakesOfAnApplyAreToldAndNothingIsDone(t *testing.T) {
 	}
 }
 
+// boostFiles are files of a service, two sites and an entry between them.
+func boostFiles(server string) *apiv1.ApplyRequest {
+	return &apiv1.ApplyRequest{
+		Services: []*apiv1.ServiceSpec{spec("web")},
+		BoostSites: []*apiv1.BoostSiteSpec{
+			{Name: "east", Prefixes: []string{"192.0.2.0/24"}, Agents: &apiv1.StringList{Items: []string{"e1"}}},
+			{Name: "west", Prefixes: []string{"198.51.100.0/24"}},
+		},
+		BoostEntries: []*apiv1.BoostEntrySpec{{Name: "files", Client: "192.0.2.0/24", Server: server}},
+	}
+}
+
+func TestServicesAndBoostAreAppliedTogetherOrNotAtAll(t *testing.T) {
+	safety.Test(t, safety.Record)
+	t.Parallel()
+	d := new(disk)
+	c := onDisk(t, d)
+	if got := c.apply(boostFiles("203.0.113.7")); actions(got) != "create web; create east prefixes:>192.0.2.0/24 agents:>e1; create west prefixes:>198.51.100.0/24; "+
+		"create files client:>192.0.2.0/24 server:>203.0.113.7/32; wrong files server" || len(c.export()) != 0 {
+		t.Errorf("with a mistake in boost: %s, %d services", actions(got), len(c.export()))
+	}
+	d.full.Store(true)
+	if _, err := c.admin.Apply(t.Context(), connect.NewRequest(boostFiles("198.51.100.7"))); connect.CodeOf(err) != connect.CodeResourceExhausted || len(c.export()) != 0 {
+		t.Errorf("a disk that is full: %v, %d services", err, len(c.export()))
+	}
+	d.full.Store(false)
+	if got := c.apply(boostFiles("198.51.100.7")); got.Done != 4 || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "no agent named e1 has joined yet") {
+		t.Errorf("%s, %d done, notes %q", actions(got), got.Done, got.Warnings)
+	}
+	resp, err := c.admin.Export(t.Context(), connect.NewRequest(&apiv1.ExportRequest{}))
+	if err != nil || len(resp.Msg.BoostSites) != 2 || len(resp.Msg.BoostEntries) != 1 || len(resp.Msg.Services) != 1 {
+		t.Fatalf("exported: %v, %v", resp, err)
+	}
+	if got := actions(c.apply(boostFiles("198.51.100.7"))); got != "none web; none east; none west; none files" {
+		t.Errorf("again: %s", got)
+	}
+	if got := actions(c.apply(&apiv1.ApplyRequest{Prune: true})); got != "remove web; remove east; remove west; remove files" {
+		t.Errorf("prune: %s", got)
+	}
+}
+
 // drawSpec is any service that may be.
 func drawSpec(t *rapid.T, name string) *apiv1.ServiceSpec {
 	s := &apiv1.ServiceSpec{Name: name}

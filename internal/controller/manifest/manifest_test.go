@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files and the schema anew")
 
-const examples = "../../../examples/services/"
+const (
+	examples      = "../../../examples/services/"
+	boostExamples = "../../../examples/boost/network.yaml"
+)
 
 // golden compares with a file, or writes it.
 func golden(t *testing.T, file string, got []byte) {
@@ -56,6 +60,9 @@ func TestEveryMistakeIsToldWithItsLineAndColumn(t *testing.T) {
 func TestTheExampleIsGoodAndTheSchemaIsOfTheseFields(t *testing.T) {
 	set, err := Load([]string{examples}, nil)
 	if err != nil || len(set.Services) != 4 {
+		t.Errorf("%v, %v", set, err)
+	}
+	if set, err := Load([]string{boostExamples}, nil); err != nil || len(set.Sites) != 2 || len(set.Entries) != 2 {
 		t.Errorf("%v, %v", set, err)
 	}
 	golden(t, examples+"services.schema.json", Schema())
@@ -111,6 +118,61 @@ func TestWhatTheControllerSaysIsSaidOfItsLine(t *testing.T) {
 	}
 }
 
+func TestWhatTheControllerSaysOfBoostIsSaidOfItsLine(t *testing.T) {
+	set, err := Parse("b.yaml", []byte("services:\n  east:\nboost:\n  sites:\n    east:\n      prefixes: [192.0.2.1]\n  entries:\n    east: {client: 192.0.2.1, server: 192.0.2.2}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := set.Blame([]*apiv1.SpecProblem{
+		{Service: "east", Text: "one"}, {Kind: siteKind, Service: "east", Field: "prefixes", Text: "two"}, {Kind: siteKind, Service: "east", Field: "agents", Text: "three"},
+		{Kind: entryKind, Service: "east", Field: "server", Text: "four"}, {Kind: entryKind, Service: "gone", Text: "five"}})
+	for _, want := range []string{"b.yaml:2:3: one", "b.yaml:6:17: two", "b.yaml:5:5: three", "b.yaml:8:39: four", "boost:0: five"} {
+		if !strings.Contains(got.Error(), want) {
+			t.Errorf("%q is not in\n%v", want, got)
+		}
+	}
+}
+
+func TestWhatIsWrittenOfBoostIsRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := &apiv1.ExportResponse{}
+		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "1e3", "null", "true"}), 0, 3, rapid.ID)
+		list := func(of ...string) *apiv1.StringList {
+			if l := rapid.SliceOfNDistinct(rapid.SampledFrom(of), 0, 2, rapid.ID).Draw(t, "list"); len(l) > 0 {
+				return &apiv1.StringList{Items: l}
+			}
+			return nil
+		}
+		for _, name := range slices.Sorted(slices.Values(names.Draw(t, "sites"))) {
+			s := &apiv1.BoostSiteSpec{Name: name, Prefixes: []string{"192.0.2.0/24", "::/0"}, Agents: list("e1", "yes"), Switches: list("0x1", "s1")}
+			s.OnPath = s.Switches == nil && rapid.Bool().Draw(t, "on-path")
+			want.BoostSites = append(want.BoostSites, s)
+		}
+		for _, name := range slices.Sorted(slices.Values(names.Draw(t, "entries"))) {
+			e := &apiv1.BoostEntrySpec{Name: name, Client: "192.0.2.1", Server: "2001:db8::/32"}
+			if rapid.Bool().Draw(t, "port?") {
+				e.Port = proto.Uint32(rapid.Uint32Range(0, 65535).Draw(t, "port"))
+			}
+			if rapid.Bool().Draw(t, "times?") {
+				from := rapid.Int64Range(1000, 1<<42).Draw(t, "from")
+				e.FromUnixMs, e.UntilUnixMs = proto.Int64(from), proto.Int64(from+1)
+			}
+			want.BoostEntries = append(want.BoostEntries, e)
+		}
+		text, err := Format(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := Parse("t.yaml", text)
+		if err != nil {
+			t.Fatalf("written as\n%s\n%v", text, err)
+		}
+		if got := (&apiv1.ExportResponse{BoostSites: set.Sites, BoostEntries: set.Entries}); !proto.Equal(got, want) {
+			t.Fatalf("%v\nwritten as\n%s\nis read as\n%v", want, text, got)
+		}
+	})
+}
+
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &apiv1.ServiceSpec{Name: rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?(\.[a-z])?`).Draw(t, "name")}
@@ -133,7 +195,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		if rapid.Bool().Draw(t, "numbers") {
 			s.Weight, s.Dscp, s.PatienceMs = proto.Uint32(rapid.Uint32Range(1, 65535).Draw(t, "weight")), proto.Uint32(0), proto.Uint32(rapid.Uint32Range(0, 60000).Draw(t, "ms"))
 		}
-		text, err := Format([]*apiv1.ServiceSpec{s})
+		text, err := Format(&apiv1.ExportResponse{Services: []*apiv1.ServiceSpec{s}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +207,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, pattern := range []string{"testdata/bad/*.yaml", examples + "*.yaml"} {
+	for _, pattern := range []string{"testdata/bad/*.yaml", examples + "*.yaml", boostExamples} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			text, _ := os.ReadFile(file)
@@ -157,12 +219,12 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := Format(set.Services)
+		again, err := Format(&apiv1.ExportResponse{Services: set.Services, BoostSites: set.Sites, BoostEntries: set.Entries})
 		if err != nil {
 			t.Fatal(err)
 		}
 		back, err := Parse("f.yaml", again)
-		if err != nil || len(back.Services) != len(set.Services) {
+		if err != nil || len(back.Services) != len(set.Services) || len(back.Sites) != len(set.Sites) || len(back.Entries) != len(set.Entries) {
 			t.Errorf("%q\nis written as %q\nwhich is read as %v, %v", text, again, back, err)
 		}
 	})

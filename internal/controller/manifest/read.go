@@ -26,7 +26,7 @@ type reader struct {
 func (r *reader) documents(text []byte) {
 	for _, doc := range r.Trees(text) {
 		r.set.spoken = true
-		r.Object(doc, "a file of services", yamlfile.Fields{"services": r.services})
+		r.Object(doc, "a file of services and boost", yamlfile.Fields{"services": r.services, "boost": r.boost})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -23,8 +24,10 @@ const maxFile = 64 << 20
 // A Set is what files say.
 type Set struct {
 	Services []*apiv1.ServiceSpec
+	Sites    []*apiv1.BoostSiteSpec
+	Entries  []*apiv1.BoostEntrySpec
 	spoken   bool                        // there was a document
-	at       map[string]map[string]place // by service and field; field "" is the service itself
+	at       map[string]map[string]place // by service, or kind and name, and field; field "" is the thing itself
 }
 
 // Load reads files, all *.yaml and *.yml of directories, and stdin for "-". An error of type yamlfile.Errors
@@ -130,43 +133,88 @@ func bounded(path string, most int64) ([]byte, error) {
 func (s *Set) Blame(problems []*apiv1.SpecProblem) yamlfile.Errors {
 	var all yamlfile.Errors
 	for _, p := range problems {
-		fields := s.at[p.Service]
+		fields := s.at[strings.TrimPrefix(p.Kind+" "+p.Service, " ")]
 		at, ok := fields[p.Field]
 		if !ok {
 			at = fields[""]
 		}
-		all = append(all, yamlfile.LineError{Path: cmp.Or(at.path, "services"), Line: at.line, Column: at.column, Text: p.Text})
+		all = append(all, yamlfile.LineError{Path: cmp.Or(at.path, strings.TrimSuffix(strings.TrimSuffix(cmp.Or(p.Kind, "services"), " site"), " entry")), Line: at.line, Column: at.column, Text: p.Text})
 	}
 	_ = all.Sorted()
 	return all
 }
 
-// Format writes services as a file.
-func Format(services []*apiv1.ServiceSpec) ([]byte, error) {
-	root := &yaml.Node{Kind: yaml.MappingNode}
-	list := slices.SortedFunc(slices.Values(services), func(a, b *apiv1.ServiceSpec) int { return cmp.Compare(a.Name, b.Name) })
-	for _, s := range list {
-		one := &yaml.Node{Kind: yaml.MappingNode}
+// Format writes services, and sites and entries of boost where there are any, as a file.
+func Format(all *apiv1.ExportResponse) ([]byte, error) {
+	file := &yaml.Node{Kind: yaml.MappingNode}
+	services, err := mapping(all.Services, func(s *apiv1.ServiceSpec) string { return s.Name }, func(s *apiv1.ServiceSpec, say func(string, any) error) error {
 		for _, f := range fields {
-			if v := f.write(s); v != nil {
-				if err := put(one, f.name, v); err != nil {
-					return nil, err
-				}
+			if err := say(f.name, f.write(s)); err != nil {
+				return err
 			}
 		}
-		if len(one.Content) == 0 {
-			one = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
-		}
-		root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: s.Name, Tag: "!!str"}, one)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	if len(list) == 0 {
-		root = &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	file.Content = append(file.Content, word("services"), services)
+	if len(all.BoostSites)+len(all.BoostEntries) > 0 {
+		sites, err := mapping(all.BoostSites, func(s *apiv1.BoostSiteSpec) string { return s.Name }, written(siteKeys))
+		if err != nil {
+			return nil, err
+		}
+		entries, err := mapping(all.BoostEntries, func(e *apiv1.BoostEntrySpec) string { return e.Name }, written(entryKeys))
+		if err != nil {
+			return nil, err
+		}
+		file.Content = append(file.Content, word("boost"), &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{word("sites"), sites, word("entries"), entries}})
 	}
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	err := e.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "services"}, root}})
+	err = e.Encode(file)
 	return b.Bytes(), err
+}
+
+func word(text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: text, Tag: "!!str"}
+}
+
+func written[S any](keys []key[S]) func(S, func(string, any) error) error {
+	return func(s S, say func(string, any) error) error {
+		for _, k := range keys {
+			if err := say(k.name, k.write(s)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// mapping is things by name; each says what is to be written of it.
+func mapping[S any](things []S, name func(S) string, each func(S, func(string, any) error) error) (*yaml.Node, error) {
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	for _, s := range slices.SortedFunc(slices.Values(things), func(a, b S) int { return cmp.Compare(name(a), name(b)) }) {
+		one := &yaml.Node{Kind: yaml.MappingNode}
+		err := each(s, func(name string, v any) error {
+			if v == nil {
+				return nil
+			}
+			return put(one, name, v)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(one.Content) == 0 {
+			one = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
+		}
+		root.Content = append(root.Content, word(name(s)), one)
+	}
+	if len(things) == 0 {
+		root = &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	}
+	return root, nil
 }
 
 func put(to *yaml.Node, name string, v any) error {

@@ -1,6 +1,10 @@
 package store
 
-import "time"
+import (
+	"time"
+
+	"scaffold.dev/scaffold/internal/core/names"
+)
 
 // Boost is which connections agents of boost carry, and which agents there are.
 type Boost struct {
@@ -11,20 +15,22 @@ type Boost struct {
 
 // A BoostSite is where agents serve hosts.
 type BoostSite struct {
-	Name     string   `json:"name"`
-	Prefixes []string `json:"prefixes"`
-	Agents   []string `json:"agents,omitempty"`   // names
-	Switches []string `json:"switches,omitempty"` // names of those that send connections to the agents
+	Name     string         `json:"name"`
+	Prefixes []string       `json:"prefixes"`
+	Agents   []string       `json:"agents,omitempty"`   // names
+	Switches []string       `json:"switches,omitempty"` // names of those that send connections to the agents
+	Applied  *names.Applied `json:"applied,omitempty"`  // what files say of it
 }
 
 // A BoostEntry is connections that an operator wants to be boosted.
 type BoostEntry struct {
-	Name   string    `json:"name"`
-	Client string    `json:"client"` // prefix
-	Server string    `json:"server"` // prefix
-	Port   uint16    `json:"port,omitempty"`
-	From   time.Time `json:"from,omitzero"`
-	Until  time.Time `json:"until,omitzero"`
+	Name    string         `json:"name"`
+	Client  string         `json:"client"` // prefix
+	Server  string         `json:"server"` // prefix
+	Port    uint16         `json:"port,omitempty"`
+	From    time.Time      `json:"from,omitzero"`
+	Until   time.Time      `json:"until,omitzero"`
+	Applied *names.Applied `json:"applied,omitempty"` // what files say of it
 }
 
 // A BoostAgent is one that ever joined: others go on to have its trunk while it is away from the controller.

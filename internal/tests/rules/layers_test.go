@@ -64,7 +64,7 @@ var insides = map[string]map[string][]string{
 		"views":               {"output"},
 	},
 	"internal/controller/controld": {
-		"boost":         {"events", "gate", "orders", "session"},
+		"boost":         {"events", "gate", "orders", "session", "specs"},
 		"certificates":  {"pledges"},
 		"config":        {},
 		"controllers":   {},

@@ -65,7 +65,7 @@ func (x *Boost) site(m *apiv1.BoostSite) (next store.BoostSite, err error) {
 	if err := checkName("site", m.Name); err != nil {
 		return next, err
 	}
-	next = store.BoostSite{Name: m.Name}
+	next = store.BoostSite{Name: m.Name, Applied: x.sites[m.Name].Applied}
 	if len(m.Agents) == 0 { // what is not said stays
 		m.Agents = x.sites[m.Name].Agents
 	}

@@ -40,7 +40,7 @@ type Catalogue interface {
 	SetOverride(store.Override)
 }
 
-// A Step is what one service of an Apply comes to.
+// A Step is what one service, or site or entry of boost, of an Apply comes to.
 type Step struct {
 	Change  *apiv1.ServiceChange
 	Records []store.Change
@@ -70,7 +70,7 @@ type Plan struct {
 func Make(all Catalogue, domain string, req *apiv1.ApplyRequest, resp *apiv1.ApplyResponse) []Step {
 	p := &Plan{all: all, domain: domain, req: req, resp: resp}
 	p.plan()
-	p.asPlanned()
+	AsPlanned(req, resp, func(kind string) bool { return kind == "" }, func(_, name string) string { return all.LastOrder(name) })
 	return p.steps
 }
 
@@ -209,7 +209,7 @@ func (p *Plan) merge(r names.Record, s *apiv1.ServiceSpec) {
 			continue // somebody else's
 		}
 		if f.take(&now, s); f.text(now) != f.text(r) {
-			c.Fields = append(c.Fields, &apiv1.FieldChange{Field: f.name, From: f.text(r), To: f.text(now), Why: why(f.said(s), byHand)})
+			c.Fields = append(c.Fields, &apiv1.FieldChange{Field: f.name, From: f.text(r), To: f.text(now), Why: Why(f.said(s), byHand)})
 		}
 	}
 	if err := p.all.Holdable(now.Policy); err != nil {
@@ -240,8 +240,8 @@ func (p *Plan) merge(r names.Record, s *apiv1.ServiceSpec) {
 	p.add(c, all)
 }
 
-// why tells of a change that the file's words do not explain.
-func why(said, byHand bool) string {
+// Why tells of a change that the file's words do not explain.
+func Why(said, byHand bool) string {
 	switch {
 	case !said:
 		return "the files do not say it any more"
@@ -273,7 +273,7 @@ func (p *Plan) weigh(c *apiv1.ServiceChange, r names.Record, s *apiv1.ServiceSpe
 		}
 		last, ours := mark.Last("weights." + host)
 		c.Fields = append(c.Fields, &apiv1.FieldChange{Field: "weights." + host, From: weightText(was), To: weightText(o),
-			Why: why(o.Set, ours && last != weightText(was))})
+			Why: Why(o.Set, ours && last != weightText(was))})
 		record := store.PutOverride(o)
 		if !o.Set && !o.Drain {
 			record = store.DeleteOverride(o)
@@ -371,25 +371,35 @@ func (p *Plan) knows(service string) bool {
 	return err == nil || slices.ContainsFunc(p.req.Services, func(s *apiv1.ServiceSpec) bool { return s.Name == service })
 }
 
-// asPlanned refuses what is not what somebody has looked at before.
-func (p *Plan) asPlanned() {
-	if !p.req.Planned || len(p.resp.Problems) > 0 {
+// AsPlanned refuses what is not what somebody has looked at before, of the kinds of changes that are ours. last says who
+// was the last to change such.
+func AsPlanned(req *apiv1.ApplyRequest, resp *apiv1.ApplyResponse, ours func(kind string) bool, last func(kind, name string) string) {
+	if !req.Planned || len(resp.Problems) > 0 {
 		return
 	}
-	agreed := make(map[string]string)
-	for _, c := range p.req.Plan {
-		agreed[c.Name] = inWords(c)
+	refuse := func(c *apiv1.ServiceChange, format string, args ...any) {
+		resp.Problems = append(resp.Problems, &apiv1.SpecProblem{Kind: c.Kind, Service: c.Name, Refused: true,
+			Text: cmp.Or(c.Kind, "service") + " " + c.Name + ": " + fmt.Sprintf(format, args...)})
 	}
-	for _, c := range p.resp.Changes {
-		if now := inWords(c); now != cmp.Or(agreed[c.Name], "none") {
-			p.problem(c.Name, "", true, fmt.Errorf("service %s: what would be done now (%s) is not what the plan says (%s): %s: make the plan again (`scaffold diff -o json`) and look at it",
-				c.Name, now, cmp.Or(agreed[c.Name], "none"), p.all.LastOrder(c.Name)))
+	type key struct{ kind, name string }
+	agreed := make(map[key]string)
+	for _, c := range req.Plan {
+		if ours(c.Kind) {
+			agreed[key{c.Kind, c.Name}] = inWords(c)
 		}
-		delete(agreed, c.Name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(agreed)) {
-		if agreed[name] != "none" {
-			p.problem(name, "", true, fmt.Errorf("service %s: the plan has %s, and nothing would be done now: %s: make the plan again (`scaffold diff -o json`)", name, agreed[name], p.all.LastOrder(name)))
+	for _, c := range resp.Changes {
+		of := key{c.Kind, c.Name}
+		if now := inWords(c); ours(c.Kind) && now != cmp.Or(agreed[of], "none") {
+			refuse(c, "what would be done now (%s) is not what the plan says (%s): %s: make the plan again (`scaffold diff -o json`) and look at it",
+				now, cmp.Or(agreed[of], "none"), last(c.Kind, c.Name))
+		}
+		delete(agreed, of)
+	}
+	for _, of := range slices.SortedFunc(maps.Keys(agreed), func(a, b key) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name)) }) {
+		if agreed[of] != "none" {
+			refuse(&apiv1.ServiceChange{Kind: of.kind, Name: of.name}, "the plan has %s, and nothing would be done now: %s: make the plan again (`scaffold diff -o json`)",
+				agreed[of], last(of.kind, of.name))
 		}
 	}
 }
