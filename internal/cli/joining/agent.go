@@ -1,6 +1,7 @@
 package joining
 
 import (
+	"context"
 	"net/netip"
 	"os"
 
@@ -36,4 +37,43 @@ func (j *joining) fillAgent() error {
 		return exit.Failf(exit.Usage, "name the file that the daemon is to read", "--config %s is no file", j.config)
 	}
 	return interfacesThere(j.ports)
+}
+
+// runs reports whether an agent is a service that runs here, with the file that is to be written.
+func (j *joining) runs(ctx context.Context) bool {
+	return j.role() == setup.Agent && j.config == setup.Agent.Config() && bySystemd() && systemctl(ctx, "is-active", "--quiet", setup.Agent.Unit()) == nil
+}
+
+// leavesAgent refuses to write another file for an agent that runs, before anything is done: it counts after a restart alone,
+// for the agent's keeper has the one of its start, and a restart resets what is carried.
+func (j *joining) leavesAgent(ctx context.Context) error {
+	if j.restart || !j.runs(ctx) {
+		return nil
+	}
+	if have, err := os.ReadFile(j.config); err == nil && string(have) == j.text() {
+		return nil
+	}
+	return exit.Failf(exit.Refused, "drain it (scaffold boost agent drain "+j.name+"), wait until `scaffold boost session ls --agent "+j.name+"` is empty, and say --restart",
+		"an agent runs here, and %s is to say something else than now: that counts after a restart, which resets the connections that it carries; nothing was changed", j.config)
+}
+
+// beginAgain is begin where the agent runs: what it carries goes on, unless it is to be restarted.
+func (j *joining) beginAgain(say func(string), run func(...string) error) error {
+	unit := setup.Agent.Unit()
+	switch {
+	case j.restart:
+		say(unit + " is restarted: connections that it carries are reset")
+		if err := run("restart"); err != nil {
+			return err
+		}
+		say(unit + " runs")
+	case j.redeemed: // which a worker reads when it begins
+		if err := run("kill", "--kill-who=main", "--signal=USR2"); err != nil {
+			return err
+		}
+		say(unit + " runs, and has another worker, with the new credentials: connections that it carries go on")
+	default:
+		say(unit + " runs already, and is left alone: nothing has changed")
+	}
+	return nil
 }

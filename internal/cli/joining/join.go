@@ -1,6 +1,7 @@
 package joining
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,8 @@ type joining struct {
 	door                    string
 	tunnels                 []string
 	service, check, install bool
+	restart                 bool // an agent that runs, also where that resets what it carries
+	redeemed                bool // the token was: credentials are new
 	rewritten               bool // the daemon's file says something else than before
 	state, config           string
 }
@@ -52,7 +55,8 @@ all that belongs to it, as scaffold install does.
 
 What the machine becomes, a host, a router or an agent of boost, the token says. A host looks for a router on every interface
 of Ethernet, if no --uplink names one, and makes a tunnel while none answers: UDP to a router that has
---tunnel is enough. Join can be run again.`,
+--tunnel is enough. Join can be run again: a host or router is restarted, under which flows go on; an agent is
+not, unless --restart says so, for a restart resets the connections that it carries.`,
 		Example: `  scaffold join --token scaffold1-... --install
   scaffold join --token scaffold1-... --uplink eth0 [2001:db8::1]:23728
   scaffold join --token scaffold1-... --service --port eth1 --port eth2 192.0.2.1:23728
@@ -70,6 +74,7 @@ of Ethernet, if no --uplink names one, and makes a tunnel while none answers: UD
 	set.BoolVar(&j.service, "service", false, "of a router: resolve services")
 	set.BoolVar(&j.install, "install", false, "make the daemon part of this machine as well: unit, user, resolver")
 	set.BoolVar(&j.check, "check", false, "look at everything, and neither use the token nor write anything")
+	set.BoolVar(&j.restart, "restart", false, "of an agent that runs: restart it, so that another file counts; connections that it carries are reset")
 	set.StringVar(&j.state, "state", "", "directory of key and certificates (default /var/lib/scaffold/hostd, routerd or boostd)")
 	command.Exclusive(cmd, "check install")
 	set.StringVar(&j.config, "config", "", "file to write (default /etc/scaffold/hostd.yaml, routerd.yaml or boostd.yaml)")
@@ -94,6 +99,9 @@ func (j *joining) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := j.leavesAgent(cmd.Context()); err != nil {
+		return err
+	}
 	out := cmd.OutOrStdout()
 	if j.check {
 		fmt.Fprintf(out, "the controller at %s is of the token's network, %s; the clocks agree\nthis machine would join as %s %s (%s, %s)\n", j.addresses[0], met.Network, j.token.Role, j.name, j.state, j.config)
@@ -104,6 +112,7 @@ func (j *joining) run(cmd *cobra.Command, args []string) error {
 	} else if err := j.redeem(cmd.Context(), trust.Directory(j.state)); err != nil {
 		return err
 	} else {
+		j.redeemed = true
 		fmt.Fprintf(out, "%s %s is a member of the network %s now: key and certificate are in %s\n", j.token.Role, j.name, met.Network, j.state)
 	}
 	if err := j.configure(); err != nil {
@@ -133,8 +142,8 @@ func (j *joining) makeService(cmd *cobra.Command) error {
 	installing.SetOut(cmd.OutOrStdout())
 	installing.SetErr(cmd.ErrOrStderr())
 	installing.SetArgs([]string{string(j.role())})
-	ran := exec.CommandContext(cmd.Context(), "systemctl", "is-active", "--quiet", j.role().Unit()).Run() == nil
-	if j.rewritten && ran { // with the file of before, which the installation would wait for to be well
+	ran := systemctl(cmd.Context(), "is-active", "--quiet", j.role().Unit()) == nil
+	if ran && (j.rewritten || j.role() == setup.Agent) { // with the file of before, which the installation would wait for to be well
 		if err := j.begin(cmd.Context(), func(line string) { fmt.Fprintln(cmd.OutOrStdout(), line) }); err != nil {
 			return err
 		}
@@ -156,6 +165,9 @@ func (j *joining) fill() error {
 	}
 	if j.token.Role == trust.Agent {
 		return j.fillAgent()
+	}
+	if j.restart {
+		return exit.Failf(exit.Usage, "leave it out", "--restart is of agents of boost: a host or router is restarted anyway, and its flows go on")
 	}
 	if j.door != "" {
 		return exit.Failf(exit.Usage, "an agent's token: `scaffold token create --role agent`", "--door is of agents of boost, and the token is for a %s", j.token.Role)
@@ -254,8 +266,8 @@ func (j *joining) before(met *apiv1.MeetResponse) (bool, error) {
 	return true, nil
 }
 
-// configure writes the daemon's file. One that says something else is kept beside it.
-func (j *joining) configure() error {
+// text is what the daemon's file is to say.
+func (j *joining) text() string {
 	var text strings.Builder
 	line := func(key string, value any) {
 		b, _ := json.Marshal(value) // strings, lists of them and truths; JSON is YAML
@@ -289,8 +301,14 @@ func (j *joining) configure() error {
 			line("tunnel", j.tunnels)
 		}
 	}
+	return text.String()
+}
+
+// configure writes the daemon's file. One that says something else is kept beside it.
+func (j *joining) configure() error {
+	text := j.text()
 	have, err := os.ReadFile(j.config)
-	if err == nil && string(have) == text.String() {
+	if err == nil && string(have) == text {
 		return nil
 	}
 	if err == nil {
@@ -302,25 +320,43 @@ func (j *joining) configure() error {
 		return err
 	}
 	j.rewritten = true
-	return durable.Write(j.config, []byte(text.String()), 0o644)
+	return durable.Write(j.config, []byte(text), 0o644)
+}
+
+// systemctl runs it; what it said is the error where it failed. Tests have one of their own.
+var systemctl = func(ctx context.Context, args ...string) error {
+	text, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("systemctl %s: %s", strings.Join(args, " "), cmp.Or(strings.TrimSpace(string(text)), err.Error()))
+	}
+	return nil
+}
+
+// bySystemd reports whether systemd runs this machine.
+var bySystemd = func() bool {
+	_, err := os.Stat("/run/systemd/system")
+	return err == nil
 }
 
 // begin starts the service, where systemd runs this machine and has it; else it says the command.
 func (j *joining) begin(ctx context.Context, say func(string)) error {
 	unit := j.role().Unit()
-	by := "start it: scaffold " + j.role().Daemon() + " --config " + j.config
-	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		say(by)
+	elsewhere := j.role() == setup.Agent && j.config != setup.Agent.Config() // the service reads another file
+	if elsewhere || !bySystemd() || systemctl(ctx, "cat", unit) != nil {
+		say("start it: scaffold " + j.role().Daemon() + " --config " + j.config)
 		return nil
 	}
-	if err := exec.CommandContext(ctx, "systemctl", "cat", unit).Run(); err != nil {
-		say(by)
-		return nil
+	run := func(args ...string) error {
+		return exit.Fail(exit.Failed, "`systemctl status "+unit+"` tells more", systemctl(ctx, append(args, unit)...))
 	}
-	for _, verb := range []string{"enable", "restart"} {
-		if text, err := exec.CommandContext(ctx, "systemctl", verb, unit).CombinedOutput(); err != nil {
-			return exit.Failf(exit.Failed, "`systemctl status "+unit+"` tells more", "systemctl %s %s: %s", verb, unit, strings.TrimSpace(string(text)))
-		}
+	if err := run("enable"); err != nil {
+		return err
+	}
+	if j.role() == setup.Agent && systemctl(ctx, "is-active", "--quiet", unit) == nil {
+		return j.beginAgain(say, run)
+	}
+	if err := run("restart"); err != nil {
+		return err
 	}
 	say(unit + " runs")
 	return nil

@@ -2,12 +2,15 @@ package joining
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/boost/boostd"
+	"scaffold.dev/scaffold/internal/cli/exit"
 	"scaffold.dev/scaffold/internal/cli/install"
 	"scaffold.dev/scaffold/internal/host/hostd"
 	"scaffold.dev/scaffold/internal/operate/setup"
@@ -111,5 +114,89 @@ func TestAnAgentStartsWithWhatJoinWrote(t *testing.T) {
 		if err := wrong.fill(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v; want that it says %q", err, says)
 		}
+	}
+}
+
+// machine has systemctl do nothing but note what it is to run, on a machine with the agent's service.
+func machine(t *testing.T, runs bool) (ran *[]string) {
+	ran = new([]string)
+	realRun, realSystemd := systemctl, bySystemd
+	t.Cleanup(func() { systemctl, bySystemd = realRun, realSystemd })
+	bySystemd = func() bool { return true }
+	systemctl = func(_ context.Context, args ...string) error {
+		switch args[0] {
+		case "cat":
+		case "is-active":
+			if !runs {
+				return errors.New("inactive")
+			}
+		default:
+			*ran = append(*ran, strings.Join(args, " "))
+		}
+		return nil
+	}
+	return ran
+}
+
+// TestAnAgentThatRunsIsNotRestartedUnasked: a restart resets what it carries, and it is a host's and a router's that does not.
+func TestAnAgentThatRunsIsNotRestartedUnasked(t *testing.T) {
+	for what, c := range map[string]struct {
+		role              trust.Role
+		runs              bool
+		redeemed, restart bool
+		says, did         string
+	}{
+		"begins":             {role: trust.Agent, redeemed: true, says: "scaffold-boostd.service runs", did: "restart scaffold-boostd.service"},
+		"again, unchanged":   {role: trust.Agent, runs: true, says: "is left alone: nothing has changed", did: ""},
+		"other credentials":  {role: trust.Agent, runs: true, redeemed: true, says: "connections that it carries go on", did: "kill --kill-who=main --signal=USR2 scaffold-boostd.service"},
+		"asked":              {role: trust.Agent, runs: true, restart: true, says: "connections that it carries are reset; scaffold-boostd.service runs", did: "restart scaffold-boostd.service"},
+		"a host, as before":  {role: trust.Host, runs: true, says: "scaffold-hostd.service runs", did: "restart scaffold-hostd.service"},
+		"a router, likewise": {role: trust.Router, runs: true, redeemed: true, says: "scaffold-routerd.service runs", did: "restart scaffold-routerd.service"},
+	} {
+		ran := machine(t, c.runs)
+		j := &joining{redeemed: c.redeemed, restart: c.restart}
+		j.token.Role = c.role
+		j.config = j.role().Config()
+		var said []string
+		if err := j.begin(t.Context(), func(line string) { said = append(said, line) }); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		want := "enable " + j.role().Unit()
+		if c.did != "" {
+			want += "; " + c.did
+		}
+		if got := strings.Join(*ran, "; "); got != want || !strings.Contains(strings.Join(said, "; "), c.says) {
+			t.Errorf("%s: ran %q, want %q; said %q, want %q", what, got, want, said, c.says)
+		}
+	}
+}
+
+// TestAnotherFileOfAnAgentThatRunsIsRefused before anything is done, with the way to it.
+func TestAnotherFileOfAnAgentThatRunsIsRefused(t *testing.T) {
+	for what, c := range map[string]struct {
+		runs, elsewhere, restart bool
+		refused                  bool
+	}{
+		"it runs": {runs: true, refused: true}, "asked": {runs: true, restart: true},
+		"it does not run": {}, "another file than the service's": {runs: true, elsewhere: true},
+	} {
+		ran := machine(t, c.runs)
+		j := &joining{restart: c.restart, config: setup.Agent.Config(), door: "192.0.2.1", ports: []string{"lo"}} // which is not there
+		if j.name, j.token.Role = "east-1", trust.Agent; c.elsewhere {
+			j.config = filepath.Join(t.TempDir(), "boostd.yaml")
+		}
+		err := j.leavesAgent(t.Context())
+		if (err != nil) != c.refused || len(*ran) > 0 {
+			t.Errorf("%s: %v; ran %q", what, err, *ran)
+		}
+		var known *exit.Error
+		if c.refused && (!errors.As(err, &known) || known.Code != exit.Refused || !strings.Contains(known.Hint, "boost agent drain east-1") || !strings.Contains(known.Hint, "--restart")) {
+			t.Errorf("%s: %v, hint %q", what, err, known.Hint)
+		}
+	}
+	j := &joining{restart: true}
+	j.name, j.token.Role = "m1", trust.Host
+	if err := j.fill(); err == nil || !strings.Contains(err.Error(), "--restart is of agents") {
+		t.Errorf("of a host: %v", err)
 	}
 }

@@ -33,6 +33,7 @@ host drain --force => dry-run
 host status --counters
 join --check => install
 join --install => check
+join --restart
 join --service
 lab certificate --reset
 lab certificate --strict
