@@ -54,6 +54,20 @@ func TestTheGatewaysUnitLetsItUpgrade(t *testing.T) {
 	}
 }
 
+// TestTheAgentsUnitOutwaitsALateAddress: it binds one, which a boot may be late to give, and tries until it is there;
+// by itself systemd gives up after five starts within ten seconds.
+func TestTheAgentsUnitOutwaitsALateAddress(t *testing.T) {
+	all := settings(Agent)
+	for _, want := range []string{"Wants=network-online.target", "After=network-online.target", "StartLimitIntervalSec=0", "Restart=on-failure", "RestartSec=1"} {
+		if !slices.Contains(all, want) {
+			t.Errorf("%s has no %s", Agent.Unit(), want)
+		}
+	}
+	if service := slices.Index(all, "[Service]"); slices.Index(all, "StartLimitIntervalSec=0") > service {
+		t.Error("StartLimitIntervalSec= is of [Unit]: elsewhere systemd does not read it")
+	}
+}
+
 // TestSystemdReadsTheUnits: systemd-analyze, where it is, has nothing to say about them.
 func TestSystemdReadsTheUnits(t *testing.T) {
 	analyze := nstest.Program(t, "systemd-analyze", "systemd")
