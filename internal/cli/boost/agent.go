@@ -18,7 +18,7 @@ func agentList(a remote.Admin) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List the agents, what they carry, and their trunks",
 		Long: `Ls lists the agents. STATE is here, draining, or away: such an agent has lost its controller, and goes on with
-what it was told last. AT is the port of a switch where it was seen. SESSIONS are connections that it carries, LOAD is its share of the processors that it may use.
+what it was told last; how it is nobody knows then. AT is the port of a switch where it was seen. SESSIONS are connections that it carries, LOAD is its share of the processors that it may use.
 TRUNKS are its connections to other agents, each with the shortest round trip, or down. A session is counted at
 both of its agents.`,
 		Example: "  scaffold boost agent ls", Args: cobra.NoArgs,
@@ -41,6 +41,10 @@ func drawAgents(t *output.Table, agents []*apiv1.BoostAgent) {
 			state += ": " + g.Error
 		case g.State == "here" && g.Site == "":
 			state += ": no site names it"
+		}
+		if g.State == "away" { // nobody knows how it is
+			t.Row(g.Name, output.OrElse(g.Site, "none"), state, g.Door, place(g), "-", "-", "-", "-", "-")
+			continue
 		}
 		t.Row(g.Name, output.OrElse(g.Site, "none"), state, g.Door, place(g), g.Sessions, fmt.Sprintf("%.0f%%", 100*g.Load), output.Bytes(g.Sent), share(g.Resent, g.Sent), trunks(g.Trunks))
 	}

@@ -9,11 +9,11 @@ import (
 func (n *network) exportBoost(m *obs.Metrics) {
 	agent, trunk := []string{"agent"}, []string{"agent", "other"}
 	m.GaugeTable("boost_agent_here", "1 where an agent of boost has a stream to its controller, 0 where it goes on with what it was told.", agent,
-		n.eachAgent(func(a *apiv1.BoostAgent) float64 { return one(a.State != "away") }))
+		n.eachAgent(func(*apiv1.BoostAgent) bool { return true }, func(a *apiv1.BoostAgent) float64 { return one(here(a)) }))
 	m.GaugeTable("boost_sessions", "Connections that an agent carries, at either end.", agent,
-		n.eachAgent(func(a *apiv1.BoostAgent) float64 { return float64(a.Sessions) }))
+		n.eachAgent(here, func(a *apiv1.BoostAgent) float64 { return float64(a.Sessions) }))
 	m.GaugeTable("boost_load", "Share of the processors that an agent may use that it has used of late.", agent,
-		n.eachAgent(func(a *apiv1.BoostAgent) float64 { return a.Load }))
+		n.eachAgent(here, func(a *apiv1.BoostAgent) float64 { return a.Load }))
 	m.GaugeTable("boost_trunk_up", "1 where an agent has a connection to another one.", trunk,
 		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return one(t.Up) }))
 	m.GaugeTable("boost_trunk_rtt_seconds", "The shortest round trip between two agents, 0 where none was measured.", trunk,
@@ -31,11 +31,16 @@ func (n *network) exportBoost(m *obs.Metrics) {
 	})
 }
 
-func (n *network) eachAgent(of func(*apiv1.BoostAgent) float64) func(obs.Add) {
+// here reports whether an agent tells how it is: of one that is away nobody knows.
+func here(a *apiv1.BoostAgent) bool { return a.State != "away" }
+
+func (n *network) eachAgent(which func(*apiv1.BoostAgent) bool, of func(*apiv1.BoostAgent) float64) func(obs.Add) {
 	return func(add obs.Add) {
 		if f := n.figures(); f != nil {
 			for _, a := range f.boost.Agents {
-				add(of(a), a.Name)
+				if which(a) {
+					add(of(a), a.Name)
+				}
 			}
 		}
 	}

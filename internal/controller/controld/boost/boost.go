@@ -105,8 +105,8 @@ type agent struct {
 	session *Session // nil: it is away
 	bootID  string
 	version string
-	since   time.Time // of its coming or going
-	load    *apiv1.BoostLoad
+	since   time.Time        // of its coming or going
+	load    *apiv1.BoostLoad // as it said last; of one that is away lanes are planned with it, and nobody is shown it
 	told    *apiv1.BoostLanes
 	toldAt  time.Time
 	toldAs  string                      // of which site

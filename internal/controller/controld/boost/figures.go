@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/tune"
 )
 
 // Figures are what scrapes read of boost.
@@ -15,16 +16,28 @@ type Figures struct {
 // unclear is the binding of a direction that has none which is clear.
 const unclear = "unclear"
 
-// Figures counts what there is.
+// Figures counts what there is. It runs in the loop: sessions are counted where they are, of which there may be tens of
+// thousands, and none is built for it.
 func (x *Boost) Figures() Figures {
 	f := Figures{Bound: map[string]int{}}
+	sent, received := map[tune.Binding]int{}, map[tune.Binding]int{}
 	for _, a := range x.agents {
 		f.Agents = append(f.Agents, x.apiAgent(a))
+		if a.session == nil {
+			continue // nobody knows what it carries now
+		}
+		for _, s := range a.sessions {
+			far, farLoad := x.atFar(s)
+			by, back := bindings(s.waits, far, a.load.GetLoad(), farLoad)
+			sent[by]++
+			received[back]++
+		}
 	}
-	for _, s := range x.carried(&apiv1.ListBoostSessionsRequest{}, end{}, end{}) {
-		sent, received := bound(waitsFrom(s.NearWaits), s.far, s.nearLoad, s.farLoad)
-		f.Bound[cmp.Or(sent, unclear)]++
-		f.Bound[cmp.Or(received, unclear)]++
+	for by, count := range sent {
+		f.Bound[cmp.Or(by.At(nearEnd, farEnd), unclear)] += count
+	}
+	for by, count := range received {
+		f.Bound[cmp.Or(by.At(farEnd, nearEnd), unclear)] += count
 	}
 	return f
 }

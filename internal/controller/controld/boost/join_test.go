@@ -72,3 +72,35 @@ func TestOnlyTheStreamOfNowCounts(t *testing.T) {
 		t.Errorf("agent: %v", a)
 	}
 }
+
+// What an agent said of its load and its trunks is of the time when it was here: who is away is not shown with it.
+func TestAnAgentThatIsAwayIsNotShownAsItWas(t *testing.T) {
+	n := newNetwork(t)
+	n.sites()
+	e1 := n.join("e1")
+	n.join("w1")
+	n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: &apiv1.BoostLoad{Sessions: 3, Load: 0.5, Trunks: []*apiv1.BoostTrunk{
+		{Agent: "w1", Up: true, RttUs: 5000, Sent: 100, Resent: 1}}}}})
+	shown := func(all []*apiv1.BoostAgent) *apiv1.BoostAgent {
+		t.Helper()
+		for _, a := range all {
+			if a.Name == "e1" {
+				return a
+			}
+		}
+		t.Fatal("e1 is not shown")
+		return nil
+	}
+	if a := shown(n.list().Agents); a.Sessions != 3 || a.Load != 0.5 || len(a.Trunks) != 1 || a.Sent != 100 {
+		t.Errorf("here: %v", a)
+	}
+	n.Lost("e1", e1.Session, nil)
+	for where, a := range map[string]*apiv1.BoostAgent{"listed": shown(n.list().Agents), "in metrics": shown(n.Figures().Agents)} {
+		if a.State != "away" || a.Sessions != 0 || a.Load != 0 || len(a.Trunks) != 0 || a.Sent != 0 || a.Resent != 0 {
+			t.Errorf("%s: %v", where, a)
+		}
+	}
+	if load := n.state().Agents[0].Load; load != 0.5 {
+		t.Errorf("lanes are planned with a load of %v: one that lost its controller for a moment carries what it did", load)
+	}
+}

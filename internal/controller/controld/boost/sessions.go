@@ -32,7 +32,8 @@ type sessionKey struct {
 // be read, and many be sorted, outside the loop.
 type carried struct {
 	*apiv1.BoostSession
-	of lane.Session
+	of    lane.Session
+	waits waitsFor // at its near end
 }
 
 // sessionsOf takes what an agent says of its sessions. What is none it leaves out: it is an agent's own word.
@@ -70,11 +71,12 @@ func (x *Boost) sessionOf(a *agent, s *apiv1.BoostSession) {
 	if a.sessions == nil {
 		a.sessions = map[sessionKey]carried{}
 	}
+	waits := waitsFrom(s.NearWaits)
 	a.sessions[key] = carried{&apiv1.BoostSession{ // what else is in the message is not kept
 		Number: s.Number, Near: a.Name, Far: s.Far, Lane: s.Lane, Client: s.Client, Server: s.Server,
 		Sent: s.Sent, Received: s.Received, SendRate: s.SendRate, ReceiveRate: s.ReceiveRate, SinceUnixMs: s.SinceUnixMs,
-		NearWaits: waitsFrom(s.NearWaits).message(),
-	}, now}
+		NearWaits: waits.message(),
+	}, now, waits}
 }
 
 func addressOf(text string) (netip.AddrPort, error) {
@@ -149,9 +151,7 @@ func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest, client, server end) (
 				continue
 			}
 			l := listed{BoostSession: s.BoostSession, entry: of, nearLoad: a.load.GetLoad()}
-			if far := x.agents[s.Far]; far != nil && far.session != nil {
-				l.far, l.farLoad = far.waits[farKey{s.Near, s.Number}], far.load.GetLoad()
-			}
+			l.far, l.farLoad = x.atFar(s)
 			list = append(list, l)
 		}
 	}

@@ -1,6 +1,7 @@
 package boost
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -113,5 +114,31 @@ func TestWhatBindsASessionIsListed(t *testing.T) {
 	}
 	if _, err := n.API().ListBoostSessions(t.Context(), connect.NewRequest(&apiv1.ListBoostSessionsRequest{Client: "host"})); connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("a client that is no address: %v", err)
+	}
+}
+
+// A scrape counts sessions where they are: it costs the same memory for ten of them as for thousands.
+func TestFiguresBuildNoSessions(t *testing.T) {
+	n := newNetwork(t)
+	n.sites()
+	e1 := n.join("e1")
+	n.join("w1")
+	fill := func(from, to int) {
+		m := &apiv1.BoostSessions{}
+		for i := from; i < to; i++ {
+			m.Changed = append(m.Changed, &apiv1.BoostSession{Number: uint64(i), Far: "w1", Client: fmt.Sprintf("192.0.2.1:%d", i+1), Server: "198.51.100.7:80",
+				NearWaits: &apiv1.BoostWaits{Reads: "host", Writes: "free"}})
+		}
+		n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: m}})
+	}
+	cost := func() float64 { return testing.AllocsPerRun(10, func() { n.Figures() }) }
+	fill(0, 10)
+	few := cost()
+	fill(10, 5000)
+	if many := cost(); many > few {
+		t.Errorf("figures of 5000 sessions take memory %v times, those of 10 %v times", many, few)
+	}
+	if f := n.Figures(); f.Bound["source"] != 5000 || f.Bound["unclear"] != 5000 {
+		t.Errorf("bound: %v", f.Bound)
 	}
 }

@@ -460,7 +460,7 @@ func (x *Boost) place(name string) (at, port string) {
 // expire forgets the connections of agents that are away and dark for long.
 func (x *Boost) expire(a *agent) {
 	if a.session == nil && x.switches.places[a.Name] == nil && x.clock().Sub(a.since) >= remembered {
-		a.sessions = nil
+		a.sessions, a.load = nil, nil
 		x.switches.changed = true
 	}
 }

@@ -83,9 +83,13 @@ func unixMs(t time.Time) int64 {
 }
 
 func (x *Boost) apiAgent(a *agent) *apiv1.BoostAgent {
+	load := a.load
+	if a.session == nil {
+		load = nil // of before it went: nobody knows how it is now
+	}
 	out := &apiv1.BoostAgent{
 		Name: a.Name, Site: x.siteOf(a.Name), Door: a.Door, State: "here", Version: a.version, SinceUnixMs: unixMs(a.since),
-		Sessions: a.load.GetSessions(), Load: a.load.GetLoad(), Trunks: a.load.GetTrunks(),
+		Sessions: load.GetSessions(), Load: load.GetLoad(), Trunks: load.GetTrunks(),
 		Current: a.told != nil && a.applied == a.told.Generation && a.trouble == "", Error: a.trouble,
 	}
 	out.Switch, out.SwitchPort = x.place(a.Name)

@@ -43,11 +43,27 @@ func (x *Boost) waitsAt(a *agent, list []*apiv1.BoostSessionWaits) {
 	}
 }
 
+// The ends of a session in words.
+const nearEnd, farEnd = "near agent", "far agent"
+
 // bound says what binds a session, in the words of its near agent, its far one, and how busy each is.
 func bound(near, far waitsFor, nearLoad, farLoad float64) (sent, received string) {
-	sent = tune.Bind(tune.Side{Found: near.reads, Busy: nearLoad}, tune.Side{Found: far.writes, Busy: farLoad}).At("near agent", "far agent")
-	received = tune.Bind(tune.Side{Found: far.reads, Busy: farLoad}, tune.Side{Found: near.writes, Busy: nearLoad}).At("far agent", "near agent")
+	by, back := bindings(near, far, nearLoad, farLoad)
+	return by.At(nearEnd, farEnd), back.At(farEnd, nearEnd)
+}
+
+func bindings(near, far waitsFor, nearLoad, farLoad float64) (sent, received tune.Binding) {
+	sent = tune.Bind(tune.Side{Found: near.reads, Busy: nearLoad}, tune.Side{Found: far.writes, Busy: farLoad})
+	received = tune.Bind(tune.Side{Found: far.reads, Busy: farLoad}, tune.Side{Found: near.writes, Busy: nearLoad})
 	return sent, received
+}
+
+// atFar is what the agent at a session's far end says of it, and how busy that one is.
+func (x *Boost) atFar(s carried) (w waitsFor, load float64) {
+	if far := x.agents[s.of.Far]; far != nil && far.session != nil {
+		return far.waits[farKey{s.of.Near, s.Number}], far.load.GetLoad()
+	}
+	return w, 0
 }
 
 // An end is an address that is asked for, of a port or of any.
