@@ -39,8 +39,8 @@ type Config struct {
 	Log  *slog.Logger
 	// Ready is called when the first worker does its work.
 	Ready func()
-	// Replace has the worker replaced by one of the program that is at Program by then, and by this one where that does not
-	// come to work.
+	// Replace has the worker replaced by one of the program that is at Program by then, and by one of the last program that
+	// has worked where that one does not come to work.
 	Replace <-chan struct{}
 	Program string
 	// Given is there for the first worker, and for all others, as if one before had left it.
@@ -51,7 +51,7 @@ type Config struct {
 func Run(ctx context.Context, c Config) error {
 	k := &keeper{Config: c, entries: map[string]*entry{}}
 	defer k.closeAll()
-	defer k.forgetProgram()
+	defer k.forgetPrograms()
 	for _, g := range c.Given {
 		k.put(g.Key, g.Value, g.FDs)
 	}
@@ -63,7 +63,7 @@ func Run(ctx context.Context, c Config) error {
 		switch {
 		case k.taken != nil && !k.ready && ctx.Err() == nil && !errors.Is(why, errReplaced):
 			k.Log.Error("the program that was to take over does not work: the one before goes on", "program", k.Program, "why", why)
-			k.forgetProgram()
+			k.fallBack()
 			continue
 		case errors.Is(why, errReplaced):
 			k.Log.Info("the worker makes room for another program", "program", k.Program, "held", len(k.entries))
@@ -103,6 +103,7 @@ type keeper struct {
 	ready   bool      // the one that there is was
 	failed  error     // why that one cannot work, by its own word
 	taken   *os.File  // the program that workers run; nil: this one
+	proven  *os.File  // the last program a worker of which has worked; nil: this one
 	died    time.Time // when the last one did; zero: another one has taken over
 }
 
@@ -141,17 +142,44 @@ func (k *keeper) takeProgram() error {
 	if err != nil {
 		return fmt.Errorf("the program that is to take over: %w", err)
 	}
-	k.forgetProgram()
-	k.taken = f
+	k.setProgram(f)
 	return nil
 }
 
-// forgetProgram has workers run this one again.
-func (k *keeper) forgetProgram() {
-	if k.taken != nil {
+// setProgram has workers run another program.
+func (k *keeper) setProgram(f *os.File) {
+	if k.taken != k.proven {
 		k.taken.Close()
-		k.taken = nil
 	}
+	k.taken = f
+}
+
+// prove notes that the program works that workers run.
+func (k *keeper) prove() {
+	if k.taken != k.proven {
+		if k.proven != nil {
+			k.proven.Close()
+		}
+		k.proven = k.taken
+	}
+}
+
+// fallBack has workers run the last program that has worked; where that is the one which does not now, this one.
+func (k *keeper) fallBack() {
+	if k.taken == k.proven {
+		k.forgetPrograms()
+		return
+	}
+	k.setProgram(k.proven)
+}
+
+// forgetPrograms has workers run this one again.
+func (k *keeper) forgetPrograms() {
+	k.setProgram(k.proven)
+	if k.proven != nil {
+		k.proven.Close()
+	}
+	k.taken, k.proven = nil, nil
 }
 
 // closeAll ends what no worker has taken care of: connections by a reset, for their streams are not whole.
@@ -341,6 +369,7 @@ func (k *keeper) take(w wire, m message) {
 		if !k.worked && k.Ready != nil {
 			k.Ready()
 		}
+		k.prove()
 		if k.worked, k.ready = true, true; !k.died.IsZero() {
 			k.Log.Info("another worker has taken over", "after", time.Since(k.died).Round(time.Millisecond))
 			k.died = time.Time{}

@@ -333,10 +333,11 @@ func TestAnotherProgramTakesOver(t *testing.T) {
 	}
 	before := first
 	for _, c := range []struct{ does, want string }{
-		{"SCAFFOLD_TEST_VERSION=' v2' exec " + self, kept + " v2"},
 		{"exit 7", kept}, // this program again
-		{workEnv + "=fail exec " + self, kept},
-		{workEnv + "=hang exec " + self, kept},
+		{"SCAFFOLD_TEST_VERSION=' v2' exec " + self, kept + " v2"},
+		{"exit 7", kept + " v2"}, // the last that has worked, not the keeper's own
+		{workEnv + "=fail exec " + self, kept + " v2"},
+		{workEnv + "=hang exec " + self, kept + " v2"},
 		{"SCAFFOLD_TEST_VERSION=' v3' exec " + self, kept + " v3"},
 	} {
 		put(c.does)
@@ -352,5 +353,32 @@ func TestAnotherProgramTakesOver(t *testing.T) {
 	syscall.Kill(before, syscall.SIGKILL)
 	if pid, found := r.worker(); pid == before || found != kept+" v3" {
 		t.Errorf("worker %d after %d found%s: it is to be of the program that works", pid, before, found)
+	}
+}
+
+// A program that has worked and does so no more, as where a machine has changed under it, gives way to the keeper's own.
+func TestAProgramThatWorksNoMoreGivesWay(t *testing.T) {
+	safety.Test(t, safety.Bytes)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	program, once := filepath.Join(dir, "next"), filepath.Join(dir, "once")
+	does := "[ -e " + once + " ] && exit 7; : >" + once + "; SCAFFOLD_TEST_VERSION=' v2' exec " + self
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(programEnv, program)
+	r := run(t, "")
+	r.worker()
+	r.cmd.Process.Signal(syscall.SIGUSR2)
+	pid, found := r.worker()
+	if found != kept+" v2" {
+		t.Fatalf("worker %d found%s, want%s", pid, found, kept+" v2")
+	}
+	syscall.Kill(pid, syscall.SIGKILL)
+	if _, found := r.worker(); found != kept {
+		t.Errorf("the next worker found%s, want%s, by the keeper's own program", found, kept)
 	}
 }
