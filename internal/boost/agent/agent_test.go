@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/keeper"
 	"scaffold.dev/scaffold/internal/boost/trunk"
 	"scaffold.dev/scaffold/internal/core/stripe"
 	"scaffold.dev/scaffold/internal/tests/safety"
@@ -480,5 +481,12 @@ func TestAnAgentThatIsToldOfAgainHasATrunkAgain(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("connections pass; trunks of x: %+v, of y: %+v", x.Trunks(), y.Trunks())
 		}
+	}
+}
+
+func TestConnectionsThatWereFoundAreCounted(t *testing.T) {
+	all := []keeper.Found{{Key: trunkKey("y")}, {Key: sessionKey("y", 1)}, {Key: "settings"}, {Key: sessionKey("z", 1)}}
+	if n := Sessions(all); n != 2 {
+		t.Errorf("%d of 2 connections", n)
 	}
 }

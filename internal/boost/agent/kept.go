@@ -27,6 +27,16 @@ func sessionKey(agent string, session uint64) string {
 	return fmt.Sprintf("session/%s/%x", agent, session)
 }
 
+// Sessions counts the connections to end hosts that were found.
+func Sessions(all []keeper.Found) (n int) {
+	for _, f := range all {
+		if strings.HasPrefix(f.Key, "session/") {
+			n++
+		}
+	}
+	return n
+}
+
 // keptTrunk is what there is to know of a trunk's memory.
 type keptTrunk struct {
 	Bytes int

@@ -45,11 +45,18 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	if err != nil {
 		return fmt.Errorf("the agent's certificate: %w", err)
 	}
-	kernel, err := ends.Open(ends.Config{Ports: s.Ports, BPFFS: s.BPFFS})
+	carries, works := agent.Sessions(keep.Found()), false
+	kernel, err := ends.Open(ends.Config{Ports: s.Ports, BPFFS: s.BPFFS, Carries: carries})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, kernel.Close()) }() // last: after it the kernel knows no session any more
+	defer func() { // last: after it the kernel knows no session any more
+		end := kernel.Close
+		if err != nil && !works && carries > 0 {
+			end = kernel.Leave // the program of before goes on with them
+		}
+		err = errors.Join(err, end())
+	}()
 	others := &ring{all: s.Agents}
 	c := s.config(own, l, kernelEnds{kernel, log}, others, log)
 	c.Keep, c.Found = keep, keep.Found()
@@ -84,6 +91,7 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	if err := keep.Ready(); err != nil {
 		return err
 	}
+	works = true
 	return live(ctx, kernel)
 }
 

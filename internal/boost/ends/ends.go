@@ -28,6 +28,9 @@ type Config struct {
 	Hold  time.Duration // after which a SYN that nobody decided about goes on. 0: 10 s
 	BPFFS string        // where programs and tables are pinned; "": /run/scaffold/bpf
 	NoTCX bool          // attach by clsact filters, as kernels before 6.6 need it
+	// Carries is how many connections a process before this one has left: where there are any Open takes nothing away that they
+	// need, also where it fails.
+	Carries int
 }
 
 // Ends are the end sockets of an agent. Methods may be called by several goroutines, SetLanes by one.
@@ -71,12 +74,16 @@ func Open(cfg Config) (*Ends, error) {
 		e.hold = divert.DefaultHold
 	}
 	e.kernel, err = divert.Open(divert.Config{Ports: ports, Listener: portOf(listeners[0]), Mark: cfg.Mark, Table: cfg.Table,
-		Held: cfg.Held, Hold: e.hold, BPFFS: cfg.BPFFS, NoTCX: cfg.NoTCX})
+		Held: cfg.Held, Hold: e.hold, BPFFS: cfg.BPFFS, NoTCX: cfg.NoTCX, Carries: cfg.Carries})
 	if err == nil {
 		e.wires, err = openWires(e.kernel.Mark())
 	}
 	if err != nil {
-		return nil, errors.Join(err, e.Close())
+		end := e.Close
+		if cfg.Carries > 0 {
+			end = e.Leave
+		}
+		return nil, errors.Join(err, end())
 	}
 	e.start()
 	return e, nil
@@ -172,11 +179,18 @@ func endOf(a net.Addr) netip.AddrPort {
 // before: what comes for them afterwards goes on to the end hosts, which know nothing of them.
 func (e *Ends) Close() error {
 	var err error
-	e.once.Do(func() { err = e.close() })
+	e.once.Do(func() { err = e.close((*divert.Diverter).Close) })
 	return err
 }
 
-func (e *Ends) close() error {
+// Leave is Close for who has not come to work: what the kernel has of connections stays there for whoever goes on with them.
+func (e *Ends) Leave() error {
+	var err error
+	e.once.Do(func() { err = e.close((*divert.Diverter).Leave) })
+	return err
+}
+
+func (e *Ends) close(kernel func(*divert.Diverter) error) error {
 	close(e.done)
 	errs := []error{}
 	for s := range e.undecided() {
@@ -188,7 +202,7 @@ func (e *Ends) close() error {
 	if e.kernel != nil {
 		errs = append(errs, e.kernel.Interrupt())
 		e.all.Wait()
-		errs = append(errs, e.kernel.Close())
+		errs = append(errs, kernel(e.kernel))
 	}
 	if e.wires != nil {
 		errs = append(errs, e.wires.close())

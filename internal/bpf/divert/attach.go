@@ -30,6 +30,7 @@ const linkPin = "link-"
 // A holder keeps a program at a hook.
 type holder interface {
 	remove() error // takes it away
+	leave() error  // lets go of it, and it goes on
 }
 
 // hooksOf is where the programs belong.
@@ -127,6 +128,8 @@ type pinnedLink struct{ l link.Link }
 func (p pinnedLink) remove() error {
 	return errors.Join(p.l.Unpin(), p.l.Close())
 }
+
+func (p pinnedLink) leave() error { return p.l.Close() }
 
 func (d *Diverter) detachAll() error {
 	var errs []error

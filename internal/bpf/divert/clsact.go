@@ -80,6 +80,8 @@ type filterHolder struct {
 	d  *Diverter
 }
 
+func (f filterHolder) leave() error { return nil }
+
 // remove removes the filter; the empty clsact stays, as others may have come to use it.
 func (f filterHolder) remove() error {
 	return f.d.net.inside(func() error {

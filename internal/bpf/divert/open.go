@@ -43,6 +43,9 @@ type Config struct {
 	BPFFS    string        // where pins are; "": bpffs.Default. It is mounted if need be
 	Pin      string        // directory on a bpffs; "": one of the namespace's own, below BPFFS
 	NoTCX    bool          // attach by clsact filters, as kernels before 6.6 need it
+	// Carries is how many connections a process before this one has left, which this one is to go on with. Where there are any
+	// Open takes nothing away: where it fails, all is left to who goes on with them.
+	Carries int
 }
 
 func (c Config) filled() (Config, error) {
@@ -95,7 +98,11 @@ func Open(cfg Config) (*Diverter, error) {
 	}
 	d := &Diverter{cfg: cfg, hooks: map[hook]holder{}, gone: map[divertEnds]bool{}}
 	if err := d.open(); err != nil {
-		return nil, errors.Join(fmt.Errorf("agent's ports: %w", err), d.Close())
+		end := d.Close
+		if cfg.Carries > 0 {
+			end = d.Leave
+		}
+		return nil, errors.Join(fmt.Errorf("agent's ports: %w", err), end())
 	}
 	return d, nil
 }
@@ -184,18 +191,32 @@ func namespaceCookie() (uint64, error) {
 
 // load loads programs and maps; sessions, and what is to be put back, are those of a killed agent where one left them.
 func (d *Diverter) load() error {
-	err := d.loadOnce()
-	if errors.Is(err, ebpf.ErrMapIncompatible) { // another version's: its sockets ended with its process
-		if err := removePins(d.cfg.Pin); err != nil {
-			return err
-		}
-		err = d.loadOnce()
-	}
-	if err != nil {
+	if err := replacing(d.cfg, d.loadOnce); err != nil {
 		return err
 	}
 	return d.objs.Config.Put(uint32(0), divertDivertConfig{Hold: uint64(d.cfg.Hold), Stale: uint64(Stale),
 		Mark: d.cfg.Mark, Port: d.cfg.Listener, Abi: abi})
+}
+
+// ErrOtherVersion says that connections go on by maps of another version of the program, which this one cannot use.
+var ErrOtherVersion = errors.New("the maps there are of another version of this program")
+
+// replacing loads, and where maps are there that another version has made it makes room for its own: the sockets of those ended
+// with their process. A process before this one may have left some, though: without their entries what comes for them would
+// go on to end hosts that know nothing of them, so they stay as they are.
+func replacing(cfg Config, load func() error) error {
+	err := load()
+	if !errors.Is(err, ebpf.ErrMapIncompatible) {
+		return err
+	}
+	if cfg.Carries > 0 {
+		return fmt.Errorf("%w, and connections that are carried go on by them, %d in number (pins in %s): run the version of before until they have ended, and restart the agent then: %w",
+			ErrOtherVersion, cfg.Carries, cfg.Pin, err)
+	}
+	if err := removePins(cfg.Pin); err != nil {
+		return err
+	}
+	return load()
 }
 
 func (d *Diverter) loadOnce() error {
@@ -237,6 +258,26 @@ func (d *Diverter) Close() error {
 	}
 	if d.mounted != "" {
 		errs = append(errs, bpffs.Release(d.mounted))
+	}
+	return errors.Join(errs...)
+}
+
+// Leave lets go of everything and leaves it where it is, as the end of a process by a kill does: somebody else goes on with it.
+func (d *Diverter) Leave() error {
+	var errs []error
+	for h, held := range d.hooks {
+		errs = append(errs, held.leave())
+		delete(d.hooks, h)
+	}
+	if d.net != nil {
+		errs = append(errs, d.net.ns.Close())
+	}
+	if d.ring != nil {
+		errs = append(errs, d.ring.Close())
+	}
+	errs = append(errs, d.objs.Close())
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close())
 	}
 	return errors.Join(errs...)
 }
