@@ -244,6 +244,9 @@ func (f *fake) Apply(_ context.Context, r *connect.Request[apiv1.ApplyRequest]) 
 			resp.Problems = append(resp.Problems, &apiv1.SpecProblem{Kind: "boost entry", Service: "overlap", Field: "port", Text: "have connections in common", Refused: true})
 		}
 	}
+	if len(r.Msg.Services) == 1 && r.Msg.Services[0].Name == "kept" && !r.Msg.DryRun {
+		f.services["kept"] = &apiv1.Service{Name: "kept"}
+	}
 	if r.Msg.Owner == "older" { // as by a controller that has never heard of boost in files
 		resp.Changes = slices.DeleteFunc(resp.Changes, func(c *apiv1.ServiceChange) bool { return c.Kind != "" })
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"scaffold.dev/scaffold/internal/cli/command"
 	"scaffold.dev/scaffold/internal/cli/exit"
@@ -106,7 +107,21 @@ func (m *manifests) ask(cmd *cobra.Command) (*apiv1.ApplyResponse, error) {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), applyTime)
 	defer cancel()
-	resp, err := remote.Ask(ctx, client.Apply, &m.req, endpoint, remote.ListServices)
+	ask := func(req *apiv1.ApplyRequest) (*apiv1.ApplyResponse, error) {
+		resp, err := remote.Ask(ctx, client.Apply, req, endpoint, remote.ListServices)
+		if err == nil && len(resp.Problems) == 0 {
+			err = noticed(resp, set)
+		}
+		return resp, err
+	}
+	if len(set.Sites)+len(set.Entries) > 0 && !m.req.DryRun { // one that would do half of it is to do nothing
+		look := proto.CloneOf(&m.req)
+		look.DryRun = true
+		if _, err := ask(look); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := ask(&m.req)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +129,7 @@ func (m *manifests) ask(cmd *cobra.Command) (*apiv1.ApplyResponse, error) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", w)
 	}
 	if len(resp.Problems) == 0 {
-		return resp, noticed(resp, set)
+		return resp, nil
 	}
 	code := exit.Refused
 	for _, p := range resp.Problems {
@@ -135,7 +150,7 @@ func noticed(resp *apiv1.ApplyResponse, set *manifest.Set) error {
 	}
 	if boosts < len(set.Sites)+len(set.Entries) {
 		return exit.Failf(exit.Refused, "upgrade the controller, or take boost out of the files (scaffold boost site, scaffold boost allow)",
-			"the controller takes services from files, and nothing of boost: it is of an older version")
+			"the controller takes services from files, and nothing of boost: it is of an older version, and nothing was changed")
 	}
 	return nil
 }
