@@ -105,7 +105,7 @@ func TestAgentsOfALabCarryWhatItsFileSays(t *testing.T) {
 		return nil
 	})
 	must(t, "lab", "kill", "--lab", name, "x/boostd")
-	if slow.Wait(); slow.ProcessState.ExitCode() != 56 { //nolint:errcheck // its exit code says it
+	if slow.Wait(); slow.ProcessState.ExitCode() != 56 {
 		t.Errorf("an agent died, and curl ended with %d", slow.ProcessState.ExitCode())
 	}
 	fetch()

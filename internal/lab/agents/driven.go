@@ -17,33 +17,31 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/lab"
-	"scaffold.dev/scaffold/internal/lab/file"
+	"scaffold.dev/scaffold/internal/lab/rig"
 )
 
 // Driven are the agents of a lab's file, which a controller tells what to carry.
 type Driven struct {
-	lab   *lab.Lab
+	*rig.Rig
 	Boost apiv1connect.BoostClient // of the controller
 }
 
+// process is what an agent runs, besides its host's daemon.
+const process = "boostd"
+
 // Of takes a lab that is up: its agents carry what the file says.
 func Of(l *lab.Lab) (*Driven, error) {
-	boost, err := l.Boosting()
-	return &Driven{l, boost}, err
-}
-
-// Act carries out one action, written as in a lab file's timeline: "restart ctl".
-func (d *Driven) Act(ctx context.Context, format string, args ...any) error {
-	a, err := file.ParseAction(fmt.Sprintf(format, args...))
+	r, err := rig.New(l)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return d.lab.Do(ctx, a)
+	boost, err := l.Boosting()
+	return &Driven{r, boost}, err
 }
 
 // KillWorker kills the process that does an agent's work: of its two processes the one that the other started.
 func (d *Driven) KillWorker(name string) error {
-	text, _ := os.ReadFile(filepath.Join(d.lab.Cgroup(name, file.Boostd), "cgroup.procs")) // none: it does not run
+	text, _ := os.ReadFile(filepath.Join(d.Cgroup(name, process), "cgroup.procs")) // none: it does not run
 	pids := strings.Fields(string(text))
 	for _, pid := range pids {
 		if slices.Contains(pids, parentOf(pid)) {
@@ -51,7 +49,7 @@ func (d *Driven) KillWorker(name string) error {
 			return errors.Join(err, syscall.Kill(n, syscall.SIGKILL))
 		}
 	}
-	return fmt.Errorf("agent %s has no worker; its processes are %v, its log is %s", name, pids, d.lab.LogPath(name, file.Boostd))
+	return fmt.Errorf("agent %s has no worker; its processes are %v, its log is %s", name, pids, d.LogPath(name, process))
 }
 
 // parentOf is the parent of a process, "" where that is not known.
@@ -66,12 +64,12 @@ func parentOf(pid string) string {
 
 // Kill kills both processes of an agent.
 func (d *Driven) Kill(name string) error {
-	return d.Act(context.Background(), "kill %s/%s", name, file.Boostd)
+	return d.Act(context.Background(), "kill %s/%s", name, process)
 }
 
 // Restart starts an agent that was killed, and waits until connections are carried.
 func (d *Driven) Restart(ctx context.Context, name string) error {
-	if err := d.Act(ctx, "start %s/%s", name, file.Boostd); err != nil {
+	if err := d.Act(ctx, "start %s/%s", name, process); err != nil {
 		return err
 	}
 	return d.Carries(ctx)
