@@ -50,7 +50,7 @@ func (t *Trunk) collect(c *connection, b *batch) bool {
 	if !c.late {
 		t.collectSmall(now, c, b)
 	}
-	for total := 0; total < chunksAtOnce && !t.rests(c); {
+	for total := 0; total < chunksAtOnce; {
 		f, ok := t.sender.Next(now, c.id)
 		if !ok {
 			break

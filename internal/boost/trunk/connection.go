@@ -35,7 +35,8 @@ type connection struct {
 	rate    uint64 // bytes a second that it may send
 	control string // congestion control
 
-	late bool // it takes more than twice as long as another one: what is small goes there
+	rests bool // it carries no chunks
+	late  bool // it takes more than twice as long as another one: what is small goes there
 
 	in  *link.Reader
 	out *link.Writer
@@ -95,6 +96,7 @@ func (t *Trunk) add(c *connection, secret seal.Secret) error {
 		c.met, t.lonely = true, time.Time{}
 	}
 	t.sender.Connect(c.id, stripe.Measure{RTT: c.rtt})
+	t.rest()
 	t.all.Go(c.write) // under the lock: Close waits for all that began before it
 	t.changed()
 	return nil
@@ -134,6 +136,7 @@ func (t *Trunk) remove(c *connection) {
 	c.conn.Close()
 	wake(c.work) // its writer ends
 	t.sender.Disconnect(c.id)
+	t.rest()
 	t.receiver.Repeat()
 	t.sayAgain(c.id)
 	if t.lonely.IsZero() && t.reached() == 0 {

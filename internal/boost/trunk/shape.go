@@ -1,6 +1,8 @@
 package trunk
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,7 +41,7 @@ func (t *Trunk) shape(now time.Time) {
 	}
 	m := tune.Measure{Now: now, Sessions: s.sessions, Bound: 2*s.bound > s.looks}
 	for _, c := range t.conns { // all of them over one path: what is slow of one is its own loss
-		if m.RTT == 0 || c.rtt < m.RTT {
+		if !c.rests && (m.RTT == 0 || c.rtt < m.RTT) { // what one that rests has measured is long ago
 			m.RTT = c.rtt
 		}
 		if c.path > 0 && (m.MinRTT == 0 || c.path < m.MinRTT) {
@@ -68,6 +70,7 @@ func (t *Trunk) shape(now time.Time) {
 	m.Rate, m.Sent, m.Resent = float64(all.acked)/passed.Seconds(), all.sent, all.resent
 	s.at, s.looks, s.bound, s.sessions = now, 0, 0, 0
 	s.decision = s.tuner.Step(m)
+	t.rest()
 	for _, c := range t.conns {
 		c.obey(s.decision, s.carry(len(t.conns)))
 	}
@@ -105,19 +108,14 @@ func (c *connection) obey(d tune.Decision, of int) {
 	c.rate, c.control = rate, d.Control
 }
 
-// rests reports whether a connection carries no chunks, because the path has others on it who are to have their part. Those
-// with the lowest numbers carry them: the oldest, but for what died.
-func (t *Trunk) rests(c *connection) bool {
-	if d := &t.shaping.decision; !d.Beside || d.Connections >= len(t.conns) {
-		return false
+// rest has connections carry no chunks where the path has others on it who are to have their part. Those with the lowest
+// numbers carry them: the oldest, but for what died.
+func (t *Trunk) rest() {
+	carry := t.shaping.carry(len(t.conns))
+	for i, id := range slices.Sorted(maps.Keys(t.conns)) {
+		t.conns[id].rests = i >= carry
+		t.sender.Rest(id, i >= carry)
 	}
-	before := 0
-	for id := range t.conns {
-		if id < c.id {
-			before++
-		}
-	}
-	return before >= t.shaping.decision.Connections
 }
 
 // controlOf is the congestion control that the kernel uses on a connection.

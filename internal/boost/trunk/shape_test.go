@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/core/stripe"
 	"scaffold.dev/scaffold/internal/core/tune"
 )
 
@@ -47,29 +48,53 @@ func TestALimitIsSharedByAllConnections(t *testing.T) {
 	}
 }
 
-// Beside others as many connections carry chunks as sessions would be flows, the oldest; what is small goes on all.
+// Beside others as many connections carry chunks as sessions would be flows, the oldest; what is small goes on all. No
+// strategy leaves a chunk to one that rests.
 func TestBesideOthersSomeConnectionsRest(t *testing.T) {
-	r := newRig(t, 3)
-	r.near.mu.Lock()
-	defer r.near.mu.Unlock()
-	rest := func() (ids int) {
-		for id, c := range r.near.conns {
-			if r.near.rests(c) {
-				ids |= 1 << id
+	for _, strategy := range stripe.Strategies {
+		t.Run(strategy, func(t *testing.T) {
+			r := newRig(t, 3, func(c *Config) { c.Strategy, _ = stripe.StrategyNamed(strategy) })
+			rest := func() (ids int) {
+				r.near.mu.Lock()
+				defer r.near.mu.Unlock()
+				for id, c := range r.near.conns {
+					if c.rests {
+						ids |= 1 << id
+					}
+				}
+				return ids
 			}
-		}
-		return ids
-	}
-	r.near.shaping.decision = tune.Decision{Connections: 1}
-	if got := rest(); got != 0 {
-		t.Errorf("alone: %b rest", got)
-	}
-	r.near.shaping.decision.Beside = true
-	if got := rest(); got != 1<<2|1<<3 {
-		t.Errorf("beside others: %b rest", got)
-	}
-	delete(r.near.conns, 1)
-	if got := rest(); got != 1<<3 {
-		t.Errorf("the first has died: %b rest", got)
+			become := func(d tune.Decision) {
+				r.near.mu.Lock()
+				defer r.near.mu.Unlock()
+				r.near.shaping.decision, r.near.shaping.at = d, time.Now().Add(time.Hour) // no other one comes
+				r.near.rest()
+			}
+			become(tune.Decision{Connections: 1})
+			if got := rest(); got != 0 {
+				t.Errorf("alone: %b rest", got)
+			}
+			become(tune.Decision{Connections: 1, Beside: true})
+			if got := rest(); got != 1<<2|1<<3 {
+				t.Errorf("beside others: %b rest", got)
+			}
+			r.connect()
+			if got := rest(); got != 1<<2|1<<3|1<<4 {
+				t.Errorf("another one has come: %b rest", got)
+			}
+			client, server := r.dial()
+			defer client.Close()
+			defer server.Close()
+			sent := make(chan [32]byte, 1)
+			go func() { sent <- send(t, client, 4<<20, 1) }()
+			r.cut(1)
+			n, sum, err := receive(server)
+			if n != 4<<20 || err != nil || sum != <-sent {
+				t.Errorf("%d bytes have arrived: %v", n, err)
+			}
+			if got := rest(); got != 1<<3|1<<4 {
+				t.Errorf("the first has died: %b rest", got)
+			}
+		})
 	}
 }

@@ -13,7 +13,7 @@ const copiesAtOnce = 256
 // turn, then copies of chunks that are late.
 func (s *Sender) Next(now time.Time, c Conn) (Frame, bool) {
 	p := s.path(c)
-	if p == nil {
+	if p == nil || p.rests {
 		return Frame{}, false
 	}
 	s.Expire(now)
@@ -57,7 +57,9 @@ func (s *Sender) nextEnding(now time.Time, p *path) (Frame, bool) {
 func (s *Sender) quick(now time.Time, o *outgoing, p *path) bool {
 	best := p.ahead(0)
 	for _, other := range s.paths {
-		best = min(best, other.ahead(0))
+		if !other.rests {
+			best = min(best, other.ahead(0))
+		}
 	}
 	if p.ahead(0) <= 2*best {
 		return true

@@ -63,12 +63,33 @@ func (s *Sender) Connect(c Conn, m Measure) {
 		panic(fmt.Sprintf("stripe: connection %d is there already", c))
 	}
 	p := &path{id: c, Measure: m}
-	for i, o := range s.paths { // it has no share to catch up with
-		if i == 0 || o.share < p.share {
-			p.share = o.share
+	s.join(p)
+	s.paths = append(s.paths, p)
+}
+
+// join gives a connection the share of the one that has had least: there is nothing that it has to catch up with.
+func (s *Sender) join(p *path) {
+	first := true
+	for _, o := range s.paths {
+		if o == p || o.rests {
+			continue
+		}
+		if first || o.share < p.share {
+			p.share, first = o.share, false
 		}
 	}
-	s.paths = append(s.paths, p)
+}
+
+// Rest has a connection take nothing new, or take its part again. Nothing is left to one that rests, whatever the strategy,
+// and nobody waits for it; what has gone out on it arrives as it would.
+func (s *Sender) Rest(c Conn, rests bool) {
+	p := s.path(c)
+	if p == nil || p.rests == rests {
+		return
+	}
+	if p.rests = rests; !rests {
+		s.join(p)
+	}
 }
 
 // Measure tells what is known of a connection.

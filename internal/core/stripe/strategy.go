@@ -53,7 +53,7 @@ type weighted struct{}
 
 func (weighted) takes(_ time.Time, s *Sender, p *path, n uint64) bool {
 	for _, o := range s.paths {
-		if o.share+float64(n) < p.share { // less than a chunk behind is as good as even
+		if !o.rests && o.share+float64(n) < p.share { // less than a chunk behind is as good as even
 			return false
 		}
 	}
@@ -74,11 +74,17 @@ func (weighted) copies() int { return 1 }
 type roundRobin struct{ turn int }
 
 func (r *roundRobin) takes(_ time.Time, s *Sender, p *path, _ uint64) bool {
-	return s.paths[r.turn%len(s.paths)] == p
+	for range s.paths { // p does not rest, so one of them has the turn
+		if r.turn %= len(s.paths); !s.paths[r.turn].rests {
+			break
+		}
+		r.turn++
+	}
+	return s.paths[r.turn] == p
 }
 
-func (r *roundRobin) took(s *Sender, _ *path, _ uint64) { r.turn = (r.turn + 1) % len(s.paths) }
-func (*roundRobin) copies() int                         { return 1 }
+func (r *roundRobin) took(*Sender, *path, uint64) { r.turn++ }
+func (*roundRobin) copies() int                   { return 1 }
 
 // ecf is earliest completion first (Lim et al., CoNEXT 2017): a slow connection does not take a chunk that a faster one,
 // which has no room just now, would bring sooner together with all that waits before it. So nothing at the end of a
@@ -91,7 +97,7 @@ func (e *ecf) takes(now time.Time, s *Sender, p *path, n uint64) bool {
 	own := p.ahead(n)
 	best := own
 	for _, o := range s.paths {
-		if o != p && o.Rate > 0 {
+		if o != p && !o.rests && o.Rate > 0 {
 			best = min(best, o.ahead(max(s.backlog, n)))
 		}
 	}

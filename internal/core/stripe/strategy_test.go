@@ -158,6 +158,47 @@ func TestNothingIsSentTwiceForNothing(t *testing.T) {
 	}
 }
 
+// A connection that rests holds nothing up: no strategy leaves a chunk to it, no end waits for it to be quick, and what it
+// carried when it came to rest is sent again where it is late. Once it takes its part again it has nothing to catch up with.
+func TestNothingIsLeftToAConnectionThatRests(t *testing.T) {
+	fast, slow := link{rate: 20e6, delay: 5 * ms}, link{rate: 5e6, delay: 50 * ms}
+	for _, strategy := range Strategies {
+		t.Run(strategy, func(t *testing.T) {
+			_, alone := transfer(t, strategy, 3e6, nil, slow)
+			w, took := transfer(t, strategy, 3e6, func(w *world) {
+				w.sender.Rest(w.wires[0].id, true)
+				w.sender.Rest(w.wires[2].id, true)
+			}, fast, slow, fast)
+			if took > alone*102/100 || w.wires[0].delivered+w.wires[2].delivered > 0 {
+				t.Errorf("with others that rest it took %v, alone %v (%+v)", took, alone, w.sender.Counts)
+			}
+			w, _ = transfer(t, strategy, 3e6, func(w *world) {
+				w.after(100*ms, func() { w.sender.Rest(w.wires[0].id, true) })
+				w.after(150*ms, func() { w.wires[0].delay = time.Minute })
+				w.after(300*ms, func() { w.sender.Rest(w.wires[0].id, false) })
+				w.after(310*ms, func() { w.kill(w.wires[0], -1) })
+			}, fast, slow, slow)
+			if c := w.sender.Counts; c.First != 3e6 {
+				t.Errorf("%+v", c)
+			}
+		})
+	}
+	w, _ := transfer(t, "weighted", 10e6, func(w *world) {
+		w.sender.Rest(w.wires[0].id, true)
+		w.after(500*ms, func() {
+			w.sender.Rest(w.wires[0].id, false)
+			for _, c := range w.wires {
+				c.delivered = 0
+			}
+		})
+	}, slow, slow)
+	for i, part := range shares(w) {
+		if part < 0.45 || part > 0.55 {
+			t.Errorf("connection %d has brought %.2f of what came after the rest of one", i, part)
+		}
+	}
+}
+
 func TestAnUnknownStrategyIsNamed(t *testing.T) {
 	if _, err := StrategyNamed("fast"); err == nil || !strings.Contains(err.Error(), `"fast" is no strategy: choose one of [pull ecf weighted rr redundant]`) {
 		t.Error(err)
