@@ -97,20 +97,23 @@ func (r Reason) String() string {
 }
 
 const (
-	// others is how many intervals a queue stays, although we yield, until others are who keep it up, and lookAgain how long
-	// that holds.
-	others    = 6
+	// others is how many drains, one after the other, take less than half of what they would of a queue that is ours, until
+	// others are who keep it up: one may be of a moment at which the link became slower. lookAgain is how long that holds.
+	others    = 2
 	lookAgain = 10 * time.Second
-	// down and up are what a cap changes by in an interval: a queue drains within some of them. fast is the same once the
-	// queue has been empty for several: others have gone, or the link is another one.
-	down, up, fast = 0.97, 1.03, 1.25
+	// deepest is what is left at least of a cap while a queue drains.
+	deepest = 0.5
+	// down and up are what a cap changes by at most in an interval: what one has measured may be of a pause of whoever sends,
+	// or of this machine. fast is the same once the queue has been empty for several: others
+	// have gone, or the link is another one.
+	down, up, fast = 0.9, 1.03, 1.25
 	several        = 5
 	// mostChance is as much of that as is believed: beyond, a cap by it would be none.
 	mostChance = 0.1
 	// idle is how many intervals a path does not bind until what was known of it is forgotten: who comes then is not held to
 	// what was left for others' traffic before.
 	idle = 6
-	// below is how much less than what the path carries is asked of it while its queue drains.
+	// below is how much less than what the path carries is asked of it once its queue was long.
 	below = 0.99
 	// free is how far above what is carried a cap is none any more.
 	free = 1.5
@@ -121,12 +124,20 @@ type Tuner struct {
 	Settings
 	cap    float64
 	chance float64   // part of what is sent that is lost although the queue is short
-	long   int       // intervals in which the queue was long although it was capped
-	first  int       // the same before there was a cap
+	drain  drain     // what this interval is to take of the queue
+	stays  int       // drains, one after the other, that took less
+	first  int       // intervals in which the queue was long before there was a cap
 	empty  int       // in which it was nearly empty, one after the other
 	quiet  int       // in which the path did not bind
 	beside time.Time // until then others have a part of it; zero: they do not
 	count  count
+}
+
+// A drain is an interval that asks for less than the path carries, so that the queue becomes shorter; the zero value is none.
+type drain struct {
+	cap   float64       // of the interval, bytes a second
+	rate  float64       // that the path carried before it
+	queue time.Duration // before it
 }
 
 // NewTuner begins with what the settings say.
@@ -159,18 +170,20 @@ func (p *Tuner) Step(m Measure) Decision {
 	if m.Bound && m.Rate > 0 {
 		p.quiet = 0
 		d.Why = p.shape(&m)
-		if p.long >= others {
-			p.long = 0
+		if p.stays >= others {
+			p.stays, p.drain = 0, drain{}
 			p.beside, p.cap = m.Now.Add(lookAgain), 0
 			return p.limited(p.besideOthers(d, &m))
 		}
 	} else {
-		p.long, p.empty, p.first = 0, 0, 0
+		p.stays, p.empty, p.first, p.drain = 0, 0, 0, drain{}
 		if p.quiet++; p.quiet >= idle {
 			p.cap = 0
 		}
 	}
-	d.Cap = p.cap
+	if d.Cap = p.cap; p.drain.cap > 0 {
+		d.Cap = p.drain.cap
+	}
 	if p.Most > p.First { // else their number is an operator's
 		if n := p.count.step(&m, p.Most, p.cap > 0); n != d.Connections || p.count.trying() {
 			d.Connections, d.Why = n, Tries
@@ -179,8 +192,8 @@ func (p *Tuner) Step(m Measure) Decision {
 	return p.limited(d)
 }
 
-// shape changes the cap by the queue. BBR holds a round trip's worth of bytes in a queue, others fill it; a little less than
-// the path carries leaves it empty.
+// shape changes the cap by the queue. BBR holds a round trip's worth of bytes in a queue, others fill it. A long queue is
+// drained within an interval; a little less than what the path carries then leaves it short.
 func (p *Tuner) shape(m *Measure) Reason {
 	queue, target := m.queue(), m.target()
 	if p.empty++; queue > target/2 {
@@ -189,18 +202,21 @@ func (p *Tuner) shape(m *Measure) Reason {
 	if queue < target { // where it is long, what is lost may have found it full
 		p.chance += (min(m.loss(), mostChance) - p.chance) / 8
 	}
+	p.judge(m)
 	switch {
 	case queue > 2*target:
-		if p.cap > 0 {
-			p.long++
-		} else if p.first++; p.first < 2 { // one may be a burst, or a processor that was not there
-			return Holds
+		if p.cap == 0 {
+			if p.first++; p.first < 2 { // one may be a burst, or a processor that was not there
+				return Holds
+			}
 		}
 		// What arrives is less than what the link carries by what chance takes of it: else each interval would ask for less.
-		p.cap = max(below*m.Rate/(1-min(p.chance, m.loss())), down*p.cap, m.least())
+		carries := m.Rate / (1 - min(p.chance, m.loss()))
+		p.cap = max(below*carries, down*p.cap, m.least())
+		p.drain = drain{max(min(carries, p.cap)*(1-m.excess()), m.least()), carries, queue}
 		return Drains
 	case queue < target:
-		p.long, p.first = 0, 0
+		p.first = 0
 		if p.cap == 0 {
 			return Holds
 		}
@@ -214,8 +230,30 @@ func (p *Tuner) shape(m *Measure) Reason {
 		}
 		return Grows
 	}
-	p.long = 0
 	return Holds
+}
+
+// excess is which part of an interval's bytes the queue has beyond its target: the path carries those while they are not sent.
+func (m *Measure) excess() float64 {
+	return min((m.queue()-m.target()).Seconds()/m.Length.Seconds(), 1-deepest)
+}
+
+// judge asks, behind a drain, who keeps the queue up. While nobody else sends, the link goes on to carry what it did, and the
+// queue falls by what we sent less. Others who keep it full send more as soon as we send less: windows of theirs wait for
+// nothing else, and the queue stays. Of a queue of both, the part of the link that others have is about what does not fall.
+func (p *Tuner) judge(m *Measure) {
+	before := p.drain
+	p.drain = drain{}
+	falls := time.Duration((1 - before.cap/max(before.rate, 1)) * float64(m.Length))
+	switch {
+	case m.queue() <= 2*m.target():
+		p.stays = 0
+	case before.cap == 0 || falls <= 0: // there was none, or less was carried before than we may ask for
+	case before.queue-m.queue() < falls/2:
+		p.stays++
+	default:
+		p.stays = 0
+	}
 }
 
 // besideOthers is what is done while others keep a queue up, and to yield empties nothing but our part of it: as many flows

@@ -2,72 +2,19 @@ package tune
 
 import (
 	"fmt"
-	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// A road is a path as a fluid: what connections of a congestion control carry over it, and the queue that they make. It
-// knows no packets, only what each control is known to do: BBR takes what the link has and holds a round trip in its queue,
-// CUBIC fills the queue where nothing is lost by chance, and stays at what chance leaves it where something is.
-type road struct {
-	link   float64       // bytes a second
-	rtt    time.Duration // there and back, without a queue
-	buffer time.Duration
-	loss   float64 // by chance
-	others int     // CUBIC flows beside us
-
-	now   time.Time
-	queue time.Duration
-}
-
-const mss = 1448
-
-// pass is an interval under a decision.
-func (r *road) pass(d Decision, in time.Duration, sessions int) Measure {
-	r.now = r.now.Add(in)
-	want, stands := math.Inf(1), r.rtt // of BBR, a round trip stands in the queue
-	if d.Control == "cubic" {
-		stands = r.buffer * 8 / 10
-	}
-	if d.Control == "cubic" && r.loss > 0 {
-		want = float64(d.Connections) * 1.22 * mss / r.rtt.Seconds() / math.Sqrt(r.loss)
-		stands = time.Duration((want/r.link - 1) * float64(r.rtt)) // what makes them as slow as the link
-	}
-	share := r.link
-	if r.others > 0 {
-		mine := float64(d.Connections)
-		if d.Control == "bbr" {
-			mine = 4 * float64(r.others) // as it was measured beside 8 of them
-		}
-		share *= mine / (mine + float64(r.others))
-	}
-	switch {
-	case r.others > 0:
-		r.queue = r.buffer * 8 / 10
-	case d.Cap > 0 && d.Cap <= want:
-		r.queue += time.Duration((d.Cap/r.link - 1) * float64(in))
-		r.queue = min(r.queue, stands)
-	default:
-		r.queue = stands
-	}
-	r.queue = min(max(r.queue, 0), r.buffer)
-	if d.Cap > 0 {
-		want = min(want, d.Cap)
-	}
-	rate := min(want, share)
-	sent := uint64(rate * in.Seconds())
-	return Measure{Now: r.now, Length: in, Flows: d.Connections, RTT: r.rtt + r.queue, MinRTT: r.rtt, Rate: rate * (1 - r.loss), Sent: sent, Resent: uint64(float64(sent) * r.loss), Bound: true, Sessions: sessions}
-}
-
 // A ride is a tuner on a road for some time; change is called before each interval.
 func ride(s Settings, r *road, long time.Duration, change func(at time.Duration, r *road)) (log string, rates []float64, queues []time.Duration, last Decision) {
 	var out strings.Builder
 	t := NewTuner(s)
-	r.now = time.Unix(0, 0)
+	r.begin()
 	d := t.Step(Measure{Now: r.now})
 	before, shaped := Decision{}, 0 // how a queue is kept short shows in the first intervals
 	for at := time.Duration(0); at < long; {
@@ -77,7 +24,7 @@ func ride(s Settings, r *road, long time.Duration, change func(at time.Duration,
 		in := Interval(r.rtt)
 		m := r.pass(d, in, 1)
 		rates, queues = append(rates, m.Rate/r.link), append(queues, r.queue)
-		at += in
+		at += m.Length
 		d = t.Step(m)
 		shaped++
 		if d.Control != before.Control || d.Connections != before.Connections || d.Why != before.Why && shaped < 20 {
@@ -126,9 +73,9 @@ func TestPathsAreTuned(t *testing.T) {
 				r.loss = 0.01
 			}
 		}, [2]float64{0.9, 1}, 15 * time.Millisecond, func(n int) bool { return n >= 12 }},
-		{"bbr beside others, fair", Settings{BBR: true, Most: 32}, beside(long()), time.Minute, nil, [2]float64{0.05, 0.25}, 50 * time.Millisecond, func(int) bool { return true }},
-		{"bbr beside others, of weight 2", Settings{BBR: true, Most: 32, Weight: 2}, beside(long()), time.Minute, nil, [2]float64{0.15, 0.25}, 50 * time.Millisecond, func(int) bool { return true }},
-		{"bbr beside others, full", Settings{BBR: true, Most: 32, Share: Full}, beside(long()), time.Minute, nil, [2]float64{0.7, 0.8}, 50 * time.Millisecond, func(int) bool { return true }},
+		{"bbr beside others, fair", Settings{BBR: true, Most: 32}, beside(long()), time.Minute, nil, [2]float64{0.05, 0.3}, 50 * time.Millisecond, func(int) bool { return true }},
+		{"bbr beside others, of weight 2", Settings{BBR: true, Most: 32, Weight: 2}, beside(long()), time.Minute, nil, [2]float64{0.15, 0.35}, 50 * time.Millisecond, func(int) bool { return true }},
+		{"bbr beside others, full", Settings{BBR: true, Most: 32, Share: Full}, beside(long()), time.Minute, nil, [2]float64{0.7, 0.95}, 50 * time.Millisecond, func(int) bool { return true }},
 		{"bbr beside others, yield", Settings{BBR: true, Most: 32, Share: Yield}, beside(long()), time.Minute, nil, [2]float64{0, 0.12}, 50 * time.Millisecond, func(int) bool { return true }},
 		{"bbr, others go", Settings{BBR: true, Most: 32}, beside(long()), 2 * time.Minute, func(at time.Duration, r *road) {
 			if at > 40*time.Second {
@@ -144,7 +91,7 @@ func TestPathsAreTuned(t *testing.T) {
 				if err := os.WriteFile(file, []byte(log), 0o644); err != nil {
 					t.Fatal(err)
 				}
-			} else if want, err := os.ReadFile(file); err != nil || string(want) != log {
+			} else if want, err := os.ReadFile(file); err != nil || string(want) != log && runtime.GOARCH == "amd64" { // others may multiply and add in one, and flows that compete magnify the last digit
 				t.Errorf("%v; the ride is another one (UPDATE=1 writes it):\n%s", err, log)
 			}
 			half := len(rates) / 2
@@ -162,7 +109,7 @@ func TestAnIdlePathIsForgotten(t *testing.T) {
 	now := time.Unix(0, 0)
 	step := func(m Measure) Decision {
 		now = now.Add(shortest)
-		m.Now, m.MinRTT = now, 10*time.Millisecond
+		m.Now, m.Length, m.MinRTT = now, shortest, 10*time.Millisecond
 		return p.Step(m)
 	}
 	long := Measure{RTT: 60 * time.Millisecond, Rate: 1e8, Bound: true}
@@ -181,7 +128,8 @@ func TestAnIdlePathIsForgotten(t *testing.T) {
 
 // Where others go the link is full again within seconds, from however little it was.
 func TestALinkThatOthersLeaveIsFullSoon(t *testing.T) {
-	r := &road{link: 500 * mbit, rtt: 50 * time.Millisecond, buffer: 50 * time.Millisecond, now: time.Unix(0, 0)}
+	r := &road{link: 500 * mbit, rtt: 50 * time.Millisecond, buffer: 50 * time.Millisecond}
+	r.begin()
 	p := NewTuner(Settings{BBR: true})
 	p.cap = r.link / 20
 	d := Decision{Control: "bbr", Connections: 1, Cap: p.cap}
@@ -207,6 +155,65 @@ func TestNoCapIsNextToNothing(t *testing.T) {
 			d := p.Step(Measure{Now: now, Length: shortest, RTT: 60 * time.Millisecond, MinRTT: 20 * time.Millisecond, Rate: 100, Flows: 4, Bound: i%3 != 0, Sessions: 1})
 			if d.Cap > 0 && d.Cap < 10*1448/0.020 {
 				t.Fatalf("%s: interval %d: %+v", Shares[share], i, d)
+			}
+		}
+	}
+}
+
+// A queue of ours is gone two intervals behind the first look at it, or as soon as half of what the link carries is enough for
+// that, and nobody takes it for others'.
+func TestAQueueOfOursIsDrainedSoon(t *testing.T) {
+	for _, bbr := range []bool{false, true} {
+		for _, buffer := range []time.Duration{30, 100, 200, 1000} {
+			for _, loss := range []float64{0, 0.0001} {
+				r := &road{link: 100 * mbit, rtt: 20 * time.Millisecond, buffer: buffer * time.Millisecond, loss: loss}
+				r.begin()
+				p := NewTuner(Settings{BBR: bbr})
+				d := p.Step(Measure{Now: r.now})
+				long, most, sum, n := 0, 0, 0.0, 0
+				deepest := time.Duration(0)
+				for at := time.Duration(0); at < 2*time.Minute; at += Interval(r.rtt) {
+					m := r.pass(d, Interval(r.rtt), 1)
+					if deepest = max(deepest, r.queue); d.Cap > 0 && m.queue() > 2*m.target() {
+						long++
+					} else {
+						long = 0
+					}
+					most = max(most, long)
+					if at >= 10*time.Second {
+						sum, n = sum+m.Rate/r.link, n+1
+					}
+					if d = p.Step(m); d.Beside {
+						t.Fatalf("%s, a buffer of %v, %v of loss: after %v it is taken for others'", d.Control, r.buffer, loss, at)
+					}
+				}
+				if most > 2+int(2*deepest/Interval(r.rtt)) || loss == 0 && sum/float64(n) < 0.98 {
+					t.Errorf("%s, a buffer of %v, %v of loss: it stays for %d intervals; %.3f of the link", d.Control, r.buffer, loss, most, sum/float64(n))
+				}
+			}
+		}
+	}
+}
+
+// The queue that fills when a link becomes slower is ours, too, and nobody takes it for others'.
+func TestALinkThatBecomesSlowerIsNotTakenForShared(t *testing.T) {
+	for _, bbr := range []bool{false, true} {
+		for _, part := range []float64{0.8, 0.5, 0.2} {
+			r := &road{link: 100 * mbit, rtt: 20 * time.Millisecond, buffer: 200 * time.Millisecond}
+			r.begin()
+			p := NewTuner(Settings{BBR: bbr})
+			d := p.Step(Measure{Now: r.now})
+			for at := time.Duration(0); at < 20*time.Second; at += Interval(r.rtt) {
+				if at == 10*time.Second {
+					r.link *= part
+				}
+				m := r.pass(d, Interval(r.rtt), 1)
+				if d = p.Step(m); d.Beside {
+					t.Fatalf("%v of the link, with BBR %v: after %v it is taken for shared", part, bbr, at)
+				}
+				if at >= 14*time.Second && (m.queue() > 4*m.target() || m.Rate < 0.95*r.link) {
+					t.Errorf("%v of the link, with BBR %v: after %v its queue is %v, and %.2f of it are used", part, bbr, at, m.queue(), m.Rate/r.link)
+				}
 			}
 		}
 	}
