@@ -15,7 +15,8 @@ type road struct {
 	rtt    time.Duration // there and back, without a queue
 	buffer time.Duration
 	loss   float64 // by chance
-	others int     // CUBIC flows beside us, which were there before
+	others int     // CUBIC flows beside us
+	late   bool    // they begin when we do, and not before
 
 	now    time.Time
 	queue  time.Duration
@@ -152,7 +153,7 @@ func (f *flow) model(dt, rtt, least, arrived float64) {
 // begin has others on the road for a while before us.
 func (r *road) begin() {
 	r.now, r.smooth = time.Unix(0, 0), r.rtt
-	if r.others > 0 {
+	if r.others > 0 && !r.late {
 		r.drive(30 * time.Second)
 	}
 	r.least = []seen{{r.now, r.rtt}} // we were there before it began

@@ -101,11 +101,17 @@ const (
 	// others are who keep it up: one may be of a moment at which the link became slower. lookAgain is how long that holds.
 	others    = 2
 	lookAgain = 10 * time.Second
+	// back is for how many intervals BBR may send no more than its part before CUBIC follows: sixteen round trips, and BBR
+	// forgets after ten what it saw. assumed is how many flows of others that part is beside; nobody can count them.
+	back    = 2
+	assumed = 8
+	// fallen is what is left of what we had once others have shown by that who they are.
+	fallen = 0.85
 	// deepest is what is left at least of a cap while a queue drains.
 	deepest = 0.5
 	// down and up are what a cap changes by at most in an interval: what one has measured may be of a pause of whoever sends,
-	// or of this machine. fast is the same once the queue has been empty for several: others
-	// have gone, or the link is another one.
+	// or of this machine. fast is the same once the queue has been empty for several: others have gone, or the link is another
+	// one.
 	down, up, fast = 0.9, 1.03, 1.25
 	several        = 5
 	// mostChance is as much of that as is believed: beyond, a cap by it would be none.
@@ -129,7 +135,14 @@ type Tuner struct {
 	first  int       // intervals in which the queue was long before there was a cap
 	empty  int       // in which it was nearly empty, one after the other
 	quiet  int       // in which the path did not bind
+	took   float64   // what it carried of ours before it was drained, bytes a second
 	beside time.Time // until then others have a part of it; zero: they do not
+	again  bool      // it is looked again whether they have
+	falls  int       // drains of such a look, one after the other, that took what they would of a queue that is ours
+	since  int       // intervals that others have had a part
+	got    float64   // what ours was at the last look, bytes a second
+	left   time.Time // when that was
+	part   float64   // what ours may be, bytes a second; 0: what CUBIC gets
 	count  count
 }
 
@@ -163,7 +176,8 @@ func (p *Tuner) Step(m Measure) Decision {
 		return p.limited(p.besideOthers(d, &m))
 	}
 	if !p.beside.IsZero() { // looks again by what it has, and not by all that BBR would take
-		if p.beside = (time.Time{}); m.Bound {
+		p.got, p.left = m.Rate, m.Now
+		if p.beside, p.again, p.falls = (time.Time{}), true, 0; m.Bound {
 			p.cap = max(m.Rate, m.least())
 		}
 	}
@@ -171,20 +185,22 @@ func (p *Tuner) Step(m Measure) Decision {
 		p.quiet = 0
 		d.Why = p.shape(&m)
 		if p.stays >= others {
-			p.stays, p.drain = 0, drain{}
-			p.beside, p.cap = m.Now.Add(lookAgain), 0
+			p.yield(&m)
 			return p.limited(p.besideOthers(d, &m))
 		}
 	} else {
 		p.stays, p.empty, p.first, p.drain = 0, 0, 0, drain{}
 		if p.quiet++; p.quiet >= idle {
-			p.cap = 0
+			p.cap, p.took, p.again = 0, 0, false
 		}
+	}
+	if p.again {
+		p.asBeside(&d, &m)
 	}
 	if d.Cap = p.cap; p.drain.cap > 0 {
 		d.Cap = p.drain.cap
 	}
-	if p.Most > p.First { // else their number is an operator's
+	if p.Most > p.First && !p.again { // else their number is an operator's
 		if n := p.count.step(&m, p.Most, p.cap > 0); n != d.Connections || p.count.trying() {
 			d.Connections, d.Why = n, Tries
 		}
@@ -212,6 +228,13 @@ func (p *Tuner) shape(m *Measure) Reason {
 		}
 		// What arrives is less than what the link carries by what chance takes of it: else each interval would ask for less.
 		carries := m.Rate / (1 - min(p.chance, m.loss()))
+		// A link of ours that becomes slower carries less than we ask for. Where it is others who take what we leave, it carries
+		// all that we ask for, again and again less, and its queue is long again.
+		if p.took == 0 || carries > p.took || carries < 0.9*p.cap {
+			p.took = carries
+		} else if carries < fallen*p.took {
+			p.stays = others
+		}
 		p.cap = max(below*carries, down*p.cap, m.least())
 		p.drain = drain{max(min(carries, p.cap)*(1-m.excess()), m.least()), carries, queue}
 		return Drains
@@ -222,10 +245,15 @@ func (p *Tuner) shape(m *Measure) Reason {
 		}
 		if p.empty > several {
 			p.cap *= fast
+			p.took = 0
 		} else {
 			p.cap *= up
 		}
-		if p.cap > free*m.Rate {
+		switch {
+		case p.cap <= free*m.Rate:
+		case p.again: // CUBIC cannot use what there is
+			p.again = false
+		default:
 			p.cap = 0
 		}
 		return Grows
@@ -246,31 +274,88 @@ func (p *Tuner) judge(m *Measure) {
 	p.drain = drain{}
 	falls := time.Duration((1 - before.cap/max(before.rate, 1)) * float64(m.Length))
 	switch {
-	case m.queue() <= 2*m.target():
-		p.stays = 0
-	case before.cap == 0 || falls <= 0: // there was none, or less was carried before than we may ask for
-	case before.queue-m.queue() < falls/2:
+	case m.queue() > 2*m.target() && (before.cap == 0 || falls <= 0): // there was none, or less was carried before than we may ask for
+	case m.queue() > 2*m.target() && before.queue-m.queue() < falls/2:
 		p.stays++
+		p.falls = 0
 	default:
-		p.stays = 0
+		if p.stays = 0; before.cap > 0 {
+			p.falls++
+		}
+		p.again = p.again && p.falls < others
 	}
 }
 
-// besideOthers is what is done while others keep a queue up, and to yield empties nothing but our part of it: as many flows
-// as a network without agents would see, or one that goes on to yield; in Full what the congestion control gets.
+// yield begins a time in which others have their part. It is once only that BBR gives back what it has taken.
+func (p *Tuner) yield(m *Measure) {
+	if !p.again {
+		p.since, p.part = 0, 0
+		if p.BBR || p.Share == Yield {
+			n := float64(p.flows(m))
+			p.part = p.took * n / (n + assumed)
+			if m.Now.Sub(p.left) < 2*lookAgain { // a look found the queue short for a while: what it had was no more than its part
+				p.part = max(p.part, min(p.got, p.took/2))
+			}
+			p.part = max(p.part, m.least()/float64(max(m.Flows, 1)))
+		}
+	}
+	p.stays, p.drain, p.cap, p.took, p.again = 0, drain{}, 0, 0, false
+	p.beside = m.Now.Add(lookAgain)
+}
+
+// flows is as how many a network without agents would see what is carried, or one that goes on to yield.
+func (p *Tuner) flows(m *Measure) int {
+	if p.Share == Yield {
+		return 1
+	}
+	return min(max(int(p.Weight*float64(m.Sessions)+0.5), 1), p.Most)
+}
+
+// asBeside is by which control, and over how many connections.
+func (p *Tuner) asBeside(d *Decision, m *Measure) {
+	d.Beside = true
+	if p.Share != Full {
+		d.Control, d.Connections = "cubic", p.flows(m)
+	}
+}
+
+// besideOthers is what is done while others keep a queue up, and to drain it empties nothing but our part of it; in Full what
+// the congestion control gets.
 func (p *Tuner) besideOthers(d Decision, m *Measure) Decision {
-	d.Why, d.Beside, d.Cap = Beside, true, 0
+	p.asBeside(&d, m)
+	d.Why = Beside
+	p.since++
 	switch p.Share {
 	case Fair:
-		d.Control, d.Connections = "cubic", min(max(int(p.Weight*float64(m.Sessions)+0.5), 1), p.Most)
+		d.Cap = p.giveBack(&d, m)
 	case Yield:
-		d.Control, d.Connections = "cubic", 1
-		if m.Bound {
-			p.cap = max(down*m.Rate, m.least()/float64(max(m.Flows, 1)))
+		switch queue, target := m.queue(), m.target(); {
+		case !m.Bound:
+		case queue > 2*target:
+			p.part = max(min(m.Rate, p.part)*(1-m.excess()), down*p.part, m.least()/float64(max(m.Flows, 1)))
+		case queue < target: // what they leave
+			p.part *= up
 		}
-		d.Cap = p.cap
+		d.Cap = p.part
 	}
 	return d
+}
+
+// giveBack is the cap while BBR becomes CUBIC, which finds BBR's window, several times as large as those of others, and no
+// threshold, so that it would go on to double it (Linux tcp_reinit_congestion_control, bbr_init). Nothing but a loss makes CUBIC's
+// window smaller, by 0.3; TCP_WINDOW_CLAMP is about what is received. But BBR's own follows what it may send. So it is capped
+// before, and CUBIC until its first loss: then it has its threshold, and competes as others do.
+func (p *Tuner) giveBack(d *Decision, m *Measure) float64 {
+	switch {
+	case p.part == 0:
+	case p.since <= back:
+		d.Control = "bbr"
+	case p.since > back+1 && m.Resent > 0:
+		p.part = 0
+	default: // others grow, too
+		p.part *= up
+	}
+	return p.part
 }
 
 // limited keeps to the operator's limit.

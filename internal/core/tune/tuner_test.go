@@ -73,8 +73,8 @@ func TestPathsAreTuned(t *testing.T) {
 				r.loss = 0.01
 			}
 		}, [2]float64{0.9, 1}, 15 * time.Millisecond, func(n int) bool { return n >= 12 }},
-		{"bbr beside others, fair", Settings{BBR: true, Most: 32}, beside(long()), time.Minute, nil, [2]float64{0.05, 0.3}, 50 * time.Millisecond, func(int) bool { return true }},
-		{"bbr beside others, of weight 2", Settings{BBR: true, Most: 32, Weight: 2}, beside(long()), time.Minute, nil, [2]float64{0.15, 0.35}, 50 * time.Millisecond, func(int) bool { return true }},
+		{"bbr beside others, fair", Settings{BBR: true, Most: 32}, beside(long()), time.Minute, nil, [2]float64{0.05, 0.25}, 50 * time.Millisecond, func(int) bool { return true }},
+		{"bbr beside others, of weight 2", Settings{BBR: true, Most: 32, Weight: 2}, beside(long()), time.Minute, nil, [2]float64{0.1, 0.3}, 50 * time.Millisecond, func(int) bool { return true }},
 		{"bbr beside others, full", Settings{BBR: true, Most: 32, Share: Full}, beside(long()), time.Minute, nil, [2]float64{0.7, 0.95}, 50 * time.Millisecond, func(int) bool { return true }},
 		{"bbr beside others, yield", Settings{BBR: true, Most: 32, Share: Yield}, beside(long()), time.Minute, nil, [2]float64{0, 0.12}, 50 * time.Millisecond, func(int) bool { return true }},
 		{"bbr, others go", Settings{BBR: true, Most: 32}, beside(long()), 2 * time.Minute, func(at time.Duration, r *road) {
@@ -93,6 +93,9 @@ func TestPathsAreTuned(t *testing.T) {
 				}
 			} else if want, err := os.ReadFile(file); err != nil || string(want) != log && runtime.GOARCH == "amd64" { // others may multiply and add in one, and flows that compete magnify the last digit
 				t.Errorf("%v; the ride is another one (UPDATE=1 writes it):\n%s", err, log)
+			}
+			if c.road.others == 0 && c.change == nil && strings.Contains(log, Beside.String()) {
+				t.Errorf("it is taken for shared, and we have it alone:\n%s", log)
 			}
 			half := len(rates) / 2
 			rate, queue := median(rates[half:]), median(queues[half:])
@@ -214,6 +217,71 @@ func TestALinkThatBecomesSlowerIsNotTakenForShared(t *testing.T) {
 				if at >= 14*time.Second && (m.queue() > 4*m.target() || m.Rate < 0.95*r.link) {
 					t.Errorf("%v of the link, with BBR %v: after %v its queue is %v, and %.2f of it are used", part, bbr, at, m.queue(), m.Rate/r.link)
 				}
+			}
+		}
+	}
+}
+
+func mean(all []float64) (sum float64) {
+	for _, x := range all {
+		sum += x
+	}
+	return sum / float64(len(all))
+}
+
+// Beside CUBIC flows one session is about one of them, from its first second on, whoever was there first; what BBR has taken
+// before it knows is given back. The bounds are of the link's part, over 25 s and over the 35 s behind them. Where two others
+// begin with us on a fat path BBR takes 0.7 of it until they have come so far that there is a queue.
+func TestOthersHaveTheirPart(t *testing.T) {
+	paths := []road{
+		{link: 500 * mbit, rtt: 50 * time.Millisecond, buffer: 50 * time.Millisecond},
+		{link: 100 * mbit, rtt: 20 * time.Millisecond, buffer: 50 * time.Millisecond},
+		{link: 1000 * mbit, rtt: 100 * time.Millisecond, buffer: 100 * time.Millisecond},
+	}
+	for _, c := range []struct {
+		settings    Settings
+		others      int
+		first, then [2]float64
+	}{
+		{Settings{BBR: true, First: 4}, 8, [2]float64{0.05, 0.25}, [2]float64{0.05, 0.2}},
+		{Settings{BBR: true, First: 4}, 2, [2]float64{0.1, 0.75}, [2]float64{0.15, 0.5}},
+		{Settings{First: 4}, 8, [2]float64{0.03, 0.2}, [2]float64{0.05, 0.2}},
+		{Settings{BBR: true, First: 4, Weight: 2}, 8, [2]float64{0.1, 0.35}, [2]float64{0.1, 0.3}},
+		{Settings{BBR: true, First: 4, Limit: 10 * mbit}, 8, [2]float64{0, 0.1}, [2]float64{0, 0.1}},
+		{Settings{BBR: true, First: 4, Share: Full}, 8, [2]float64{0.3, 1}, [2]float64{0.6, 1}},
+		{Settings{BBR: true, First: 4, Share: Yield}, 8, [2]float64{0, 0.22}, [2]float64{0, 0.06}},
+		{Settings{BBR: true, First: 4, Share: Raw}, 8, [2]float64{0.3, 1}, [2]float64{0.6, 1}},
+	} {
+		for _, path := range paths {
+			for _, late := range []bool{false, true} {
+				r := path
+				r.others, r.late = c.others, late
+				_, rates, _, _ := ride(c.settings, &r, time.Minute, nil)
+				n := int(25 * time.Second / Interval(r.rtt))
+				first, then := mean(rates[:n]), mean(rates[n:])
+				say := t.Logf
+				if first < c.first[0] || first > c.first[1] || then < c.then[0] || then > c.then[1] {
+					say = t.Errorf
+				}
+				say("%v there and back, %d others, late %v, %s, BBR %v, weight %v, limit %.1f: %.3f of the link in 25 s, then %.3f", r.rtt, c.others, late, Shares[c.settings.Share], c.settings.BBR, c.settings.Weight, c.settings.Limit/r.link, first, then)
+			}
+		}
+	}
+}
+
+// Where others go, we have all of the link soon, and with BBR again.
+func TestWhatOthersLeaveIsTaken(t *testing.T) {
+	for _, share := range []Share{Fair, Full, Yield} {
+		for _, loss := range []float64{0, 0.001} {
+			r := &road{link: 500 * mbit, rtt: 50 * time.Millisecond, buffer: 50 * time.Millisecond, others: 8, loss: loss}
+			log, rates, _, last := ride(Settings{BBR: true, Share: share, First: 4}, r, 90*time.Second, func(at time.Duration, r *road) {
+				if at > 40*time.Second {
+					r.others = 0
+				}
+			})
+			n := int(65 * time.Second / Interval(r.rtt))
+			if got := mean(rates[n:]); got < 0.95 || last.Control != "bbr" {
+				t.Errorf("%s, %v of loss: %.3f of the link, by %s, 25 s after others went\n%s", Shares[share], loss, got, last.Control, log)
 			}
 		}
 	}
