@@ -176,12 +176,13 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 	step := r.rtt / 20
 	dt := step.Seconds()
 	shortest := time.Hour
+	all := slices.Concat(r.ours, r.theirs)
+	rates := make([]float64, len(all))
+	before := r.recent(10*time.Second, shortest)
 	for end := r.now.Add(long); r.now.Before(end); r.now = r.now.Add(step) {
 		rtt := r.rtt + r.queue
 		shortest = min(shortest, rtt)
 		r.smooth += (rtt - r.smooth) / 10
-		all := slices.Concat(r.ours, r.theirs)
-		rates := make([]float64, len(all))
 		in := 0.0
 		for i, f := range all {
 			rates[i] = f.rate(rtt.Seconds())
@@ -194,7 +195,7 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 		queue := r.queue.Seconds() + (in-out)*dt/r.link
 		over := max(queue-r.buffer.Seconds(), 0) * r.link // bytes that have found the queue full
 		r.queue = min(max(time.Duration(queue*1e9), 0), r.buffer)
-		recent := r.recent(10*time.Second, shortest).Seconds()
+		recent := min(before, shortest).Seconds()
 		for i, f := range all {
 			part := 0.0
 			if in > 0 {

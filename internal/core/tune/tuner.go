@@ -128,6 +128,7 @@ const (
 // A Tuner decides for one path. It belongs to one goroutine.
 type Tuner struct {
 	Settings
+	path   path
 	cap    float64
 	chance float64   // part of what is sent that is lost although the queue is short
 	drain  drain     // what this interval is to take of the queue
@@ -172,6 +173,7 @@ func (p *Tuner) Step(m Measure) Decision {
 	if p.Share == Raw || m.MinRTT <= 0 {
 		return p.limited(d)
 	}
+	m.MinRTT = p.path.length(&m)
 	if !p.beside.IsZero() && m.Now.Before(p.beside) {
 		return p.limited(p.besideOthers(d, &m))
 	}
@@ -184,14 +186,18 @@ func (p *Tuner) Step(m Measure) Decision {
 	if m.Bound && m.Rate > 0 {
 		p.quiet = 0
 		d.Why = p.shape(&m)
-		if p.stays >= others {
+		switch {
+		case p.stays < others:
+		case p.path.proved(m.Now): // the longer path carries what the shorter one did
+			p.stays, p.drain, p.cap = 0, drain{}, max(p.cap, below*p.took)
+		case !p.path.stands():
 			p.yield(&m)
 			return p.limited(p.besideOthers(d, &m))
 		}
 	} else {
-		p.stays, p.empty, p.first, p.drain = 0, 0, 0, drain{}
+		p.stays, p.empty, p.first, p.path.run, p.drain = 0, 0, 0, 0, drain{}
 		if p.quiet++; p.quiet >= idle {
-			p.cap, p.took, p.again = 0, 0, false
+			p.cap, p.took, p.again, p.path.best = 0, 0, false, 0
 		}
 	}
 	if p.again {
@@ -219,7 +225,11 @@ func (p *Tuner) shape(m *Measure) Reason {
 		p.chance += (min(m.loss(), mostChance) - p.chance) / 8
 	}
 	p.judge(m)
+	p.path.follow(m, p.cap > 0, p.chance)
 	switch {
+	case queue <= 2*target && p.path.probe(m):
+		p.drain = drain{cap: max(m.Rate*(1-min((queue+2*target).Seconds()/m.Length.Seconds(), 1-deepest)), m.least())}
+		return Drains
 	case queue > 2*target:
 		if p.cap == 0 {
 			if p.first++; p.first < 2 { // one may be a burst, or a processor that was not there
@@ -274,13 +284,14 @@ func (p *Tuner) judge(m *Measure) {
 	p.drain = drain{}
 	falls := time.Duration((1 - before.cap/max(before.rate, 1)) * float64(m.Length))
 	switch {
-	case m.queue() > 2*m.target() && (before.cap == 0 || falls <= 0): // there was none, or less was carried before than we may ask for
+	case m.queue() > 2*m.target() && (before.rate == 0 || falls <= 0): // there was none, or less was carried before than we may ask for
 	case m.queue() > 2*m.target() && before.queue-m.queue() < falls/2:
 		p.stays++
 		p.falls = 0
 	default:
-		if p.stays = 0; before.cap > 0 {
+		if p.stays = 0; before.rate > 0 {
 			p.falls++
+			p.path.best = before.rate
 		}
 		p.again = p.again && p.falls < others
 	}
@@ -300,7 +311,7 @@ func (p *Tuner) yield(m *Measure) {
 		}
 	}
 	p.stays, p.drain, p.cap, p.took, p.again = 0, drain{}, 0, 0, false
-	p.beside = m.Now.Add(lookAgain)
+	p.beside, p.path.longer = m.Now.Add(lookAgain), 0
 }
 
 // flows is as how many a network without agents would see what is carried, or one that goes on to yield.

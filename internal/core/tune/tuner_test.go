@@ -286,3 +286,50 @@ func TestWhatOthersLeaveIsTaken(t *testing.T) {
 		}
 	}
 }
+
+// A route that has become longer is no queue, and nobody's: the link is full again soon. One that becomes shorter again is
+// measured against what it is then.
+func TestALongerPathIsNoQueue(t *testing.T) {
+	for _, s := range []Settings{{BBR: true}, {}, {BBR: true, Share: Full}, {BBR: true, Share: Yield}} {
+		for _, longer := range []time.Duration{12, 30, 100} {
+			for _, loss := range []float64{0, 0.001} {
+				if !s.BBR && (loss > 0 || longer > 30) {
+					continue // CUBIC alone does not fill it
+				}
+				r := &road{link: 500 * mbit, rtt: 50 * time.Millisecond, buffer: 100 * time.Millisecond, loss: loss}
+				var at []time.Duration
+				log, rates, queues, _ := ride(s, r, 90*time.Second, func(now time.Duration, r *road) {
+					at = append(at, now)
+					if r.rtt = 50 * time.Millisecond; now > 20*time.Second && now < 60*time.Second {
+						r.rtt += longer * time.Millisecond
+					}
+				})
+				after := func(from, to time.Duration) (rate float64, queue time.Duration) {
+					n := func(when time.Duration) int { i, _ := slices.BinarySearch(at, when); return i }
+					return mean(rates[n(from):n(to)]), median(queues[n(from):n(to)])
+				}
+				rate, queue := after(40*time.Second, 60*time.Second) // BBR's own window is of the shorter path for ten seconds
+				then, short := after(65*time.Second, 90*time.Second)
+				if rate < 0.95 || then < 0.95 || queue > 30*time.Millisecond || short > 15*time.Millisecond || strings.Contains(log, Beside.String()) {
+					t.Errorf("%v, longer by %d ms, %v of loss: %.3f of the link, queue %v; then %.3f, queue %v\n%s", s, longer, loss, rate, queue, then, short, log)
+				}
+			}
+		}
+	}
+}
+
+// A queue that others keep up for longer than the kernel remembers a shorter round trip is theirs still.
+func TestOthersQueueDoesNotBecomeThePathsLength(t *testing.T) {
+	for _, c := range []struct {
+		share  Share
+		others int
+		most   float64 // of the link, in the last three minutes
+	}{{Fair, 1, 0.6}, {Fair, 8, 0.2}, {Yield, 1, 0.1}} {
+		r := &road{link: 100 * mbit, rtt: 20 * time.Millisecond, buffer: 50 * time.Millisecond, others: c.others}
+		_, rates, _, _ := ride(Settings{BBR: true, Share: c.share}, r, 9*time.Minute, nil)
+		last := mean(rates[len(rates)*2/3:])
+		if t.Logf("%s beside %d: %.3f of the link", Shares[c.share], c.others, last); last > c.most {
+			t.Errorf("that is more than %v", c.most)
+		}
+	}
+}
