@@ -130,9 +130,12 @@ type Tuner struct {
 	Settings
 	path   path
 	cap    float64
+	asked  float64   // the cap of this interval, which may be a drain's
 	chance float64   // part of what is sent that is lost although the queue is short
 	drain  drain     // what this interval is to take of the queue
 	stays  int       // drains, one after the other, that took less
+	held   int       // intervals in which the queue was no longer than it may be, and no shorter than its target
+	alien  int       // drains of such a queue, one after the other, that it did not heed
 	first  int       // intervals in which the queue was long before there was a cap
 	empty  int       // in which it was nearly empty, one after the other
 	quiet  int       // in which the path did not bind
@@ -152,6 +155,7 @@ type drain struct {
 	cap   float64       // of the interval, bytes a second
 	rate  float64       // that the path carried before it
 	queue time.Duration // before it
+	over  time.Duration // what is longer behind it has stayed
 }
 
 // NewTuner begins with what the settings say.
@@ -187,15 +191,15 @@ func (p *Tuner) Step(m Measure) Decision {
 		p.quiet = 0
 		d.Why = p.shape(&m)
 		switch {
-		case p.stays < others:
+		case max(p.stays, p.alien) < others:
 		case p.path.proved(m.Now): // the longer path carries what the shorter one did
-			p.stays, p.drain, p.cap = 0, drain{}, max(p.cap, below*p.took)
-		case !p.path.stands():
+			p.stays, p.alien, p.drain, p.cap = 0, 0, drain{}, max(p.cap, below*p.took)
+		case p.stays >= others && !p.path.stands():
 			p.yield(&m)
 			return p.limited(p.besideOthers(d, &m))
 		}
 	} else {
-		p.stays, p.empty, p.first, p.path.run, p.drain = 0, 0, 0, 0, drain{}
+		p.stays, p.alien, p.held, p.empty, p.first, p.path.run, p.drain = 0, 0, 0, 0, 0, 0, drain{}
 		if p.quiet++; p.quiet >= idle {
 			p.cap, p.took, p.again, p.path.best = 0, 0, false, 0
 		}
@@ -206,6 +210,7 @@ func (p *Tuner) Step(m Measure) Decision {
 	if d.Cap = p.cap; p.drain.cap > 0 {
 		d.Cap = p.drain.cap
 	}
+	p.asked = d.Cap
 	if p.Most > p.First && !p.again { // else their number is an operator's
 		if n := p.count.step(&m, p.Most, p.cap > 0); n != d.Connections || p.count.trying() {
 			d.Connections, d.Why = n, Tries
@@ -240,16 +245,16 @@ func (p *Tuner) shape(m *Measure) Reason {
 		carries := m.Rate / (1 - min(p.chance, m.loss()))
 		// A link of ours that becomes slower carries less than we ask for. Where it is others who take what we leave, it carries
 		// all that we ask for, again and again less, and its queue is long again.
-		if p.took == 0 || carries > p.took || carries < 0.9*p.cap {
+		if p.took == 0 || carries > p.took || carries < 0.9*p.asked {
 			p.took = carries
 		} else if carries < fallen*p.took {
 			p.stays = others
 		}
 		p.cap = max(below*carries, down*p.cap, m.least())
-		p.drain = drain{max(min(carries, p.cap)*(1-m.excess()), m.least()), carries, queue}
+		p.drain = drain{max(min(carries, p.cap)*(1-m.excess(target)), m.least()), carries, queue, 2 * target}
 		return Drains
 	case queue < target:
-		p.first = 0
+		p.first, p.held, p.alien = 0, 0, 0
 		if p.cap == 0 {
 			return Holds
 		}
@@ -268,12 +273,33 @@ func (p *Tuner) shape(m *Measure) Reason {
 		}
 		return Grows
 	}
-	return Holds
+	return p.hold(m)
 }
 
-// excess is which part of an interval's bytes the queue has beyond its target: the path carries those while they are not sent.
-func (m *Measure) excess() float64 {
-	return min((m.queue()-m.target()).Seconds()/m.Length.Seconds(), 1-deepest)
+// hold is what becomes of a cap while the queue is as long as it should be. One of ours is as it is because the cap is what the
+// link carries. Where it is none of ours the link may carry much more, and no shorter queue would ever say so: each several
+// intervals it is drained, which costs the link nothing while it is ours, and where it does not heed that the cap grows.
+func (p *Tuner) hold(m *Measure) Reason {
+	if p.cap == 0 {
+		return Holds
+	}
+	if p.held++; p.held%several == 0 {
+		carries := m.Rate / (1 - min(p.chance, m.loss()))
+		p.drain = drain{max(min(carries, p.cap)*(1-m.excess(m.target()/2)), m.least()), carries, m.queue(), m.target()}
+		return Drains
+	}
+	if p.alien == 0 {
+		return Holds
+	}
+	if p.cap *= up; p.cap > free*m.Rate {
+		p.cap = 0
+	}
+	return Grows
+}
+
+// excess is which part of an interval's bytes the queue has beyond a goal: the path carries those while they are not sent.
+func (m *Measure) excess(goal time.Duration) float64 {
+	return min((m.queue()-goal).Seconds()/m.Length.Seconds(), 1-deepest)
 }
 
 // judge asks, behind a drain, who keeps the queue up. While nobody else sends, the link goes on to carry what it did, and the
@@ -284,16 +310,20 @@ func (p *Tuner) judge(m *Measure) {
 	p.drain = drain{}
 	falls := time.Duration((1 - before.cap/max(before.rate, 1)) * float64(m.Length))
 	switch {
-	case m.queue() > 2*m.target() && (before.rate == 0 || falls <= 0): // there was none, or less was carried before than we may ask for
-	case m.queue() > 2*m.target() && before.queue-m.queue() < falls/2:
+	case before.rate == 0: // there was none
+		if m.queue() < m.target() {
+			p.stays = 0
+		}
+	case m.queue() <= before.over || falls > 0 && before.queue-m.queue() >= falls/2:
+		p.stays, p.alien, p.path.best = 0, 0, before.rate
+		p.falls++
+		p.again = p.again && p.falls < others
+	case falls <= 0: // less was carried before than we may ask for
+	case before.over > m.target():
 		p.stays++
 		p.falls = 0
 	default:
-		if p.stays = 0; before.rate > 0 {
-			p.falls++
-			p.path.best = before.rate
-		}
-		p.again = p.again && p.falls < others
+		p.alien++
 	}
 }
 
@@ -310,7 +340,7 @@ func (p *Tuner) yield(m *Measure) {
 			p.part = max(p.part, m.least()/float64(max(m.Flows, 1)))
 		}
 	}
-	p.stays, p.drain, p.cap, p.took, p.again = 0, drain{}, 0, 0, false
+	p.stays, p.alien, p.held, p.drain, p.cap, p.asked, p.took, p.again = 0, 0, 0, drain{}, 0, 0, 0, false
 	p.beside, p.path.longer = m.Now.Add(lookAgain), 0
 }
 
@@ -343,7 +373,7 @@ func (p *Tuner) besideOthers(d Decision, m *Measure) Decision {
 		switch queue, target := m.queue(), m.target(); {
 		case !m.Bound:
 		case queue > 2*target:
-			p.part = max(min(m.Rate, p.part)*(1-m.excess()), down*p.part, m.least()/float64(max(m.Flows, 1)))
+			p.part = max(min(m.Rate, p.part)*(1-m.excess(target)), down*p.part, m.least()/float64(max(m.Flows, 1)))
 		case queue < target: // what they leave
 			p.part *= up
 		}

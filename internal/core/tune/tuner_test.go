@@ -333,3 +333,31 @@ func TestOthersQueueDoesNotBecomeThePathsLength(t *testing.T) {
 		}
 	}
 }
+
+// A queue between the target and twice that keeps nobody from what the link has more by now, whether it is a route that has
+// become a little longer or somebody's who does not want more. While it is ours the cap stays.
+func TestAShortQueueKeepsNobodyFromMore(t *testing.T) {
+	for _, s := range []Settings{{BBR: true}, {}, {BBR: true, Share: Yield}} {
+		for _, wobble := range []time.Duration{0, 3} {
+			r := &road{link: 100 * mbit, rtt: 50 * time.Millisecond, buffer: 100 * time.Millisecond}
+			n := 0
+			var at []time.Duration
+			log, rates, queues, _ := ride(s, r, 100*time.Second, func(now time.Duration, r *road) {
+				at, n = append(at, now), n+1
+				if r.rtt = 50 * time.Millisecond; now > 20*time.Second {
+					r.rtt += 6*time.Millisecond + time.Duration(n%3)*wobble*time.Millisecond/2
+				}
+				if now > 40*time.Second {
+					r.link = 500 * mbit
+				}
+			})
+			i, _ := slices.BinarySearch(at, 75*time.Second)
+			j, _ := slices.BinarySearch(at, 25*time.Second)
+			k, _ := slices.BinarySearch(at, 40*time.Second)
+			before, after, queue := mean(rates[j:k]), mean(rates[i:]), median(queues[i:])
+			if before < 0.95 || after < 0.95 || queue > 15*time.Millisecond {
+				t.Errorf("%v, which moves by %d ms: %.2f of the link before, %.2f of five times that then, queue %v\n%s", s, wobble, before, after, queue, log)
+			}
+		}
+	}
+}
