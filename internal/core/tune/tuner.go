@@ -245,7 +245,7 @@ func (p *Tuner) shape(m *Measure) Reason {
 		carries := m.Rate / (1 - min(p.chance, m.loss()))
 		// A link of ours that becomes slower carries less than we ask for. Where it is others who take what we leave, it carries
 		// all that we ask for, again and again less, and its queue is long again.
-		if p.took == 0 || carries > p.took || carries < 0.9*p.asked {
+		if p.cap == 0 || carries > p.took || carries < 0.9*p.asked {
 			p.took = carries
 		} else if carries < fallen*p.took {
 			p.stays = others
@@ -280,7 +280,7 @@ func (p *Tuner) shape(m *Measure) Reason {
 // link carries. Where it is none of ours the link may carry much more, and no shorter queue would ever say so: each several
 // intervals it is drained, which costs the link nothing while it is ours, and where it does not heed that the cap grows.
 func (p *Tuner) hold(m *Measure) Reason {
-	if p.cap == 0 {
+	if p.first = 0; p.cap == 0 {
 		return Holds
 	}
 	if p.held++; p.held%several == 0 {
