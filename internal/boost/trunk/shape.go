@@ -57,6 +57,7 @@ func (t *Trunk) shape(now time.Time) {
 			c.was = c.now
 		}
 		s.at, s.looks, s.bound, s.sessions, s.changed = now, 0, 0, 0, false
+		t.decide(s.tuner.Skip(s.decision))
 		return
 	}
 	var all counted
@@ -69,10 +70,15 @@ func (t *Trunk) shape(now time.Time) {
 	m.Length, m.Flows = passed, t.shaping.carry(len(t.conns))
 	m.Rate, m.Sent, m.Resent = float64(all.acked)/passed.Seconds(), all.sent, all.resent
 	s.at, s.looks, s.bound, s.sessions = now, 0, 0, 0
-	s.decision = s.tuner.Step(m)
+	t.decide(s.tuner.Step(m))
+}
+
+// decide has all connections do what was decided.
+func (t *Trunk) decide(d tune.Decision) {
+	t.shaping.decision = d
 	t.rest()
 	for _, c := range t.conns {
-		c.obey(s.decision, s.carry(len(t.conns)))
+		c.obey(d, t.shaping.carry(len(t.conns)))
 	}
 }
 

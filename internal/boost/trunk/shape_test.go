@@ -48,6 +48,31 @@ func TestALimitIsSharedByAllConnections(t *testing.T) {
 	}
 }
 
+// A drain that nobody has seen the end of, for there was no session, holds nobody back who comes then.
+func TestADrainDoesNotOutlastItsInterval(t *testing.T) {
+	r := newRig(t, 1)
+	r.near.mu.Lock()
+	defer r.near.mu.Unlock()
+	s := &r.near.shaping
+	s.tuner = tune.NewTuner(tune.Settings{})
+	now := s.at
+	for i := 0; s.decision.Why != tune.Drains; i++ {
+		if i == 10 {
+			t.Fatalf("a long queue is not drained: %+v", s.decision)
+		}
+		now = now.Add(tune.Interval(0))
+		r.near.decide(s.tuner.Step(tune.Measure{Now: now, Length: tune.Interval(0), RTT: 60 * time.Millisecond, MinRTT: 10 * time.Millisecond, Rate: 1e8, Sent: 2e7, Flows: 1, Bound: true, Sessions: 1}))
+	}
+	if got := pacing(t, r.live[1][0]); got != uint64(s.decision.Cap) || got > 9e7 {
+		t.Fatalf("in a drain it may send %d bytes a second, of %+v", got, s.decision)
+	}
+	s.at = now
+	r.near.shape(now.Add(time.Minute))
+	if got := pacing(t, r.live[1][0]); got < 9.5e7 {
+		t.Errorf("a minute behind a drain it may send %d bytes a second", got)
+	}
+}
+
 // Beside others as many connections carry chunks as sessions would be flows, the oldest; what is small goes on all. No
 // strategy leaves a chunk to one that rests.
 func TestBesideOthersSomeConnectionsRest(t *testing.T) {

@@ -219,6 +219,17 @@ func (p *Tuner) Step(m Measure) Decision {
 	return p.limited(d)
 }
 
+// Skip takes the place of Step for an interval of which nothing is known, and the decision before it: a drain ends with its
+// interval, and asks nothing of who comes then.
+func (p *Tuner) Skip(d Decision) Decision {
+	if p.drain.cap == 0 {
+		return d
+	}
+	p.drain = drain{}
+	p.asked, d.Cap, d.Why = p.cap, p.cap, Holds
+	return p.limited(d)
+}
+
 // shape changes the cap by the queue. BBR holds a round trip's worth of bytes in a queue, others fill it. A long queue is
 // drained within an interval; a little less than what the path carries then leaves it short.
 func (p *Tuner) shape(m *Measure) Reason {

@@ -416,3 +416,23 @@ func TestAPathAloneIsUsedWhole(t *testing.T) {
 		}
 	}
 }
+
+// A drain is of one interval, whether anybody has measured that or not: who comes behind a pause has the whole cap.
+func TestADrainEndsWithItsInterval(t *testing.T) {
+	for _, limit := range []float64{0, 50 * mbit} {
+		r := &road{link: 100 * mbit, rtt: 20 * time.Millisecond, buffer: 100 * time.Millisecond}
+		r.begin()
+		p := NewTuner(Settings{BBR: true, Limit: limit})
+		d := p.Step(Measure{Now: r.now})
+		for i := 0; d.Why != Drains && i < 100; i++ {
+			d = p.Step(r.pass(d, Interval(r.rtt), 1))
+		}
+		drained := d.Cap
+		if d = p.Skip(d); limit == 0 && d.Cap < 1.05*drained || limit > 0 && d.Cap != limit {
+			t.Errorf("limit %v: it may send %.2f of the link behind a drain to %.2f", limit, d.Cap/r.link, drained/r.link)
+		}
+		if again := p.Skip(d); again != d {
+			t.Errorf("%+v, and then %+v", d, again)
+		}
+	}
+}
