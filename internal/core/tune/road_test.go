@@ -10,6 +10,7 @@ import (
 // and whose length is what has come less what has left, nothing else. It knows no packets, but what each control is known to
 // do: CUBIC grows by its polynomial until it loses something (RFC 9438), BBR sends by the most that it saw arrive in ten round
 // trips and has two of them on the way (BBRv1). What chance takes it takes before the queue.
+// What is measured of it is as late as acknowledgements are.
 type road struct {
 	link   float64       // bytes a second
 	rtt    time.Duration // there and back, without a queue
@@ -21,6 +22,8 @@ type road struct {
 	now    time.Time
 	queue  time.Duration
 	smooth time.Duration // round trip, as the kernel smooths it
+	sent   []seen        // round trips that whoever sent at a time will have seen, and has not yet
+	acked  []float64     // bytes of ours that have left the queue in each step, and are not acknowledged
 	least  []seen        // shortest round trip of each interval: the kernel forgets them after 300 s
 	ours   []*flow
 	theirs []*flow
@@ -182,7 +185,11 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 	for end := r.now.Add(long); r.now.Before(end); r.now = r.now.Add(step) {
 		rtt := r.rtt + r.queue
 		shortest = min(shortest, rtt)
-		r.smooth += (rtt - r.smooth) / 10
+		r.sent = append(r.sent, seen{r.now, rtt})
+		for len(r.sent) > 0 && !r.sent[0].at.Add(r.sent[0].rtt).After(r.now) { // an acknowledgement tells of the queue that its segment found
+			r.smooth += (r.sent[0].rtt - r.smooth) / 10
+			r.sent = r.sent[1:]
+		}
 		in := 0.0
 		for i, f := range all {
 			rates[i] = f.rate(rtt.Seconds())
@@ -195,6 +202,7 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 		queue := r.queue.Seconds() + (in-out)*dt/r.link
 		over := max(queue-r.buffer.Seconds(), 0) * r.link // bytes that have found the queue full
 		r.queue = min(max(time.Duration(queue*1e9), 0), r.buffer)
+		left := 0.0
 		recent := min(before, shortest).Seconds()
 		for i, f := range all {
 			part := 0.0
@@ -204,8 +212,12 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 			gone := rates[i]*r.loss*dt + over*part
 			f.pass(dt, rtt.Seconds(), recent, out*dt*part, gone/mss)
 			if i < len(r.ours) {
-				sent, arrived, lost = sent+rates[i]*dt, arrived+out*dt*part, lost+gone
+				sent, left, lost = sent+rates[i]*dt, left+out*dt*part, lost+gone
 			}
+		}
+		if r.acked = append(r.acked, left); len(r.acked) > 20 { // steps in a round trip
+			arrived += r.acked[0]
+			r.acked = r.acked[1:]
 		}
 	}
 	r.least = append(r.least, seen{r.now, shortest})

@@ -132,7 +132,7 @@ type Tuner struct {
 	cap    float64
 	asked  float64   // the cap of this interval, which may be a drain's
 	chance float64   // part of what is sent that is lost although the queue is short
-	drain  drain     // what this interval is to take of the queue
+	drain  drain     // what is just now taken of the queue
 	stays  int       // drains, one after the other, that took less
 	held   int       // intervals in which the queue was no longer than it may be, and no shorter than its target
 	alien  int       // drains of such a queue, one after the other, that it did not heed
@@ -140,6 +140,7 @@ type Tuner struct {
 	empty  int       // in which it was nearly empty, one after the other
 	quiet  int       // in which the path did not bind
 	took   float64   // what it carried of ours before it was drained, bytes a second
+	slower bool      // the link has become slower by then
 	beside time.Time // until then others have a part of it; zero: they do not
 	again  bool      // it is looked again whether they have
 	falls  int       // drains of such a look, one after the other, that took what they would of a queue that is ours
@@ -150,12 +151,23 @@ type Tuner struct {
 	count  count
 }
 
-// A drain is an interval that asks for less than the path carries, so that the queue becomes shorter; the zero value is none.
+// A drain is one interval or more in which less is asked for than the path carries, so that the queue becomes shorter; the zero
+// value is none.
 type drain struct {
-	cap   float64       // of the interval, bytes a second
+	cap   float64       // while it lasts, bytes a second
 	rate  float64       // that the path carried before it
 	queue time.Duration // before it
 	over  time.Duration // what is longer behind it has stayed
+	began time.Time
+	more  int // intervals that it takes beyond the first
+}
+
+// drained is a drain to a goal. What shows of it at its end is the queue of a round trip before, which may be many intervals
+// where the queue is deep: it takes twice that, so that there is something to see.
+func (m *Measure) drained(carries, most float64, goal, over time.Duration) drain {
+	intervals := max((2*m.RTT+m.Length-1)/max(m.Length, 1), 1)
+	part := min(float64(m.queue()-goal)/float64(intervals*m.Length), 1-deepest)
+	return drain{max(min(carries, most)*(1-part), m.least()), carries, m.queue(), over, m.Now, int(intervals) - 1}
 }
 
 // NewTuner begins with what the settings say.
@@ -240,8 +252,12 @@ func (p *Tuner) shape(m *Measure) Reason {
 	if queue < target { // where it is long, what is lost may have found it full
 		p.chance += (min(m.loss(), mostChance) - p.chance) / 8
 	}
-	p.judge(m)
 	p.path.follow(m, p.cap > 0, p.chance)
+	if p.drain.more > 0 && queue > target {
+		p.drain.more--
+		return Drains
+	}
+	p.judge(m)
 	switch {
 	case queue <= 2*target && p.path.probe(m):
 		p.drain = drain{cap: max(m.Rate*(1-min((queue+2*target).Seconds()/m.Length.Seconds(), 1-deepest)), m.least())}
@@ -256,13 +272,14 @@ func (p *Tuner) shape(m *Measure) Reason {
 		carries := m.Rate / (1 - min(p.chance, m.loss()))
 		// A link of ours that becomes slower carries less than we ask for. Where it is others who take what we leave, it carries
 		// all that we ask for, again and again less, and its queue is long again.
-		if p.cap == 0 || carries > p.took || carries < 0.9*p.asked {
-			p.took = carries
-		} else if carries < fallen*p.took {
+		switch slower := carries < 0.9*p.asked; {
+		case p.cap == 0 || carries > p.took || slower || p.slower: // in the interval in which it changes it carries some of both
+			p.took, p.slower = carries, slower
+		case carries < fallen*p.took:
 			p.stays = others
 		}
 		p.cap = max(below*carries, down*p.cap, m.least())
-		p.drain = drain{max(min(carries, p.cap)*(1-m.excess(target)), m.least()), carries, queue, 2 * target}
+		p.drain = m.drained(carries, p.cap, target, 2*target)
 		return Drains
 	case queue < target:
 		p.first, p.held, p.alien = 0, 0, 0
@@ -296,7 +313,7 @@ func (p *Tuner) hold(m *Measure) Reason {
 	}
 	if p.held++; p.held%several == 0 {
 		carries := m.Rate / (1 - min(p.chance, m.loss()))
-		p.drain = drain{max(min(carries, p.cap)*(1-m.excess(m.target()/2)), m.least()), carries, m.queue(), m.target()}
+		p.drain = m.drained(carries, p.cap, m.target()/2, m.target())
 		return Drains
 	}
 	if p.alien == 0 {
@@ -314,12 +331,14 @@ func (m *Measure) excess(goal time.Duration) float64 {
 }
 
 // judge asks, behind a drain, who keeps the queue up. While nobody else sends, the link goes on to carry what it did, and the
-// queue falls by what we sent less. Others who keep it full send more as soon as we send less: windows of theirs wait for
+// queue falls by what we sent less: an acknowledgement of now tells of what was sent when it had fallen for all of the drain but
+// one round trip, which itself became shorter. Others who keep it full send more as soon as we send less: windows of theirs wait for
 // nothing else, and the queue stays. Of a queue of both, the part of the link that others have is about what does not fall.
 func (p *Tuner) judge(m *Measure) {
 	before := p.drain
 	p.drain = drain{}
-	falls := time.Duration((1 - before.cap/max(before.rate, 1)) * float64(m.Length))
+	part := before.cap / max(before.rate, 1)
+	falls := min(time.Duration((1-part)/part*float64(m.Now.Sub(before.began)-before.queue-m.MinRTT)), before.queue)
 	switch {
 	case before.rate == 0: // there was none
 		if m.queue() < m.target() {
@@ -330,6 +349,7 @@ func (p *Tuner) judge(m *Measure) {
 		p.falls++
 		p.again = p.again && p.falls < others
 	case falls <= 0: // less was carried before than we may ask for
+	case m.Rate < 0.9*before.cap*(1-m.loss()): // the link has become slower than it was before, and nothing follows
 	case before.over > m.target():
 		p.stays++
 		p.falls = 0

@@ -249,8 +249,8 @@ func TestOthersHaveTheirPart(t *testing.T) {
 		{Settings{First: 4}, 8, [2]float64{0.03, 0.2}, [2]float64{0.05, 0.2}},
 		{Settings{BBR: true, First: 4, Weight: 2}, 8, [2]float64{0.1, 0.35}, [2]float64{0.1, 0.3}},
 		{Settings{BBR: true, First: 4, Limit: 10 * mbit}, 8, [2]float64{0, 0.1}, [2]float64{0, 0.1}},
-		{Settings{BBR: true, First: 4, Share: Full}, 8, [2]float64{0.3, 1}, [2]float64{0.6, 1}},
-		{Settings{BBR: true, First: 4, Share: Yield}, 8, [2]float64{0, 0.22}, [2]float64{0, 0.06}},
+		{Settings{BBR: true, First: 4, Share: Full}, 8, [2]float64{0.2, 1}, [2]float64{0.6, 1}},
+		{Settings{BBR: true, First: 4, Share: Yield}, 8, [2]float64{0, 0.22}, [2]float64{0, 0.08}},
 		{Settings{BBR: true, First: 4, Share: Raw}, 8, [2]float64{0.3, 1}, [2]float64{0.6, 1}},
 	} {
 		for _, path := range paths {
@@ -260,8 +260,11 @@ func TestOthersHaveTheirPart(t *testing.T) {
 				_, rates, _, _ := ride(c.settings, &r, time.Minute, nil)
 				n := int(25 * time.Second / Interval(r.rtt))
 				first, then := mean(rates[:n]), mean(rates[n:])
-				say := t.Logf
-				if first < c.first[0] || first > c.first[1] || then < c.then[0] || then > c.then[1] {
+				say, slow := t.Logf, 0.0
+				if late && Interval(r.rtt) > 500*time.Millisecond {
+					slow = 0.05 // some intervals until anything is known are seconds
+				}
+				if first < c.first[0] || first > c.first[1]+slow || then < c.then[0] || then > c.then[1] {
 					say = t.Errorf
 				}
 				say("%v there and back, %d others, late %v, %s, BBR %v, weight %v, limit %.1f: %.3f of the link in 25 s, then %.3f", r.rtt, c.others, late, Shares[c.settings.Share], c.settings.BBR, c.settings.Weight, c.settings.Limit/r.link, first, then)
@@ -343,7 +346,7 @@ func TestAShortQueueKeepsNobodyFromMore(t *testing.T) {
 			r := &road{link: 100 * mbit, rtt: 50 * time.Millisecond, buffer: 100 * time.Millisecond}
 			n := 0
 			var at []time.Duration
-			log, rates, queues, _ := ride(s, r, 100*time.Second, func(now time.Duration, r *road) {
+			log, rates, queues, _ := ride(s, r, 120*time.Second, func(now time.Duration, r *road) {
 				at, n = append(at, now), n+1
 				if r.rtt = 50 * time.Millisecond; now > 20*time.Second {
 					r.rtt += 6*time.Millisecond + time.Duration(n%3)*wobble*time.Millisecond/2
@@ -352,7 +355,7 @@ func TestAShortQueueKeepsNobodyFromMore(t *testing.T) {
 					r.link = 500 * mbit
 				}
 			})
-			i, _ := slices.BinarySearch(at, 75*time.Second)
+			i, _ := slices.BinarySearch(at, 95*time.Second)
 			j, _ := slices.BinarySearch(at, 25*time.Second)
 			k, _ := slices.BinarySearch(at, 40*time.Second)
 			before, after, queue := mean(rates[j:k]), mean(rates[i:]), median(queues[i:])
