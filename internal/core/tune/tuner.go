@@ -121,6 +121,9 @@ const (
 	idle = 6
 	// below is how much less than what the path carries is asked of it once its queue was long.
 	below = 0.99
+	// leastUse is as little of a cap as is believed to be sent. BBR sends 0.75 of its rate in one of eight phases, and 0.99 at
+	// most in the others: 0.96 of what it may. A cap of what a path carries would be filled to that, and grow by up to where it was.
+	leastUse = 0.93
 	// free is how far above what is carried a cap is none any more.
 	free = 1.5
 )
@@ -132,6 +135,7 @@ type Tuner struct {
 	cap    float64
 	asked  float64   // the cap of this interval, which may be a drain's
 	chance float64   // part of what is sent that is lost although the queue is short
+	use    float64   // part of a cap that is sent
 	drain  drain     // what is just now taken of the queue
 	stays  int       // drains, one after the other, that took less
 	held   int       // intervals in which the queue was no longer than it may be, and no shorter than its target
@@ -177,7 +181,7 @@ func NewTuner(s Settings) *Tuner {
 	}
 	s.First = max(s.First, 1)
 	s.Most = max(s.Most, s.First)
-	return &Tuner{Settings: s, count: count{now: s.First}}
+	return &Tuner{Settings: s, use: 1, count: count{now: s.First}}
 }
 
 // Step takes what was measured in an interval.
@@ -252,6 +256,9 @@ func (p *Tuner) shape(m *Measure) Reason {
 	if queue < target { // where it is long, what is lost may have found it full
 		p.chance += (min(m.loss(), mostChance) - p.chance) / 8
 	}
+	if p.BBR && queue < target && p.cap > 0 && p.asked == p.cap { // the cap is what bound it, and no drain
+		p.use += (min(max(m.Rate/(1-m.loss())/p.asked, leastUse), 1) - p.use) / 4
+	}
 	p.path.follow(m, p.cap > 0, p.chance)
 	if p.drain.more > 0 && queue > target {
 		p.drain.more--
@@ -278,7 +285,7 @@ func (p *Tuner) shape(m *Measure) Reason {
 		case carries < fallen*p.took:
 			p.stays = others
 		}
-		p.cap = max(below*carries, down*p.cap, m.least())
+		p.cap = max(below*carries/p.use, down*p.cap, m.least())
 		p.drain = m.drained(carries, p.cap, target, 2*target)
 		return Drains
 	case queue < target:
