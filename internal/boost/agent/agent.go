@@ -25,8 +25,10 @@ type Config struct {
 	Protection  frame.Protection
 	Strategy    string // one of stripe.Strategies
 	Shape       tune.Settings
-	Connections int // data connections of a trunk
-	Memory      int // bytes of each trunk, each way; a multiple of stripe.MaxChunk
+	Control     string // congestion control between agents, see trunk.Config
+	Connections int    // data connections of a trunk, or with how many the agents begin to look for their number
+	Most        int    // up to here; no more than Connections: their number stays
+	Memory      int    // bytes of each trunk, each way; a multiple of stripe.MaxChunk
 	Silence     time.Duration
 	Patience    time.Duration // see trunk.Config
 

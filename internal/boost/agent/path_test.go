@@ -160,3 +160,41 @@ func TestAnAgentThatIsSilentIsNoticedAndHeardAgain(t *testing.T) {
 		again()
 	})
 }
+
+// Of two agents the one that begins the trunk opens what the one wants that wants more, as far as its own file goes.
+func TestTheOtherAgentHasTheConnectionsThatItWants(t *testing.T) {
+	for what, c := range map[string]struct{ dials, most, called, want int }{
+		"the one that is called wants more":        {1, 8, 3, 3},
+		"it wants more than there may be":          {1, 2, 6, 2},
+		"the number of the other one is fixed":     {2, 0, 6, 2},
+		"the one that begins the trunk wants more": {4, 8, 1, 4},
+	} {
+		t.Run(what, func(t *testing.T) {
+			n := newNetwork(t)
+			x := n.agent("x", func(a *Config) { a.Connections, a.Most = c.dials, c.most })
+			y := n.agent("y", func(a *Config) { a.Connections = c.called })
+			lane := Lane{Number: 5, Client: clients, Server: servers, Port: 80, Near: []string{"x"}, Far: []string{"y"}}
+			y.tell(t, []Peer{x.at}, lane)
+			x.tell(t, []Peer{y.at}, lane)
+			for _, s := range []*site{x, y} {
+				for end := time.Now().Add(within); ; {
+					for _, status := range s.Trunks() {
+						if status.Connections == c.want {
+							end = time.Time{}
+						}
+					}
+					if end.IsZero() {
+						break
+					}
+					if time.Now().After(end) {
+						t.Fatalf("%s has %+v, want %d", s.Name, s.Trunks(), c.want)
+					}
+				}
+			}
+			stream(t, x, y, 1, func() {})
+			if got := x.Trunks()["y"].Connections; got > max(c.dials, c.most) {
+				t.Errorf("%d connections", got)
+			}
+		})
+	}
+}

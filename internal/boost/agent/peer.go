@@ -109,9 +109,9 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 	p := &peer{a: a, name: in.Name, door: in.Door, number: rand.Uint64() | 1, born: a.incarnation()}
 	strategy, _ := stripe.StrategyNamed(a.Strategy) // Start has looked
 	shape := a.Shape
-	shape.First = a.Connections
+	shape.First, shape.Most = a.Connections, max(a.Most, a.Connections)
 	c := trunk.Config{
-		Dials: p.dials(), Incarnation: p.born, Protection: a.Protection, Strategy: strategy, Shape: shape,
+		Dials: p.dials(), Incarnation: p.born, Protection: a.Protection, Strategy: strategy, Shape: shape, Control: a.Control,
 		Patience: a.Patience, Connect: p.connect, Finish: a.Ends.Finished,
 		Ended:  func(e trunk.Ended) { a.Report(Event{Agent: p.name, Ended: &e}) },
 		Broken: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
@@ -129,7 +129,7 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 	p.ctx, p.end = context.WithCancel(a.ctx)
 	if p.dials() {
 		d := peering.Dialer{
-			Config: p.config(), Connections: a.Connections, TLS: a.Client(p.name), TCP: p.tcp,
+			Config: p.config(), Connections: shape.Most, TLS: a.Client(p.name), TCP: p.tcp,
 			Failed: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
 		}
 		p.all.Go(func() { d.Run(p.ctx) })

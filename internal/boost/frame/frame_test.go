@@ -84,6 +84,7 @@ var golden = []struct {
 	{&Resume{}, "09000000 00000000 0000000000000000 0000000000000000"},
 	{Ping(0xffffffffffffffff), "0a000000 00000000 0000000000000000 ffffffffffffffff"},
 	{Ping(3).Answered(), "0a010000 00000000 0000000000000000 0000000000000003"},
+	{Want(4), "0a020000 00000000 0000000000000000 0000000000000004"},
 	{Retire(7), "0b000000 00000000 0000000000000007 0000000000000000"},
 }
 
@@ -168,6 +169,9 @@ func anyFrame(t *rapid.T) payloadFrame {
 		return &Resume{Session: session, Acknowledged: o[0], Wanted: o[1], Credit: o[2], Kept: Range{kept[0], kept[1]}, Ended: rapid.Bool().Draw(t, "ended")}
 	case TypePing:
 		h := Ping(rapid.Uint64().Draw(t, "number"))
+		if rapid.Bool().Draw(t, "wish") {
+			return Want(rapid.IntRange(1, MaxConnections).Draw(t, "connections"))
+		}
 		if rapid.Bool().Draw(t, "answer") {
 			return h.Answered()
 		}
@@ -330,6 +334,29 @@ func TestFramesAreMadeAndReadWithoutAllocation(t *testing.T) {
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations a frame, want none", name, n)
+		}
+	}
+}
+
+// A number of connections is taken where it is one that an agent may want; all else is a PING like any other, whose answer
+// is no wish.
+func TestAWishIsWithinItsBounds(t *testing.T) {
+	safety.Test(t, safety.Door)
+	for offset, want := range map[uint64]int{0: 0, 1: 1, MaxConnections: MaxConnections, MaxConnections + 1: 0, 1_000_000: 0, 1 << 32: 0, 1<<64 - 1: 0} {
+		h := Header{Type: TypePing, Flags: wants, Offset: offset}
+		if got, ok := h.Wanted(); got != want || ok != (want > 0) {
+			t.Errorf("%d is taken for %d, %v", offset, got, ok)
+		}
+		if got, ok := h.Answered().Wanted(); ok {
+			t.Errorf("the answer to %d is taken for %d", offset, got)
+		}
+		if got, ok := Ping(offset).Wanted(); ok {
+			t.Errorf("PING %d is taken for %d", offset, got)
+		}
+	}
+	for in, want := range map[int]int{-1: 1, 0: 1, 7: 7, 1_000_000: MaxConnections} {
+		if got, ok := Want(in).Wanted(); got != want || !ok {
+			t.Errorf("%d is said as %d", in, got)
 		}
 	}
 }

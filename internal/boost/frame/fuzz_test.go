@@ -52,6 +52,9 @@ func FuzzParseHeader(f *testing.F) {
 		if h.Length > MaxData || h.Type != TypePing && h.End() > MaxOffset {
 			t.Fatalf("%+v was taken", h)
 		}
+		if n, ok := h.Wanted(); ok && (n < 1 || n > MaxConnections || h.IsAnswer() || uint64(n) != h.Offset) {
+			t.Fatalf("%+v asks for %d connections", h, n)
+		}
 		if again, err := ParseHeader(h.Append(nil)); err != nil || again != h {
 			t.Fatalf("%+v became %+v, %v", h, again, err)
 		}

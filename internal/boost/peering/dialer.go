@@ -22,8 +22,10 @@ type Dialer struct {
 	TCP func(context.Context) (*net.TCPConn, error)
 	// TLS has this agent's certificate, and knows the other one by its own.
 	TLS *tls.Config
-	// Connections is how many data connections there are to be.
+	// Connections is how many data connections there are at most: as many as the agent that wants more of them wants.
 	Connections int
+	// Lingers is for how long nobody has to want a connection before it ends; 0: five seconds.
+	Lingers time.Duration
 	// Failed is called with what ended the control connection or kept it from beginning, before it is tried again.
 	Failed func(error)
 
@@ -84,9 +86,8 @@ func (d *Dialer) once(ctx context.Context) error {
 		return err
 	}
 	c := &control{met: make(chan struct{})}
-	for range d.Connections {
-		all.Go(func() { d.keep(ctx, c) })
-	}
+	k := d.keepers(c)
+	all.Go(func() { k.run(ctx) })
 	conn, err := d.greet(ctx, tcp, c)
 	if err != nil {
 		return err
@@ -94,7 +95,8 @@ func (d *Dialer) once(ctx context.Context) error {
 	defer conn.Close()
 	down := d.Trunk.Up(c.secret, c.hello.Incarnation)
 	close(c.met)
-	err = watch(ctx, conn, d.Silence)
+	w := &watcher{conn: conn, silence: d.Silence, wanted: k.wanted}
+	err = w.watch(ctx)
 	down()
 	return err
 }
@@ -128,20 +130,6 @@ func (d *Dialer) greet(ctx context.Context, tcp *net.TCPConn, to *control) (c *t
 		to.secret, err = seal.Export(c.ConnectionState())
 	}
 	return c, err
-}
-
-// keep has one data connection as long as ctx lasts.
-func (d *Dialer) keep(ctx context.Context, c *control) {
-	again := backoff.Backoff{First: firstPause, Last: lastPause}
-	for ctx.Err() == nil {
-		began := time.Now()
-		d.data(ctx, c)                     //nolint:errcheck // what the other agent did wrong the trunk has told; a path that is gone is tried again
-		if time.Since(began) > lastPause { // a worker that died has its next one, and its door was open all the time
-			again.Reset()
-			continue
-		}
-		rest(ctx, again.Next())
-	}
 }
 
 // data is one data connection, from its first packet to its end. What this end has to say follows its HELLO at once: only

@@ -108,8 +108,13 @@ func Answer(ctx context.Context, conn *tls.Conn, h frame.Hello, c Config, ready 
 	if disagreement != nil {
 		return disagreement
 	}
-	return watch(ctx, conn, c.Silence)
+	w := &watcher{conn: conn, silence: c.Silence, ping: c.wish, soon: c.Trunk.Rethinks()}
+	return w.watch(ctx)
 }
+
+// wish is a PING of the agent that was called. Each says how many connections it wants: it is told again where one is lost with
+// its control connection.
+func (c *Config) wish(uint64) frame.Header { return frame.Want(c.Trunk.Wants()) }
 
 // Data answers the HELLO of a data connection, which the door has verified, and serves it until it ends.
 func Data(conn *net.TCPConn, h frame.Hello, secret seal.Secret, c Config) error {

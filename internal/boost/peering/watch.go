@@ -21,8 +21,8 @@ const questions = 4
 
 // watch asks the other agent by PINGs whether it is there, and answers its own, until the connection ends, the other agent
 // is silent for so long, or ctx ends.
-func watch(ctx context.Context, conn net.Conn, silence time.Duration) error {
-	w := &watcher{conn: conn, silence: silence}
+func (w *watcher) watch(ctx context.Context) error {
+	conn := w.conn
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
@@ -38,7 +38,10 @@ func watch(ctx context.Context, conn net.Conn, silence time.Duration) error {
 type watcher struct {
 	conn    net.Conn
 	silence time.Duration
-	mu      sync.Mutex // of what is written
+	ping    func(number uint64) frame.Header // what is said in each PING; nil: nothing
+	soon    <-chan struct{}                  // the next one is to be said now
+	wanted  func(connections int)            // what the other agent says in its own; nil: nobody wants to know
+	mu      sync.Mutex                       // of what is written
 }
 
 func (w *watcher) send(h frame.Header) error {
@@ -53,12 +56,17 @@ func (w *watcher) ask(ctx context.Context) {
 	tick := time.NewTicker(w.silence / questions)
 	defer tick.Stop()
 	for number := uint64(1); ; number++ {
-		if w.send(frame.Ping(number)) != nil {
+		h := frame.Ping(number)
+		if w.ping != nil {
+			h = w.ping(number)
+		}
+		if w.send(h) != nil {
 			w.conn.Close()
 			return
 		}
 		select {
 		case <-tick.C:
+		case <-w.soon:
 		case <-ctx.Done():
 			return
 		}
@@ -83,9 +91,27 @@ func (w *watcher) listen() error {
 		case h.Type != frame.TypePing:
 			return fmt.Errorf("frame %v came on the control connection, which carries HELLO and PING", h.Type)
 		case !h.IsAnswer():
+			w.wish(h)
 			if err := w.send(h.Answered()); err != nil {
 				return err
 			}
 		}
+	}
+}
+
+// ofBefore is how many data connections an agent wants that does not say it: those of before this could not, and had so many
+// unless their file said another number.
+const ofBefore = 4
+
+// wish takes what the other agent's PING says of the connections that it wants. What nobody may want says nothing.
+func (w *watcher) wish(h frame.Header) {
+	if w.wanted == nil {
+		return
+	}
+	switch n, ok := h.Wanted(); {
+	case ok:
+		w.wanted(n)
+	case h.Flags == 0:
+		w.wanted(ofBefore)
 	}
 }

@@ -30,13 +30,13 @@ func (b *batch) clear() {
 	b.small, b.ends, b.chunks, b.bytes = b.small[:0], b.ends[:0], b.chunks[:0], b.bytes[:0]
 }
 
-// collect fills a batch with what is to go out on the connection now. False: the connection has ended.
+// collect fills a batch with what is to go out on the connection now. False: nothing more does, for it has ended or retires.
 func (t *Trunk) collect(c *connection, b *batch) bool {
 	b.clear()
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.conns[c.id] != c || t.closed {
+	if t.conns[c.id] != c || t.closed || c.retires {
 		return false
 	}
 	if !c.told {

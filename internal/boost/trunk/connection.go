@@ -1,6 +1,7 @@
 package trunk
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -35,8 +36,9 @@ type connection struct {
 	rate    uint64 // bytes a second that it may send
 	control string // congestion control
 
-	rests bool // it carries no chunks
-	late  bool // it takes more than twice as long as another one: what is small goes there
+	rests   bool // it carries no chunks
+	retires bool // it carries nothing that is not on its way already, and ends
+	late    bool // it takes more than twice as long as another one: what is small goes there
 
 	in  *link.Reader
 	out *link.Writer
@@ -90,8 +92,8 @@ func (t *Trunk) add(c *connection, secret seal.Secret) error {
 	if !t.up || secret != t.secret || !t.used.take(uint64(c.id)) {
 		return ErrStale
 	}
-	c.tune()
 	t.conns[c.id] = c
+	c.tune()
 	if c.greeted == nil {
 		c.met, t.lonely = true, time.Time{}
 	}
@@ -116,7 +118,7 @@ func (t *Trunk) meet(c *connection) {
 // reached is how many connections there are with the other agent at their other end.
 func (t *Trunk) reached() (connections int) {
 	for _, c := range t.conns {
-		if c.met {
+		if c.met && !c.retires {
 			connections++
 		}
 	}
@@ -172,7 +174,7 @@ func (c *connection) tune() {
 	}
 	_ = c.conn.SetNoDelay(true)
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, bbr)
+		_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, cmp.Or(c.t.Control, bbr))
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent)
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silent.Milliseconds()))
 		c.rate, c.control = ^uint64(0), controlOf(int(fd))
@@ -184,12 +186,12 @@ func (c *connection) tune() {
 	s := &c.t.shaping
 	if s.tuner == nil {
 		settings := c.t.Shape
-		settings.BBR = c.control == bbr
+		settings.BBR = c.control == bbr && cmp.Or(c.t.Control, bbr) == bbr
 		s.tuner, s.at = tune.NewTuner(settings), time.Now()
 		s.decision = s.tuner.Step(tune.Measure{Now: s.at})
 	}
 	s.changed = true
-	c.obey(s.decision, s.carry(len(c.t.conns)+1))
+	c.obey(s.decision, c.t.carry(c.t.usable()))
 }
 
 // bbr is the congestion control of connections between agents, where it can be had.
@@ -233,12 +235,12 @@ func (t *Trunk) measure() time.Duration {
 		}
 		c.now = countedBy(i)
 		t.sender.Measure(c.id, stripe.Measure{RTT: c.rtt, Rate: float64(i.Delivery_rate)})
-		if worst = max(worst, c.rtt); best == 0 || c.rtt < best {
+		if worst = max(worst, c.rtt); !c.retires && (best == 0 || c.rtt < best) { // on one that retires nothing small goes
 			best = c.rtt
 		}
 	}
 	for _, c := range t.conns {
-		c.late = c.rtt > 2*best
+		c.late = best > 0 && c.rtt > 2*best
 	}
 	if worst > 0 {
 		t.receiver.SetRTT(worst)
@@ -271,6 +273,7 @@ func (c *connection) write() {
 	var b batch
 	for {
 		if !c.t.collect(c, &b) {
+			c.leave()
 			return
 		}
 		if b.empty() {

@@ -67,7 +67,7 @@ func (t *Trunk) shape(now time.Time) {
 		all.resent += c.now.resent - c.was.resent
 		c.was = c.now
 	}
-	m.Length, m.Flows = passed, t.shaping.carry(len(t.conns))
+	m.Length, m.Flows = passed, t.carry(t.usable())
 	m.Rate, m.Sent, m.Resent = float64(all.acked)/passed.Seconds(), all.sent, all.resent
 	s.at, s.looks, s.bound, s.sessions = now, 0, 0, 0
 	t.decide(s.tuner.Step(m))
@@ -75,17 +75,22 @@ func (t *Trunk) shape(now time.Time) {
 
 // decide has all connections do what was decided.
 func (t *Trunk) decide(d tune.Decision) {
+	before := t.wants()
 	t.shaping.decision = d
+	if t.wants() != before {
+		wake(t.rethinks)
+	}
 	t.rest()
 	for _, c := range t.conns {
-		c.obey(d, t.shaping.carry(len(t.conns)))
+		c.obey(d, t.carry(t.usable()))
 	}
 }
 
-// carry is how many of so many connections carry chunks.
-func (s *shaping) carry(of int) int {
-	if s.decision.Beside {
-		return min(max(s.decision.Connections, 1), of)
+// carry is how many of so many connections carry chunks: all where their number is an operator's, who may have another one
+// in mind at the other agent, which opens them.
+func (t *Trunk) carry(of int) int {
+	if d := t.shaping.decision; d.Beside || t.Shape.Seeks() {
+		return min(max(d.Connections, 1), of)
 	}
 	return of
 }
@@ -94,7 +99,7 @@ func (s *shaping) carry(of int) int {
 func (c *connection) obey(d tune.Decision, of int) {
 	rate := ^uint64(0) // as it will
 	if d.Cap > 0 {
-		rate = uint64(d.Cap) / uint64(of)
+		rate = uint64(d.Cap) / uint64(max(of, 1))
 	}
 	if rate == c.rate && d.Control == c.control {
 		return
@@ -114,13 +119,16 @@ func (c *connection) obey(d tune.Decision, of int) {
 	c.rate, c.control = rate, d.Control
 }
 
-// rest has connections carry no chunks where the path has others on it who are to have their part. Those with the lowest
-// numbers carry them: the oldest, but for what died.
+// rest has connections carry no chunks where fewer bring as much, or the path has others on it who are to have their part.
+// Those with the lowest numbers carry them: the oldest, but for what died.
 func (t *Trunk) rest() {
-	carry := t.shaping.carry(len(t.conns))
-	for i, id := range slices.Sorted(maps.Keys(t.conns)) {
-		t.conns[id].rests = i >= carry
-		t.sender.Rest(id, i >= carry)
+	left := t.carry(t.usable())
+	for _, id := range slices.Sorted(maps.Keys(t.conns)) {
+		c := t.conns[id]
+		if c.rests = c.retires || left == 0; !c.rests {
+			left--
+		}
+		t.sender.Rest(id, c.rests)
 	}
 }
 

@@ -23,7 +23,9 @@ type Config struct {
 	Protection  frame.Protection
 	Strategy    stripe.Strategy
 	// Shape is how the path is shared with others' traffic. Whether the kernel has BBR the trunk finds out.
-	Shape   tune.Settings
+	Shape tune.Settings
+	// Control is the congestion control of data connections, as the kernel names it; "": BBR where it can be had.
+	Control string
 	Send    *memory.Mapping // for what is to be sent; a multiple of stripe.MaxChunk
 	Receive *memory.Mapping // for what is received
 	// Connect connects to the server of an OPEN as the client. A *Refused is passed on as it is, every other error as
@@ -90,6 +92,7 @@ type Trunk struct {
 	closed   bool
 	alarm    alarm
 	shaping  shaping
+	rethinks chan struct{}
 	lonely   time.Time // since when there is no connection; zero: there is one, or no session needs it
 }
 
@@ -99,7 +102,7 @@ func New(c Config) *Trunk {
 		Config: c, sender: stripe.NewSender(uint64(len(c.Send.Bytes())), c.Strategy),
 		receiver: stripe.NewReceiver(uint32(len(c.Receive.Bytes())/stripe.Block), firstRTT),
 		conns:    map[stripe.Conn]*connection{}, sessions: map[uint64]*Session{},
-		unacked: map[*Session]struct{}{}, starved: map[*Session]struct{}{}, peer: c.Peer,
+		unacked: map[*Session]struct{}{}, starved: map[*Session]struct{}{}, peer: c.Peer, rethinks: make(chan struct{}, 1),
 	}
 	if t.last = c.Incarnation &^ 1; !c.Dials {
 		t.last++ // odd: called

@@ -25,10 +25,11 @@ type Settings struct {
 	Limit  float64 // bytes a second; 0: none
 	BBR    bool    // the kernel has it, and lets this process choose it
 	First  int     // connections to begin with; 0: one
-	// Most is how many there may be; no more than First: their number stays. Agents leave it so: the one that dials decides
-	// how many there are for both, and what the other one would want no frame says yet.
-	Most int
+	Most   int     // that there may be; no more than First: their number stays
 }
+
+// Seeks reports whether the number of connections is to be found.
+func (s *Settings) Seeks() bool { return s.Most > max(s.First, 1) }
 
 // A Measure is what was seen of a path in one interval, over all its connections.
 type Measure struct {
@@ -190,6 +191,9 @@ func (p *Tuner) Step(m Measure) Decision {
 	if p.BBR {
 		d.Control = "bbr"
 	}
+	if p.Share == Raw && m.MinRTT > 0 {
+		p.seek(&d, &m)
+	}
 	if p.Share == Raw || m.MinRTT <= 0 {
 		return p.limited(d)
 	}
@@ -227,12 +231,20 @@ func (p *Tuner) Step(m Measure) Decision {
 		d.Cap = p.drain.cap
 	}
 	p.asked = d.Cap
-	if p.Most > p.First && !p.again { // else their number is an operator's
-		if n := p.count.step(&m, p.Most, p.cap > 0); n != d.Connections || p.count.trying() {
-			d.Connections, d.Why = n, Tries
-		}
+	if !p.again {
+		p.seek(&d, &m)
 	}
 	return p.limited(d)
+}
+
+// seek looks for the number of connections, where that is not an operator's.
+func (p *Tuner) seek(d *Decision, m *Measure) {
+	if !p.Seeks() {
+		return
+	}
+	if n := p.count.step(m, p.Most, p.cap > 0); n != d.Connections || p.count.trying() {
+		d.Connections, d.Why = n, Tries
+	}
 }
 
 // Skip takes the place of Step for an interval of which nothing is known, and the decision before it: a drain ends with its
@@ -365,8 +377,10 @@ func (p *Tuner) judge(m *Measure) {
 	}
 }
 
-// yield begins a time in which others have their part. It is once only that BBR gives back what it has taken.
+// yield begins a time in which others have their part. It is once only that BBR gives back what it has taken. What a number of
+// connections brought until then says nothing of what it brings after.
 func (p *Tuner) yield(m *Measure) {
+	p.count.stop()
 	if !p.again {
 		p.since, p.part = 0, 0
 		if p.BBR || p.Share == Yield {

@@ -74,6 +74,7 @@ func TestPathsAreTuned(t *testing.T) {
 				r.loss = 0.01
 			}
 		}, [2]float64{0.9, 1}, 15 * time.Millisecond, func(n int) bool { return n >= 12 }},
+		{"cubic raw, loss", Settings{Most: 32, Share: Raw}, lossy(short(), 0.001), 5 * time.Minute, nil, [2]float64{0.9, 1}, 50 * time.Millisecond, func(n int) bool { return n >= 4 && n <= 16 }},
 		{"bbr beside others, fair", Settings{BBR: true, Most: 32}, beside(long()), time.Minute, nil, [2]float64{0.05, 0.25}, 50 * time.Millisecond, func(int) bool { return true }},
 		{"bbr beside others, of weight 2", Settings{BBR: true, Most: 32, Weight: 2}, beside(long()), time.Minute, nil, [2]float64{0.1, 0.3}, 50 * time.Millisecond, func(int) bool { return true }},
 		{"bbr beside others, full", Settings{BBR: true, Most: 32, Share: Full}, beside(long()), time.Minute, nil, [2]float64{0.7, 0.95}, 50 * time.Millisecond, func(int) bool { return true }},

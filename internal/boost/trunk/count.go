@@ -1,0 +1,65 @@
+package trunk
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// How many data connections there are decides the agent that dials, by what both want of it: each knows what brings more of
+// what it sends (internal/core/tune).
+
+// Wants is how many data connections this end wants for what it sends, and Rethinks says when that has become another number.
+// One goroutine listens.
+func (t *Trunk) Wants() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wants()
+}
+
+func (t *Trunk) wants() int {
+	if n := t.shaping.decision.Connections; n > 0 && t.Shape.Seeks() {
+		return n
+	}
+	return max(t.Shape.First, 1)
+}
+
+// Rethinks has something when Wants has another answer than before.
+func (t *Trunk) Rethinks() <-chan struct{} { return t.rethinks }
+
+// Retire has all but so many connections end, those with the highest numbers: which carry nothing at either end where the two
+// want no more. What is on its way on them arrives; nothing else goes out on them. Those on which the other agent has not
+// answered are not counted, and stay.
+func (t *Trunk) Retire(all int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept := 0
+	for _, id := range slices.Sorted(maps.Keys(t.conns)) {
+		c := t.conns[id]
+		if !c.met || c.retires {
+			continue
+		}
+		if kept++; kept > max(all, 1) {
+			c.retires = true
+		}
+	}
+	t.rest()
+	t.changed()
+}
+
+// leave says FIN behind the last frame on a connection that retires. The other agent reads all that was before it, takes the
+// connection away as one that has died, and by that closes it behind its own last frame. One that does not is not waited for.
+func (c *connection) leave() {
+	_ = c.conn.SetReadDeadline(time.Now().Add(silent)) // it has ended where one of these fails
+	_ = c.conn.CloseWrite()
+}
+
+// usable is how many connections take what is new.
+func (t *Trunk) usable() (connections int) {
+	for _, c := range t.conns {
+		if !c.retires {
+			connections++
+		}
+	}
+	return connections
+}

@@ -1,0 +1,236 @@
+package trunk
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/link"
+	"scaffold.dev/scaffold/internal/boost/seal"
+	"scaffold.dev/scaffold/internal/core/stripe"
+	"scaffold.dev/scaffold/internal/core/tune"
+	"scaffold.dev/scaffold/internal/tests/safety"
+)
+
+// decides has a trunk take a decision, after which no other one comes.
+func decides(t *Trunk, d tune.Decision) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shaping.at = time.Now().Add(time.Hour)
+	t.decide(d)
+}
+
+// carries is by which connections a trunk carries chunks.
+func carries(t *Trunk) (numbers string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id := range connectionID(20) {
+		if c := t.conns[id]; c != nil && !c.rests {
+			numbers += fmt.Sprint(id, " ")
+		}
+	}
+	return numbers
+}
+
+func rethinks(t *Trunk) bool {
+	select {
+	case <-t.Rethinks():
+		return true
+	default:
+		return false
+	}
+}
+
+// Each end uses as many connections as it has found to be worth it, whatever the other one does, and goes on by the next where
+// one dies. An end whose number is an operator's uses what there is.
+func TestEachEndUsesAsManyConnectionsAsItWants(t *testing.T) {
+	r := newRig(t, 4, func(c *Config) {
+		if c.Shape.First = 2; c.Dials {
+			c.Shape = tune.Settings{First: 1, Most: 8}
+		}
+	})
+	if near, far := carries(r.near), carries(r.far); near != "1 " || far != "1 2 3 4 " || r.near.Wants() != 1 || r.far.Wants() != 2 {
+		t.Errorf("one end that begins with one uses %s, and wants %d; one of a fixed number uses %s, and wants %d", near, r.near.Wants(), far, r.far.Wants())
+	}
+	decides(r.near, tune.Decision{Connections: 3})
+	if got := carries(r.near); got != "1 2 3 " || r.near.Wants() != 3 || !rethinks(r.near) {
+		t.Errorf("it wants %d, and uses %s", r.near.Wants(), got)
+	}
+	decides(r.near, tune.Decision{Connections: 3, Cap: 1e9})
+	if rethinks(r.near) {
+		t.Error("it tells of a number that is the same")
+	}
+	decides(r.far, tune.Decision{Connections: 1, Beside: true})
+	if got := carries(r.far); got != "1 " || r.far.Wants() != 2 || rethinks(r.far) {
+		t.Errorf("beside others a fixed number is %d, and %s are used", r.far.Wants(), got)
+	}
+	client, server := r.dial()
+	defer client.Close()
+	defer server.Close()
+	sent := make(chan [32]byte, 1)
+	go func() { sent <- send(t, client, 4<<20, 1) }()
+	r.cut(1)
+	n, sum, err := receive(server)
+	if n != 4<<20 || err != nil || sum != <-sent {
+		t.Errorf("%d bytes have arrived: %v", n, err)
+	}
+	if got := carries(r.near); got != "2 3 4 " {
+		t.Errorf("the first has died: %s are used", got)
+	}
+}
+
+// Connections retire, come and die under streams both ways: all bytes arrive, and nobody blames anybody.
+func TestConnectionsRetireUnderAStream(t *testing.T) {
+	safety.Test(t, safety.Bytes)
+	for _, strategy := range stripe.Strategies {
+		t.Run(strategy, func(t *testing.T) {
+			r := newRig(t, 4, func(c *Config) { c.Strategy, _ = stripe.StrategyNamed(strategy) })
+			client, server := r.dial()
+			const bytes = 16 << 20
+			want, back := make(chan [32]byte, 2), make(chan [32]byte, 1)
+			go func() { want <- send(t, client, bytes, 3) }()
+			go func() { want <- send(t, server, bytes, 3) }()
+			go func() {
+				_, sum, err := receive(client)
+				if err != nil {
+					t.Errorf("the client: %v", err)
+				}
+				back <- sum
+			}()
+			got, total, at := sha256.New(), 0, 0
+			for b := make([]byte, 1<<20); ; {
+				n, err := server.Read(b)
+				got.Write(b[:n])
+				if total += n; total/(2<<20) > at {
+					at = total / (2 << 20)
+					r.retire(at)
+				}
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatalf("after %d bytes: %v", total, err)
+				}
+			}
+			if sum := <-want; [32]byte(got.Sum(nil)) != sum || <-back != sum || <-want != sum {
+				t.Errorf("%d bytes have arrived at the server, or others, or others at the client", total)
+			}
+			r.near.Retire(1)
+			until(t, func() error { return is("connections", r.far.Connections(), 1) })
+			server.Close()
+			client.Close()
+			r.isEmpty(1)
+			select {
+			case err := <-r.broken:
+				t.Errorf("one agent blames the other: %v", err)
+			default:
+			}
+		})
+	}
+}
+
+// retire has the near trunk keep one to three of four connections, and then some come; each third time one that stays dies.
+func (r *rig) retire(turn int) {
+	keep := 1 + turn%3
+	r.near.Retire(keep)
+	until(r.t, func() error { return is("connections", r.far.Connections(), keep) })
+	for number := range r.live {
+		r.near.mu.Lock()
+		c := r.near.conns[connectionID(number)]
+		stays := c != nil && !c.retires
+		r.near.mu.Unlock()
+		if !stays {
+			delete(r.live, number)
+		}
+	}
+	for range 4 - keep {
+		r.connect()
+	}
+	if turn%3 == 0 {
+		for number := range r.live {
+			r.cut(number)
+			break
+		}
+		r.connect()
+	}
+}
+
+// lone is a connection of the near trunk whose other end is the test's.
+func (r *rig) lone(number uint64) (*net.TCPConn, *link.Reader, *link.Writer) {
+	a, b := pair(r.t)
+	c := newConnection(r.near, a, number, r.secret)
+	if err := r.near.add(c, r.secret); err != nil {
+		r.t.Fatal(err)
+	}
+	r.serving.Go(func() { c.serve() })
+	b.SetDeadline(time.Now().Add(within))
+	return b, link.NewReader(b, frame.Sealed, seal.NewOpener(frame.Sealed, r.secret, number, seal.FromDialer)),
+		link.NewWriter(b, seal.NewSealer(frame.Sealed, r.secret, number, seal.ToDialer))
+}
+
+// A connection that retires ends between two frames, and what the other agent says on it until it has seen that is heard. It
+// counts no more, and nothing new goes out on it.
+func TestAConnectionThatRetiresIsHeardToItsEnd(t *testing.T) {
+	r := newRig(t, 1)
+	b, in, out := r.lone(1000)
+	defer b.Close()
+	if n := r.near.Connections(); n != 2 {
+		t.Fatalf("%d connections", n)
+	}
+	r.near.Retire(1)
+	if n := r.near.Connections(); n != 1 {
+		t.Errorf("%d connections beside one that retires", n)
+	}
+	if r.near.collect(r.near.connection(1000), &batch{}) {
+		t.Error("something goes out on it")
+	}
+	room := make([]byte, stripe.MaxChunk)
+	for {
+		_, _, err := in.Next(func(h frame.Header) ([]byte, error) { return room[:h.Length], nil })
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("it does not end between two frames: %v", err)
+		}
+	}
+	if err := errors.Join(out.Put(frame.Chunk(1, 0, 4), []byte("data")), out.Flush()); err != nil { // of no session: whoever hears it says so
+		t.Fatal(err)
+	}
+	select {
+	case err := <-r.broken:
+		t.Log(err)
+	case <-time.After(within):
+		t.Error("nobody hears what comes behind its FIN")
+	}
+}
+
+// An agent that does not end its half of a connection that retires keeps it for no longer than one may be silent.
+func TestAnAgentThatKeepsARetiredConnectionIsNotWaitedFor(t *testing.T) {
+	safety.Test(t, safety.Door)
+	r := newRig(t, 1)
+	b, _, _ := r.lone(1000)
+	defer b.Close()
+	r.near.Retire(1)
+	until(t, func() error {
+		if r.near.connection(1000) != nil {
+			return errors.New("it is there still")
+		}
+		return nil
+	})
+	if n := r.near.Connections(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// connection is that of a number, nil without one.
+func (t *Trunk) connection(number connectionID) *connection {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.conns[number]
+}
