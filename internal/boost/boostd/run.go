@@ -58,6 +58,7 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 		err = errors.Join(err, end())
 	}()
 	others := &ring{all: s.Agents}
+	s.choose(allowsBBR(), log)
 	c := s.config(own, l, kernelEnds{kernel, log}, others, log)
 	c.Keep, c.Found = keep, keep.Found()
 	if c.Incarnation, err = incarnation(time.Now(), keep); err != nil {
@@ -76,7 +77,7 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	if err := kernel.Beat(); err != nil {
 		return err
 	}
-	log.Info("agent", "name", s.Name, "door", s.Door, "lanes", len(s.Lanes), "agents", len(s.Agents), "controllers", len(s.Controllers))
+	log.Info("agent", "name", s.Name, "door", s.Door, "lanes", len(s.Lanes), "agents", len(s.Agents), "controllers", len(s.Controllers), "control", s.Control, "connections", s.Connections)
 	if len(s.Controllers) > 0 {
 		ctx, cancel := context.WithCancel(ctx) // it ends as well where the kernel does not hear us any more
 		var joined sync.WaitGroup
@@ -133,7 +134,7 @@ func (s *Settings) peers() (list []agent.Peer) {
 func (s *Settings) config(own tls.Certificate, l net.Listener, e agent.Ends, others *ring, log *slog.Logger) agent.Config {
 	return agent.Config{
 		Name: s.Name, Protection: s.Protection, Strategy: s.Strategy, Shape: s.Shape,
-		Connections: s.Connections, Memory: s.Memory << 20, Silence: silence, Patience: patience,
+		Control: s.Control, Connections: s.Connections.First, Most: s.Connections.Most, Memory: s.Memory << 20, Silence: silence, Patience: patience,
 		Ends: e, Door: l, Server: config(own, others.now),
 		Client:   func(name string) *tls.Config { return config(own, func() []Other { return others.only(name) }) },
 		Identity: func(c tls.ConnectionState) (string, error) { return nameOf(c, others.now()) },

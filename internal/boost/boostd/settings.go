@@ -29,7 +29,8 @@ type Settings struct {
 	Controllers []string       // endpoints; none: the file says what the agent is to do
 	Credentials string         // directory of what makes it a member of a network with keys
 	Memory      int            // MiB of each trunk, each way
-	Connections int            // of each trunk
+	Connections Connections    // of each trunk
+	Control     string         // congestion control between agents: bbr or cubic; "": the first that the kernel has
 	Protection  frame.Protection
 	Strategy    string
 	Shape       tune.Settings
@@ -53,12 +54,11 @@ const DefaultCredentials = "/var/lib/scaffold/boostd"
 const DefaultPort = 23731
 
 const (
-	defaultMemory      = 64
-	defaultConnections = 4
-	mostMemory         = 64 << 10 // MiB
-	mostConnections    = 64
-	mostWeight         = 64
-	mostLimit          = 1_000_000 // Mbit/s
+	defaultMemory   = 64
+	mostMemory      = 64 << 10 // MiB
+	mostConnections = frame.MaxConnections
+	mostWeight      = 64
+	mostLimit       = 1_000_000 // Mbit/s
 )
 
 // Read reads the file; all that is wrong with it is told at once, with lines.
@@ -71,7 +71,7 @@ func Read(path string) (Settings, error) {
 }
 
 func parse(path string, text []byte) (s Settings, err error) {
-	s = Settings{Memory: defaultMemory, Connections: defaultConnections, Protection: frame.Sealed, Strategy: stripe.Strategies[0], Credentials: DefaultCredentials}
+	s = Settings{Memory: defaultMemory, Protection: frame.Sealed, Strategy: stripe.Strategies[0], Credentials: DefaultCredentials}
 	r := reader{Reader: yamlfile.Reader{Path: path, Columns: true}, s: &s}
 	if root := r.Tree(text, "name, door, ports, and controllers, or key, agents and lanes"); root != nil {
 		r.file(root)
@@ -98,7 +98,8 @@ func (r *reader) file(root *yamlfile.Node) {
 		"controllers": note("controllers", func(n *yamlfile.Node) { r.controllers(n) }),
 		"credentials": note("credentials", func(n *yamlfile.Node) { s.Credentials = r.Text(n, "credentials") }),
 		"memory":      func(n *yamlfile.Node) { s.Memory = r.Integer(n, "memory, in MiB", 1, mostMemory) },
-		"connections": func(n *yamlfile.Node) { s.Connections = r.Integer(n, "connections", 1, mostConnections) },
+		"connections": func(n *yamlfile.Node) { s.Connections = r.connections(n) },
+		"control":     func(n *yamlfile.Node) { s.Control = r.OneOf(n, "control", controls...) },
 		"protect":     r.protect,
 		"strategy":    func(n *yamlfile.Node) { s.Strategy = r.OneOf(n, "strategy", stripe.Strategies...) },
 		"share": func(n *yamlfile.Node) {
@@ -190,6 +191,19 @@ func (r *reader) door(n *yamlfile.Node) netip.AddrPort {
 		r.At(n, "door: expected an address of one machine, with or without a port, as in 192.0.2.1 or [2001:db8::1]:%d; found %s", DefaultPort, yamlfile.KindOf(n))
 	}
 	return a
+}
+
+// connections reads a number, or that the agents are to find it.
+func (r *reader) connections(n *yamlfile.Node) Connections {
+	if yamlfile.IsValue(n) && n.Value == "auto" {
+		return found
+	}
+	v, err := strconv.Atoi(n.Value)
+	if !yamlfile.IsValue(n) || err != nil || v < 1 || v > mostConnections {
+		r.At(n, "connections: expected a number from 1 to %d, or auto, found %s", mostConnections, yamlfile.KindOf(n))
+		return found
+	}
+	return Connections{v, v}
 }
 
 func (r *reader) protect(n *yamlfile.Node) {

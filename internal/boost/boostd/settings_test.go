@@ -1,6 +1,7 @@
 package boostd
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ func TestTheExampleIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Name != "east" || len(s.Ports) != 2 || len(s.Agents) != 1 || s.Agents[0].Name != "west" || len(s.Lanes) != 1 || s.Lanes[0].Port != 443 || s.Protection != frame.Sealed {
+	if s.Name != "east" || len(s.Ports) != 2 || len(s.Agents) != 1 || s.Agents[0].Name != "west" || len(s.Lanes) != 1 || s.Lanes[0].Port != 443 || s.Protection != frame.Sealed || s.Control != "bbr" || s.Connections.String() != "4" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -53,11 +54,49 @@ func TestWhatIsWrongInTheFileIsSaidWithItsLine(t *testing.T) {
 		"both":         {"key: k", "key: k\ncontrollers: [http://192.0.2.9:23728]", "key: the controllers say"},
 		"no endpoint":  {"key: k", "controllers: [here]", "controllers: "},
 		"credentials":  {"key: k", "key: k\ncredentials: /x", "without controllers nobody gives any"},
+		"no number":    {"key: k", "key: k\nconnections: many", `f:5:14: connections: expected a number from 1 to 64, or auto, found "many"`},
+		"none":         {"key: k", "key: k\nconnections: 0", `connections: expected a number from 1 to 64, or auto, found "0"`},
+		"too many":     {"key: k", "key: k\nconnections: 65", `connections: expected a number from 1 to 64, or auto, found "65"`},
+		"two numbers":  {"key: k", "key: k\nconnections: [1, 4]", "connections: expected a number from 1 to 64, or auto, found a list"},
+		"nothing":      {"key: k", "key: k\nconnections:", "connections: expected a number from 1 to 64, or auto, found nothing"},
+		"no control":   {"key: k", "key: k\ncontrol: reno", `f:5:10: control: expected one of bbr, cubic, found "reno"`},
 		"much":         {"key: k", "key: k\nmemory: 9999999", "memory, in MiB: expected a number"},
 	} {
 		_, err := parse("f", []byte(strings.Replace(good, c.old, c.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v; want that it says %q", what, err, c.says)
+		}
+	}
+}
+
+// What the file leaves open follows from the kernel: with BBR four connections, without as many as are worth it. What it says
+// stands, but for BBR where the kernel has none, of which an operator is told.
+func TestConnectionsFollowFromTheirControl(t *testing.T) {
+	for _, c := range []struct {
+		file    string
+		allowed bool
+		want    string
+		warns   bool
+	}{
+		{"", true, "bbr 4", false},
+		{"", false, "cubic auto, 1 to 32", false},
+		{"control: bbr\n", true, "bbr 4", false},
+		{"control: bbr\n", false, "cubic auto, 1 to 32", true},
+		{"control: cubic\n", true, "cubic auto, 1 to 32", false},
+		{"control: cubic\nconnections: 2\n", true, "cubic 2", false},
+		{"connections: 64\n", true, "bbr 64", false},
+		{"connections: 7\n", false, "cubic 7", false},
+		{"connections: auto\n", true, "bbr auto, 1 to 32", false},
+		{"connections: 1\n", true, "bbr 1", false},
+	} {
+		s, err := parse("f", []byte(good+c.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		s.choose(c.allowed, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := s.Control + " " + s.Connections.String(); got != c.want || strings.Contains(log.String(), "level=WARN") != c.warns {
+			t.Errorf("%q, BBR allowed %v: %s, want %s; %s", c.file, c.allowed, got, c.want, log.String())
 		}
 	}
 }

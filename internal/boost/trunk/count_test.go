@@ -158,6 +158,9 @@ func (r *rig) retire(turn int) {
 		}
 		r.connect()
 	}
+	for _, t := range []*Trunk{r.near, r.far} { // one that dies is counted until that is noticed
+		until(r.t, func() error { return is("connections", t.Connections(), 4) })
+	}
 }
 
 // lone is a connection of the near trunk whose other end is the test's.
@@ -233,4 +236,21 @@ func (t *Trunk) connection(number connectionID) *connection {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.conns[number]
+}
+
+// Where the file says CUBIC no connection begins or goes on with BBR, whatever the kernel has.
+func TestAControlThatIsNotAllowedIsNotUsed(t *testing.T) {
+	r := newRig(t, 2, func(c *Config) { c.Control = "cubic" })
+	decides(r.near, r.near.shaping.tuner.Step(tune.Measure{Now: time.Now(), Length: time.Second, RTT: time.Second, MinRTT: time.Second, Rate: 1e6, Flows: 2, Bound: true}))
+	r.connect()
+	for number, c := range r.live {
+		if err := onSocket(c[0], func(fd int) error {
+			if got := controlOf(fd); got == bbr {
+				t.Errorf("connection %d uses %s", number, got)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
