@@ -19,7 +19,7 @@ func agentList(a remote.Admin) *cobra.Command {
 		Use: "ls", Aliases: []string{"list"}, Short: "List the agents, what they carry, and their trunks",
 		Long: `Ls lists the agents. STATE is here, draining, or away: such an agent has lost its controller, and goes on with
 what it was told last; how it is nobody knows then. AT is the port of a switch where it was seen. SESSIONS are connections that it carries, LOAD is its share of the processors that it may use.
-TRUNKS are its connections to other agents, each with the shortest round trip, or down. A session is counted at
+TRUNKS are its connections to other agents, each with their number and the shortest round trip, or down. A session is counted at
 both of its agents.`,
 		Example: "  scaffold boost agent ls", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,9 +74,9 @@ func trunks(all []*apiv1.BoostTrunk) (text string) {
 		case !t.Up:
 			text += t.Agent + " down"
 		case t.RttUs == 0:
-			text += t.Agent
+			text += fmt.Sprintf("%s %d", t.Agent, t.Connections)
 		default:
-			text += t.Agent + " " + output.Short(time.Duration(t.RttUs)*time.Microsecond)
+			text += fmt.Sprintf("%s %d x %s", t.Agent, t.Connections, output.Short(time.Duration(t.RttUs)*time.Microsecond))
 		}
 	}
 	return text
