@@ -163,15 +163,16 @@ func TestAnAgentThatIsSilentIsNoticedAndHeardAgain(t *testing.T) {
 
 // Of two agents the one that begins the trunk opens what the one wants that wants more, as far as its own file goes.
 func TestTheOtherAgentHasTheConnectionsThatItWants(t *testing.T) {
-	for what, c := range map[string]struct{ dials, most, called, want int }{
-		"the one that is called wants more":        {1, 8, 3, 3},
-		"it wants more than there may be":          {1, 2, 6, 2},
-		"the number of the other one is fixed":     {2, 0, 6, 2},
-		"the one that begins the trunk wants more": {4, 8, 1, 4},
+	for what, c := range map[string]struct{ dials, most, open, called, want int }{
+		"the one that is called wants more":          {1, 8, 0, 3, 3},
+		"it wants more than there may be":            {1, 2, 0, 6, 2},
+		"the number of the other one is fixed":       {2, 0, 0, 6, 2},
+		"the one that begins the trunk wants more":   {4, 8, 0, 1, 4},
+		"it has its own number, and lets others ask": {2, 0, 8, 6, 6},
 	} {
 		t.Run(what, func(t *testing.T) {
 			n := newNetwork(t)
-			x := n.agent("x", func(a *Config) { a.Connections, a.Most = c.dials, c.most })
+			x := n.agent("x", func(a *Config) { a.Connections, a.Most, a.Open = c.dials, c.most, c.open })
 			y := n.agent("y", func(a *Config) { a.Connections = c.called })
 			lane := Lane{Number: 5, Client: clients, Server: servers, Port: 80, Near: []string{"x"}, Far: []string{"y"}}
 			y.tell(t, []Peer{x.at}, lane)
@@ -192,7 +193,7 @@ func TestTheOtherAgentHasTheConnectionsThatItWants(t *testing.T) {
 				}
 			}
 			stream(t, x, y, 1, func() {})
-			if got := x.Trunks()["y"].Connections; got > max(c.dials, c.most) {
+			if got := x.Trunks()["y"].Connections; got > max(c.dials, c.most, c.open) {
 				t.Errorf("%d connections", got)
 			}
 		})

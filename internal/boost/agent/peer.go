@@ -129,7 +129,7 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 	p.ctx, p.end = context.WithCancel(a.ctx)
 	if p.dials() {
 		d := peering.Dialer{
-			Config: p.config(), Connections: shape.Most, TLS: a.Client(p.name), TCP: p.tcp,
+			Config: p.config(), Connections: max(shape.Most, a.Open), TLS: a.Client(p.name), TCP: p.tcp,
 			Failed: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
 		}
 		p.all.Go(func() { d.Run(p.ctx) })

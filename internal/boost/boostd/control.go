@@ -15,21 +15,27 @@ const (
 	cubic = "cubic"
 )
 
-// Connections is how many data connections a trunk has: First of them, or as many as the agents find, from there to Most.
-type Connections struct{ First, Most int }
+// Connections is how many data connections a trunk has: First of them, or as many as the agents find, from there to Most; and
+// up to Open where the other agent wants them.
+type Connections struct{ First, Most, Open int }
+
+// most is how many agents find. More than 32 have 70 MB of buffers at each agent, for each other one.
+const most = 32
 
 var (
 	// fixed is how many there are with BBR, of which one brings what several do: four outlive the death of any, spread over
-	// queues and routes of equal cost, and are the flows that `fair` has beside others.
-	fixed = Connections{4, 4}
-	// found is without it. What several connections of CUBIC bring depends on loss, and too many take from others. More than
-	// 32 have 70 MB of buffers at each agent, for each other one.
-	found = Connections{1, 32}
+	// queues and routes of equal cost, and are the flows that `fair` has beside others. The other agent may have no BBR.
+	fixed = Connections{4, 4, most}
+	// found is without it. What several connections of CUBIC bring depends on loss, and too many take from others.
+	found = Connections{1, most, most}
 )
 
 func (c Connections) String() string {
 	if c.Most > c.First {
 		return fmt.Sprintf("auto, %d to %d", c.First, c.Most)
+	}
+	if c.Open > c.First {
+		return fmt.Sprintf("%d, up to %d where the other agent wants more", c.First, c.Open)
 	}
 	return fmt.Sprint(c.First)
 }

@@ -134,7 +134,7 @@ func (s *Settings) peers() (list []agent.Peer) {
 func (s *Settings) config(own tls.Certificate, l net.Listener, e agent.Ends, others *ring, log *slog.Logger) agent.Config {
 	return agent.Config{
 		Name: s.Name, Protection: s.Protection, Strategy: s.Strategy, Shape: s.Shape,
-		Control: s.Control, Connections: s.Connections.First, Most: s.Connections.Most, Memory: s.Memory << 20, Silence: silence, Patience: patience,
+		Control: s.Control, Connections: s.Connections.First, Most: s.Connections.Most, Open: s.Connections.Open, Memory: s.Memory << 20, Silence: silence, Patience: patience,
 		Ends: e, Door: l, Server: config(own, others.now),
 		Client:   func(name string) *tls.Config { return config(own, func() []Other { return others.only(name) }) },
 		Identity: func(c tls.ConnectionState) (string, error) { return nameOf(c, others.now()) },

@@ -203,7 +203,7 @@ func (r *reader) connections(n *yamlfile.Node) Connections {
 		r.At(n, "connections: expected a number from 1 to %d, or auto, found %s", mostConnections, yamlfile.KindOf(n))
 		return found
 	}
-	return Connections{v, v}
+	return Connections{v, v, v}
 }
 
 func (r *reader) protect(n *yamlfile.Node) {

@@ -78,9 +78,9 @@ func TestConnectionsFollowFromTheirControl(t *testing.T) {
 		want    string
 		warns   bool
 	}{
-		{"", true, "bbr 4", false},
+		{"", true, "bbr 4, up to 32 where the other agent wants more", false},
 		{"", false, "cubic auto, 1 to 32", false},
-		{"control: bbr\n", true, "bbr 4", false},
+		{"control: bbr\n", true, "bbr 4, up to 32 where the other agent wants more", false},
 		{"control: bbr\n", false, "cubic auto, 1 to 32", true},
 		{"control: cubic\n", true, "cubic auto, 1 to 32", false},
 		{"control: cubic\nconnections: 2\n", true, "cubic 2", false},

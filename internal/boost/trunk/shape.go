@@ -86,10 +86,9 @@ func (t *Trunk) decide(d tune.Decision) {
 	}
 }
 
-// carry is how many of so many connections carry chunks: all where their number is an operator's, who may have another one
-// in mind at the other agent, which opens them.
+// carry is how many of so many connections carry chunks: as many as this end wants, the others are there for the other one.
 func (t *Trunk) carry(of int) int {
-	if d := t.shaping.decision; d.Beside || t.Shape.Seeks() {
+	if d := t.shaping.decision; d.Beside || t.Shape.First > 0 {
 		return min(max(d.Connections, 1), of)
 	}
 	return of

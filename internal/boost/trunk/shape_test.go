@@ -28,7 +28,7 @@ func TestALimitIsSharedByAllConnections(t *testing.T) {
 	const limit = 6 << 20
 	r := newRig(t, 2, func(c *Config) {
 		if c.Dials {
-			c.Shape = tune.Settings{Share: tune.Raw, Limit: limit, First: 2}
+			c.Shape = tune.Settings{Share: tune.Raw, Limit: limit}
 		}
 	})
 	r.connect()

@@ -22,7 +22,8 @@ type Config struct {
 	Incarnation uint64
 	Protection  frame.Protection
 	Strategy    stripe.Strategy
-	// Shape is how the path is shared with others' traffic. Whether the kernel has BBR the trunk finds out.
+	// Shape is how the path is shared with others' traffic. Whether the kernel has BBR the trunk finds out. Where First is 0
+	// all connections that there are carry.
 	Shape tune.Settings
 	// Control is the congestion control of data connections, as the kernel names it; "": BBR where it can be had.
 	Control string
