@@ -18,6 +18,8 @@ type road struct {
 	loss   float64 // by chance
 	others int     // CUBIC flows beside us
 	late   bool    // they begin when we do, and not before
+	send   float64 // bytes that each connection of ours may have on its way by the buffers here; 0: as many as it will
+	take   float64 // and by those of the other agent
 
 	now    time.Time
 	queue  time.Duration
@@ -27,6 +29,8 @@ type road struct {
 	least  []seen        // shortest round trip of each interval: the kernel forgets them after 300 s
 	ours   []*flow
 	theirs []*flow
+
+	sendHeld, takeHeld time.Duration // for how long buffers have held ours up
 }
 
 // seen is a round trip, and when.
@@ -193,6 +197,9 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 		in := 0.0
 		for i, f := range all {
 			rates[i] = f.rate(rtt.Seconds())
+			if i < len(r.ours) {
+				rates[i] = min(rates[i], r.buffers(f, rtt, step))
+			}
 			in += rates[i] * (1 - r.loss)
 		}
 		out := in
@@ -224,6 +231,25 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 	return sent, arrived, lost
 }
 
+// buffers is the most that a connection of ours sends in a step by the buffers at its ends, bytes a second.
+func (r *road) buffers(f *flow, rtt, step time.Duration) float64 {
+	most := math.Inf(1)
+	if r.send > 0 {
+		most = r.send
+	}
+	if r.take > 0 {
+		most = min(most, r.take)
+	}
+	switch rate := most / rtt.Seconds(); {
+	case rate >= f.rate(rtt.Seconds()):
+	case most == r.send:
+		r.sendHeld += step
+	default:
+		r.takeHeld += step
+	}
+	return most / rtt.Seconds()
+}
+
 // recent is the shortest round trip of some time and of now.
 func (r *road) recent(of, now time.Duration) time.Duration {
 	for i := len(r.least) - 1; i >= 0 && r.now.Sub(r.least[i].at) < of; i-- {
@@ -245,7 +271,9 @@ func (r *road) pass(d Decision, in time.Duration, sessions int) Measure {
 	began := r.now
 	sent, arrived, lost := r.drive(in)
 	took := r.now.Sub(began)
+	defer func() { r.sendHeld, r.takeHeld = 0, 0 }()
 	return Measure{
+		Busy: time.Duration(d.Connections) * took, SendBuffer: r.sendHeld, ReceiveBuffer: r.takeHeld,
 		Now: r.now, Length: took, Flows: d.Connections, RTT: r.smooth, MinRTT: r.recent(window, r.smooth), Rate: arrived / took.Seconds(),
 		Sent: uint64(sent), Resent: uint64(lost), Bound: true, Sessions: sessions,
 	}

@@ -42,6 +42,9 @@ type Measure struct {
 	Flows       int  // connections that carried it
 	Bound       bool // the path is what binds: bytes waited for it most of the time
 	Sessions    int  // that have bytes to send
+	// Busy is for how long connections had bytes that were not acknowledged, all added up; SendBuffer and ReceiveBuffer are for
+	// how long of that the kernel's buffers held them up, here and at the other agent (tcp_info).
+	Busy, SendBuffer, ReceiveBuffer time.Duration
 }
 
 // queue is how long packets wait on the path.
@@ -154,6 +157,7 @@ type Tuner struct {
 	left   time.Time // when that was
 	part   float64   // what ours may be, bytes a second; 0: what CUBIC gets
 	count  count
+	why    causality
 }
 
 // A drain is one interval or more in which less is asked for than the path carries, so that the queue becomes shorter; the zero
@@ -186,8 +190,9 @@ func NewTuner(s Settings) *Tuner {
 }
 
 // Step takes what was measured in an interval.
-func (p *Tuner) Step(m Measure) Decision {
-	d := Decision{Control: "cubic", Connections: p.count.now, Why: Idle}
+func (p *Tuner) Step(m Measure) (d Decision) {
+	defer func() { p.why.see(&m, d, &p.Settings, max(p.stays, p.alien) > 0) }()
+	d = Decision{Control: "cubic", Connections: p.count.now, Why: Idle}
 	if p.BBR {
 		d.Control = "bbr"
 	}
@@ -255,7 +260,15 @@ func (p *Tuner) Skip(d Decision) Decision {
 	}
 	p.drain = drain{}
 	p.asked, d.Cap, d.Why = p.cap, p.cap, Holds
-	return p.limited(d)
+	d = p.limited(d)
+	p.why.under = d
+	return d
+}
+
+// Verdict is what of the path binds, as far as that can be told.
+func (p *Tuner) Verdict() Verdict {
+	c := &p.why
+	return Verdict{c.found, c.rate.of, c.loss.of, c.held.of}
 }
 
 // shape changes the cap by the queue. BBR holds a round trip's worth of bytes in a queue, others fill it. A long queue is
