@@ -743,6 +743,7 @@ type BoostTrunk struct {
 	RttUs         uint32                 `protobuf:"varint,5,opt,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"` // the shortest that the kernel has seen on them; 0: not measured
 	Sent          uint64                 `protobuf:"varint,6,opt,name=sent,proto3" json:"sent,omitempty"`
 	Resent        uint64                 `protobuf:"varint,7,opt,name=resent,proto3" json:"resent,omitempty"`
+	Path          *BoostPath             `protobuf:"bytes,8,opt,name=path,proto3" json:"path,omitempty"` // none: nothing that is clear, or an agent of before that does not look
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -826,6 +827,83 @@ func (x *BoostTrunk) GetResent() uint64 {
 	return 0
 }
 
+func (x *BoostTrunk) GetPath() *BoostPath {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+// What of the path to another agent binds what is sent there, where the path does.
+type BoostPath struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "full", "others", "loss", "limit", "send buffer" (of the agent that sends), "receive buffer" (of the other one).
+	Bound         string  `protobuf:"bytes,1,opt,name=bound,proto3" json:"bound,omitempty"`
+	Rate          uint64  `protobuf:"varint,2,opt,name=rate,proto3" json:"rate,omitempty"`  // bytes a second that arrive
+	Loss          float64 `protobuf:"fixed64,3,opt,name=loss,proto3" json:"loss,omitempty"` // part of what is sent that is lost although the path has no queue
+	Held          float64 `protobuf:"fixed64,4,opt,name=held,proto3" json:"held,omitempty"` // part of the time in which connections had bytes to send that buffers held them up
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostPath) Reset() {
+	*x = BoostPath{}
+	mi := &file_boost_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostPath) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostPath) ProtoMessage() {}
+
+func (x *BoostPath) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostPath.ProtoReflect.Descriptor instead.
+func (*BoostPath) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *BoostPath) GetBound() string {
+	if x != nil {
+		return x.Bound
+	}
+	return ""
+}
+
+func (x *BoostPath) GetRate() uint64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *BoostPath) GetLoss() float64 {
+	if x != nil {
+		return x.Loss
+	}
+	return 0
+}
+
+func (x *BoostPath) GetHeld() float64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
 // Without any of the conditions all sessions. limit: 0 means 100.
 type ListBoostSessionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -840,7 +918,7 @@ type ListBoostSessionsRequest struct {
 
 func (x *ListBoostSessionsRequest) Reset() {
 	*x = ListBoostSessionsRequest{}
-	mi := &file_boost_proto_msgTypes[11]
+	mi := &file_boost_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +930,7 @@ func (x *ListBoostSessionsRequest) String() string {
 func (*ListBoostSessionsRequest) ProtoMessage() {}
 
 func (x *ListBoostSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[11]
+	mi := &file_boost_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +943,7 @@ func (x *ListBoostSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoostSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoostSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{11}
+	return file_boost_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListBoostSessionsRequest) GetEntry() string {
@@ -913,7 +991,7 @@ type ListBoostSessionsResponse struct {
 
 func (x *ListBoostSessionsResponse) Reset() {
 	*x = ListBoostSessionsResponse{}
-	mi := &file_boost_proto_msgTypes[12]
+	mi := &file_boost_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1003,7 @@ func (x *ListBoostSessionsResponse) String() string {
 func (*ListBoostSessionsResponse) ProtoMessage() {}
 
 func (x *ListBoostSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[12]
+	mi := &file_boost_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1016,7 @@ func (x *ListBoostSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoostSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoostSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{12}
+	return file_boost_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListBoostSessionsResponse) GetSessions() []*BoostSession {
@@ -974,15 +1052,17 @@ type BoostSession struct {
 	FarWaits    *BoostWaits            `protobuf:"bytes,14,opt,name=far_waits,json=farWaits,proto3" json:"far_waits,omitempty"`    // and the far one; only in answers
 	// What keeps the client's bytes from being more, and the server's: "source", "receiver", "path", "near agent", "far agent",
 	// "near agent's memory", "far agent's memory"; empty: nothing that is clear. Only in answers.
-	SentBound     string `protobuf:"bytes,15,opt,name=sent_bound,json=sentBound,proto3" json:"sent_bound,omitempty"`
-	ReceivedBound string `protobuf:"bytes,16,opt,name=received_bound,json=receivedBound,proto3" json:"received_bound,omitempty"`
+	SentBound     string     `protobuf:"bytes,15,opt,name=sent_bound,json=sentBound,proto3" json:"sent_bound,omitempty"`
+	ReceivedBound string     `protobuf:"bytes,16,opt,name=received_bound,json=receivedBound,proto3" json:"received_bound,omitempty"`
+	SentPath      *BoostPath `protobuf:"bytes,17,opt,name=sent_path,json=sentPath,proto3" json:"sent_path,omitempty"` // where that is the path: what of it; none: nothing that is clear. Only in answers
+	ReceivedPath  *BoostPath `protobuf:"bytes,18,opt,name=received_path,json=receivedPath,proto3" json:"received_path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BoostSession) Reset() {
 	*x = BoostSession{}
-	mi := &file_boost_proto_msgTypes[13]
+	mi := &file_boost_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1074,7 @@ func (x *BoostSession) String() string {
 func (*BoostSession) ProtoMessage() {}
 
 func (x *BoostSession) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[13]
+	mi := &file_boost_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1087,7 @@ func (x *BoostSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSession.ProtoReflect.Descriptor instead.
 func (*BoostSession) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{13}
+	return file_boost_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BoostSession) GetNumber() uint64 {
@@ -1122,6 +1202,20 @@ func (x *BoostSession) GetReceivedBound() string {
 	return ""
 }
 
+func (x *BoostSession) GetSentPath() *BoostPath {
+	if x != nil {
+		return x.SentPath
+	}
+	return nil
+}
+
+func (x *BoostSession) GetReceivedPath() *BoostPath {
+	if x != nil {
+		return x.ReceivedPath
+	}
+	return nil
+}
+
 // What an agent waits for most of the time, at its end of a session.
 type BoostWaits struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1133,7 +1227,7 @@ type BoostWaits struct {
 
 func (x *BoostWaits) Reset() {
 	*x = BoostWaits{}
-	mi := &file_boost_proto_msgTypes[14]
+	mi := &file_boost_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1145,7 +1239,7 @@ func (x *BoostWaits) String() string {
 func (*BoostWaits) ProtoMessage() {}
 
 func (x *BoostWaits) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[14]
+	mi := &file_boost_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1158,7 +1252,7 @@ func (x *BoostWaits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostWaits.ProtoReflect.Descriptor instead.
 func (*BoostWaits) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{14}
+	return file_boost_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BoostWaits) GetReads() string {
@@ -1194,7 +1288,7 @@ type BoostLane struct {
 
 func (x *BoostLane) Reset() {
 	*x = BoostLane{}
-	mi := &file_boost_proto_msgTypes[15]
+	mi := &file_boost_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1300,7 @@ func (x *BoostLane) String() string {
 func (*BoostLane) ProtoMessage() {}
 
 func (x *BoostLane) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[15]
+	mi := &file_boost_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1313,7 @@ func (x *BoostLane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLane.ProtoReflect.Descriptor instead.
 func (*BoostLane) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{15}
+	return file_boost_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BoostLane) GetNumber() uint64 {
@@ -1307,7 +1401,7 @@ type BoostReport struct {
 
 func (x *BoostReport) Reset() {
 	*x = BoostReport{}
-	mi := &file_boost_proto_msgTypes[16]
+	mi := &file_boost_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +1413,7 @@ func (x *BoostReport) String() string {
 func (*BoostReport) ProtoMessage() {}
 
 func (x *BoostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[16]
+	mi := &file_boost_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,7 +1426,7 @@ func (x *BoostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostReport.ProtoReflect.Descriptor instead.
 func (*BoostReport) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{16}
+	return file_boost_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BoostReport) GetReport() isBoostReport_Report {
@@ -1422,7 +1516,7 @@ type BoostJoin struct {
 
 func (x *BoostJoin) Reset() {
 	*x = BoostJoin{}
-	mi := &file_boost_proto_msgTypes[17]
+	mi := &file_boost_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1528,7 @@ func (x *BoostJoin) String() string {
 func (*BoostJoin) ProtoMessage() {}
 
 func (x *BoostJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[17]
+	mi := &file_boost_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1541,7 @@ func (x *BoostJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostJoin.ProtoReflect.Descriptor instead.
 func (*BoostJoin) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{17}
+	return file_boost_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BoostJoin) GetName() string {
@@ -1517,7 +1611,7 @@ type BoostLoad struct {
 
 func (x *BoostLoad) Reset() {
 	*x = BoostLoad{}
-	mi := &file_boost_proto_msgTypes[18]
+	mi := &file_boost_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1623,7 @@ func (x *BoostLoad) String() string {
 func (*BoostLoad) ProtoMessage() {}
 
 func (x *BoostLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[18]
+	mi := &file_boost_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1636,7 @@ func (x *BoostLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLoad.ProtoReflect.Descriptor instead.
 func (*BoostLoad) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{18}
+	return file_boost_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BoostLoad) GetSessions() uint32 {
@@ -1578,7 +1672,7 @@ type BoostSessions struct {
 
 func (x *BoostSessions) Reset() {
 	*x = BoostSessions{}
-	mi := &file_boost_proto_msgTypes[19]
+	mi := &file_boost_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1590,7 +1684,7 @@ func (x *BoostSessions) String() string {
 func (*BoostSessions) ProtoMessage() {}
 
 func (x *BoostSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[19]
+	mi := &file_boost_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1603,7 +1697,7 @@ func (x *BoostSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessions.ProtoReflect.Descriptor instead.
 func (*BoostSessions) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{19}
+	return file_boost_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BoostSessions) GetChanged() []*BoostSession {
@@ -1638,7 +1732,7 @@ type BoostSessionWaits struct {
 
 func (x *BoostSessionWaits) Reset() {
 	*x = BoostSessionWaits{}
-	mi := &file_boost_proto_msgTypes[20]
+	mi := &file_boost_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1650,7 +1744,7 @@ func (x *BoostSessionWaits) String() string {
 func (*BoostSessionWaits) ProtoMessage() {}
 
 func (x *BoostSessionWaits) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[20]
+	mi := &file_boost_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1663,7 +1757,7 @@ func (x *BoostSessionWaits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessionWaits.ProtoReflect.Descriptor instead.
 func (*BoostSessionWaits) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{20}
+	return file_boost_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BoostSessionWaits) GetNear() string {
@@ -1697,7 +1791,7 @@ type BoostSessionEnd struct {
 
 func (x *BoostSessionEnd) Reset() {
 	*x = BoostSessionEnd{}
-	mi := &file_boost_proto_msgTypes[21]
+	mi := &file_boost_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1803,7 @@ func (x *BoostSessionEnd) String() string {
 func (*BoostSessionEnd) ProtoMessage() {}
 
 func (x *BoostSessionEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[21]
+	mi := &file_boost_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1816,7 @@ func (x *BoostSessionEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessionEnd.ProtoReflect.Descriptor instead.
 func (*BoostSessionEnd) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{21}
+	return file_boost_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BoostSessionEnd) GetFar() string {
@@ -1749,7 +1843,7 @@ type BoostApplied struct {
 
 func (x *BoostApplied) Reset() {
 	*x = BoostApplied{}
-	mi := &file_boost_proto_msgTypes[22]
+	mi := &file_boost_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1761,7 +1855,7 @@ func (x *BoostApplied) String() string {
 func (*BoostApplied) ProtoMessage() {}
 
 func (x *BoostApplied) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[22]
+	mi := &file_boost_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1774,7 +1868,7 @@ func (x *BoostApplied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostApplied.ProtoReflect.Descriptor instead.
 func (*BoostApplied) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{22}
+	return file_boost_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BoostApplied) GetGeneration() uint64 {
@@ -1807,7 +1901,7 @@ type BoostOrder struct {
 
 func (x *BoostOrder) Reset() {
 	*x = BoostOrder{}
-	mi := &file_boost_proto_msgTypes[23]
+	mi := &file_boost_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +1913,7 @@ func (x *BoostOrder) String() string {
 func (*BoostOrder) ProtoMessage() {}
 
 func (x *BoostOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[23]
+	mi := &file_boost_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +1926,7 @@ func (x *BoostOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostOrder.ProtoReflect.Descriptor instead.
 func (*BoostOrder) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{23}
+	return file_boost_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BoostOrder) GetOrder() isBoostOrder_Order {
@@ -1937,7 +2031,7 @@ type BoostJoined struct {
 
 func (x *BoostJoined) Reset() {
 	*x = BoostJoined{}
-	mi := &file_boost_proto_msgTypes[24]
+	mi := &file_boost_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2043,7 @@ func (x *BoostJoined) String() string {
 func (*BoostJoined) ProtoMessage() {}
 
 func (x *BoostJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[24]
+	mi := &file_boost_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2056,7 @@ func (x *BoostJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostJoined.ProtoReflect.Descriptor instead.
 func (*BoostJoined) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{24}
+	return file_boost_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BoostJoined) GetNetwork() string {
@@ -2033,7 +2127,7 @@ type BoostLanes struct {
 
 func (x *BoostLanes) Reset() {
 	*x = BoostLanes{}
-	mi := &file_boost_proto_msgTypes[25]
+	mi := &file_boost_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2045,7 +2139,7 @@ func (x *BoostLanes) String() string {
 func (*BoostLanes) ProtoMessage() {}
 
 func (x *BoostLanes) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[25]
+	mi := &file_boost_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2058,7 +2152,7 @@ func (x *BoostLanes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLanes.ProtoReflect.Descriptor instead.
 func (*BoostLanes) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{25}
+	return file_boost_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BoostLanes) GetGeneration() uint64 {
@@ -2100,7 +2194,7 @@ type BoostPeer struct {
 
 func (x *BoostPeer) Reset() {
 	*x = BoostPeer{}
-	mi := &file_boost_proto_msgTypes[26]
+	mi := &file_boost_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2206,7 @@ func (x *BoostPeer) String() string {
 func (*BoostPeer) ProtoMessage() {}
 
 func (x *BoostPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[26]
+	mi := &file_boost_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2219,7 @@ func (x *BoostPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostPeer.ProtoReflect.Descriptor instead.
 func (*BoostPeer) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{26}
+	return file_boost_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BoostPeer) GetName() string {
@@ -2165,7 +2259,7 @@ type SteerReport struct {
 
 func (x *SteerReport) Reset() {
 	*x = SteerReport{}
-	mi := &file_boost_proto_msgTypes[27]
+	mi := &file_boost_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2271,7 @@ func (x *SteerReport) String() string {
 func (*SteerReport) ProtoMessage() {}
 
 func (x *SteerReport) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[27]
+	mi := &file_boost_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2190,7 +2284,7 @@ func (x *SteerReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerReport.ProtoReflect.Descriptor instead.
 func (*SteerReport) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{27}
+	return file_boost_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SteerReport) GetReport() isSteerReport_Report {
@@ -2289,7 +2383,7 @@ type SteerJoin struct {
 
 func (x *SteerJoin) Reset() {
 	*x = SteerJoin{}
-	mi := &file_boost_proto_msgTypes[28]
+	mi := &file_boost_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2301,7 +2395,7 @@ func (x *SteerJoin) String() string {
 func (*SteerJoin) ProtoMessage() {}
 
 func (x *SteerJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[28]
+	mi := &file_boost_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2314,7 +2408,7 @@ func (x *SteerJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerJoin.ProtoReflect.Descriptor instead.
 func (*SteerJoin) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{28}
+	return file_boost_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SteerJoin) GetName() string {
@@ -2347,7 +2441,7 @@ type Sighting struct {
 
 func (x *Sighting) Reset() {
 	*x = Sighting{}
-	mi := &file_boost_proto_msgTypes[29]
+	mi := &file_boost_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2453,7 @@ func (x *Sighting) String() string {
 func (*Sighting) ProtoMessage() {}
 
 func (x *Sighting) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[29]
+	mi := &file_boost_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2466,7 @@ func (x *Sighting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sighting.ProtoReflect.Descriptor instead.
 func (*Sighting) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{29}
+	return file_boost_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Sighting) GetSwitch() string {
@@ -2434,7 +2528,7 @@ type SwitchState struct {
 
 func (x *SwitchState) Reset() {
 	*x = SwitchState{}
-	mi := &file_boost_proto_msgTypes[30]
+	mi := &file_boost_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2540,7 @@ func (x *SwitchState) String() string {
 func (*SwitchState) ProtoMessage() {}
 
 func (x *SwitchState) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[30]
+	mi := &file_boost_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2553,7 @@ func (x *SwitchState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchState.ProtoReflect.Descriptor instead.
 func (*SwitchState) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{30}
+	return file_boost_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SwitchState) GetSwitch() string {
@@ -2486,7 +2580,7 @@ type PortDown struct {
 
 func (x *PortDown) Reset() {
 	*x = PortDown{}
-	mi := &file_boost_proto_msgTypes[31]
+	mi := &file_boost_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2498,7 +2592,7 @@ func (x *PortDown) String() string {
 func (*PortDown) ProtoMessage() {}
 
 func (x *PortDown) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[31]
+	mi := &file_boost_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2511,7 +2605,7 @@ func (x *PortDown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortDown.ProtoReflect.Descriptor instead.
 func (*PortDown) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{31}
+	return file_boost_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PortDown) GetSwitch() string {
@@ -2539,7 +2633,7 @@ type Steered struct {
 
 func (x *Steered) Reset() {
 	*x = Steered{}
-	mi := &file_boost_proto_msgTypes[32]
+	mi := &file_boost_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2551,7 +2645,7 @@ func (x *Steered) String() string {
 func (*Steered) ProtoMessage() {}
 
 func (x *Steered) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[32]
+	mi := &file_boost_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2564,7 +2658,7 @@ func (x *Steered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Steered.ProtoReflect.Descriptor instead.
 func (*Steered) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{32}
+	return file_boost_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Steered) GetSwitch() string {
@@ -2596,7 +2690,7 @@ type SteerOrder struct {
 
 func (x *SteerOrder) Reset() {
 	*x = SteerOrder{}
-	mi := &file_boost_proto_msgTypes[33]
+	mi := &file_boost_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2702,7 @@ func (x *SteerOrder) String() string {
 func (*SteerOrder) ProtoMessage() {}
 
 func (x *SteerOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[33]
+	mi := &file_boost_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2715,7 @@ func (x *SteerOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerOrder.ProtoReflect.Descriptor instead.
 func (*SteerOrder) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{33}
+	return file_boost_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SteerOrder) GetOrder() isSteerOrder_Order {
@@ -2708,7 +2802,7 @@ type SteerJoined struct {
 
 func (x *SteerJoined) Reset() {
 	*x = SteerJoined{}
-	mi := &file_boost_proto_msgTypes[34]
+	mi := &file_boost_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +2814,7 @@ func (x *SteerJoined) String() string {
 func (*SteerJoined) ProtoMessage() {}
 
 func (x *SteerJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[34]
+	mi := &file_boost_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +2827,7 @@ func (x *SteerJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerJoined.ProtoReflect.Descriptor instead.
 func (*SteerJoined) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{34}
+	return file_boost_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SteerJoined) GetNetwork() string {
@@ -2783,7 +2877,7 @@ type SteerRules struct {
 
 func (x *SteerRules) Reset() {
 	*x = SteerRules{}
-	mi := &file_boost_proto_msgTypes[35]
+	mi := &file_boost_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2795,7 +2889,7 @@ func (x *SteerRules) String() string {
 func (*SteerRules) ProtoMessage() {}
 
 func (x *SteerRules) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[35]
+	mi := &file_boost_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2808,7 +2902,7 @@ func (x *SteerRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerRules.ProtoReflect.Descriptor instead.
 func (*SteerRules) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{35}
+	return file_boost_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SteerRules) GetSwitch() string {
@@ -2857,7 +2951,7 @@ type SteerRule struct {
 
 func (x *SteerRule) Reset() {
 	*x = SteerRule{}
-	mi := &file_boost_proto_msgTypes[36]
+	mi := &file_boost_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2869,7 +2963,7 @@ func (x *SteerRule) String() string {
 func (*SteerRule) ProtoMessage() {}
 
 func (x *SteerRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[36]
+	mi := &file_boost_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2882,7 +2976,7 @@ func (x *SteerRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerRule.ProtoReflect.Descriptor instead.
 func (*SteerRule) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{36}
+	return file_boost_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SteerRule) GetSource() string {
@@ -3004,7 +3098,7 @@ const file_boost_proto_rawDesc = "" +
 	"\rsince_unix_ms\x18\r \x01(\x03R\vsinceUnixMs\x12\x16\n" +
 	"\x06switch\x18\x0e \x01(\tR\x06switch\x12\x1f\n" +
 	"\vswitch_port\x18\x0f \x01(\tR\n" +
-	"switchPort\"\xb3\x01\n" +
+	"switchPort\"\xdf\x01\n" +
 	"\n" +
 	"BoostTrunk\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x0e\n" +
@@ -3013,7 +3107,13 @@ const file_boost_proto_rawDesc = "" +
 	"\bsessions\x18\x04 \x01(\rR\bsessions\x12\x15\n" +
 	"\x06rtt_us\x18\x05 \x01(\rR\x05rttUs\x12\x12\n" +
 	"\x04sent\x18\x06 \x01(\x04R\x04sent\x12\x16\n" +
-	"\x06resent\x18\a \x01(\x04R\x06resent\"\x8c\x01\n" +
+	"\x06resent\x18\a \x01(\x04R\x06resent\x12*\n" +
+	"\x04path\x18\b \x01(\v2\x16.scaffold.v1.BoostPathR\x04path\"]\n" +
+	"\tBoostPath\x12\x14\n" +
+	"\x05bound\x18\x01 \x01(\tR\x05bound\x12\x12\n" +
+	"\x04rate\x18\x02 \x01(\x04R\x04rate\x12\x12\n" +
+	"\x04loss\x18\x03 \x01(\x01R\x04loss\x12\x12\n" +
+	"\x04held\x18\x04 \x01(\x01R\x04held\"\x8c\x01\n" +
 	"\x18ListBoostSessionsRequest\x12\x14\n" +
 	"\x05entry\x18\x01 \x01(\tR\x05entry\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x14\n" +
@@ -3022,7 +3122,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x06server\x18\x05 \x01(\tR\x06server\"h\n" +
 	"\x19ListBoostSessionsResponse\x125\n" +
 	"\bsessions\x18\x01 \x03(\v2\x19.scaffold.v1.BoostSessionR\bsessions\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xee\x03\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xe0\x04\n" +
 	"\fBoostSession\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x12\n" +
 	"\x04near\x18\x02 \x01(\tR\x04near\x12\x10\n" +
@@ -3042,7 +3142,9 @@ const file_boost_proto_rawDesc = "" +
 	"\tfar_waits\x18\x0e \x01(\v2\x17.scaffold.v1.BoostWaitsR\bfarWaits\x12\x1d\n" +
 	"\n" +
 	"sent_bound\x18\x0f \x01(\tR\tsentBound\x12%\n" +
-	"\x0ereceived_bound\x18\x10 \x01(\tR\rreceivedBound\":\n" +
+	"\x0ereceived_bound\x18\x10 \x01(\tR\rreceivedBound\x123\n" +
+	"\tsent_path\x18\x11 \x01(\v2\x16.scaffold.v1.BoostPathR\bsentPath\x12;\n" +
+	"\rreceived_path\x18\x12 \x01(\v2\x16.scaffold.v1.BoostPathR\freceivedPath\":\n" +
 	"\n" +
 	"BoostWaits\x12\x14\n" +
 	"\x05reads\x18\x01 \x01(\tR\x05reads\x12\x16\n" +
@@ -3226,7 +3328,7 @@ func file_boost_proto_rawDescGZIP() []byte {
 }
 
 var file_boost_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_boost_proto_goTypes = []any{
 	(SteerKind)(0),                    // 0: scaffold.v1.SteerKind
 	(*ListBoostRequest)(nil),          // 1: scaffold.v1.ListBoostRequest
@@ -3240,102 +3342,106 @@ var file_boost_proto_goTypes = []any{
 	(*DrainBoostAgentRequest)(nil),    // 9: scaffold.v1.DrainBoostAgentRequest
 	(*BoostAgent)(nil),                // 10: scaffold.v1.BoostAgent
 	(*BoostTrunk)(nil),                // 11: scaffold.v1.BoostTrunk
-	(*ListBoostSessionsRequest)(nil),  // 12: scaffold.v1.ListBoostSessionsRequest
-	(*ListBoostSessionsResponse)(nil), // 13: scaffold.v1.ListBoostSessionsResponse
-	(*BoostSession)(nil),              // 14: scaffold.v1.BoostSession
-	(*BoostWaits)(nil),                // 15: scaffold.v1.BoostWaits
-	(*BoostLane)(nil),                 // 16: scaffold.v1.BoostLane
-	(*BoostReport)(nil),               // 17: scaffold.v1.BoostReport
-	(*BoostJoin)(nil),                 // 18: scaffold.v1.BoostJoin
-	(*BoostLoad)(nil),                 // 19: scaffold.v1.BoostLoad
-	(*BoostSessions)(nil),             // 20: scaffold.v1.BoostSessions
-	(*BoostSessionWaits)(nil),         // 21: scaffold.v1.BoostSessionWaits
-	(*BoostSessionEnd)(nil),           // 22: scaffold.v1.BoostSessionEnd
-	(*BoostApplied)(nil),              // 23: scaffold.v1.BoostApplied
-	(*BoostOrder)(nil),                // 24: scaffold.v1.BoostOrder
-	(*BoostJoined)(nil),               // 25: scaffold.v1.BoostJoined
-	(*BoostLanes)(nil),                // 26: scaffold.v1.BoostLanes
-	(*BoostPeer)(nil),                 // 27: scaffold.v1.BoostPeer
-	(*SteerReport)(nil),               // 28: scaffold.v1.SteerReport
-	(*SteerJoin)(nil),                 // 29: scaffold.v1.SteerJoin
-	(*Sighting)(nil),                  // 30: scaffold.v1.Sighting
-	(*SwitchState)(nil),               // 31: scaffold.v1.SwitchState
-	(*PortDown)(nil),                  // 32: scaffold.v1.PortDown
-	(*Steered)(nil),                   // 33: scaffold.v1.Steered
-	(*SteerOrder)(nil),                // 34: scaffold.v1.SteerOrder
-	(*SteerJoined)(nil),               // 35: scaffold.v1.SteerJoined
-	(*SteerRules)(nil),                // 36: scaffold.v1.SteerRules
-	(*SteerRule)(nil),                 // 37: scaffold.v1.SteerRule
-	(*Versions)(nil),                  // 38: scaffold.v1.Versions
-	(*Refused)(nil),                   // 39: scaffold.v1.Refused
-	(*Controllers)(nil),               // 40: scaffold.v1.Controllers
-	(*Credential)(nil),                // 41: scaffold.v1.Credential
+	(*BoostPath)(nil),                 // 12: scaffold.v1.BoostPath
+	(*ListBoostSessionsRequest)(nil),  // 13: scaffold.v1.ListBoostSessionsRequest
+	(*ListBoostSessionsResponse)(nil), // 14: scaffold.v1.ListBoostSessionsResponse
+	(*BoostSession)(nil),              // 15: scaffold.v1.BoostSession
+	(*BoostWaits)(nil),                // 16: scaffold.v1.BoostWaits
+	(*BoostLane)(nil),                 // 17: scaffold.v1.BoostLane
+	(*BoostReport)(nil),               // 18: scaffold.v1.BoostReport
+	(*BoostJoin)(nil),                 // 19: scaffold.v1.BoostJoin
+	(*BoostLoad)(nil),                 // 20: scaffold.v1.BoostLoad
+	(*BoostSessions)(nil),             // 21: scaffold.v1.BoostSessions
+	(*BoostSessionWaits)(nil),         // 22: scaffold.v1.BoostSessionWaits
+	(*BoostSessionEnd)(nil),           // 23: scaffold.v1.BoostSessionEnd
+	(*BoostApplied)(nil),              // 24: scaffold.v1.BoostApplied
+	(*BoostOrder)(nil),                // 25: scaffold.v1.BoostOrder
+	(*BoostJoined)(nil),               // 26: scaffold.v1.BoostJoined
+	(*BoostLanes)(nil),                // 27: scaffold.v1.BoostLanes
+	(*BoostPeer)(nil),                 // 28: scaffold.v1.BoostPeer
+	(*SteerReport)(nil),               // 29: scaffold.v1.SteerReport
+	(*SteerJoin)(nil),                 // 30: scaffold.v1.SteerJoin
+	(*Sighting)(nil),                  // 31: scaffold.v1.Sighting
+	(*SwitchState)(nil),               // 32: scaffold.v1.SwitchState
+	(*PortDown)(nil),                  // 33: scaffold.v1.PortDown
+	(*Steered)(nil),                   // 34: scaffold.v1.Steered
+	(*SteerOrder)(nil),                // 35: scaffold.v1.SteerOrder
+	(*SteerJoined)(nil),               // 36: scaffold.v1.SteerJoined
+	(*SteerRules)(nil),                // 37: scaffold.v1.SteerRules
+	(*SteerRule)(nil),                 // 38: scaffold.v1.SteerRule
+	(*Versions)(nil),                  // 39: scaffold.v1.Versions
+	(*Refused)(nil),                   // 40: scaffold.v1.Refused
+	(*Controllers)(nil),               // 41: scaffold.v1.Controllers
+	(*Credential)(nil),                // 42: scaffold.v1.Credential
 }
 var file_boost_proto_depIdxs = []int32{
 	3,  // 0: scaffold.v1.ListBoostResponse.sites:type_name -> scaffold.v1.BoostSite
 	6,  // 1: scaffold.v1.ListBoostResponse.entries:type_name -> scaffold.v1.BoostEntry
 	10, // 2: scaffold.v1.ListBoostResponse.agents:type_name -> scaffold.v1.BoostAgent
-	16, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
+	17, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
 	11, // 4: scaffold.v1.BoostAgent.trunks:type_name -> scaffold.v1.BoostTrunk
-	14, // 5: scaffold.v1.ListBoostSessionsResponse.sessions:type_name -> scaffold.v1.BoostSession
-	15, // 6: scaffold.v1.BoostSession.near_waits:type_name -> scaffold.v1.BoostWaits
-	15, // 7: scaffold.v1.BoostSession.far_waits:type_name -> scaffold.v1.BoostWaits
-	18, // 8: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
-	19, // 9: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
-	23, // 10: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
-	20, // 11: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
-	38, // 12: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
-	16, // 13: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
-	11, // 14: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
-	14, // 15: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
-	22, // 16: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
-	21, // 17: scaffold.v1.BoostSessions.waits:type_name -> scaffold.v1.BoostSessionWaits
-	15, // 18: scaffold.v1.BoostSessionWaits.waits:type_name -> scaffold.v1.BoostWaits
-	25, // 19: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
-	39, // 20: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
-	40, // 21: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
-	41, // 22: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
-	26, // 23: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
-	40, // 24: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
-	41, // 25: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
-	27, // 26: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
-	16, // 27: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
-	29, // 28: scaffold.v1.SteerReport.join:type_name -> scaffold.v1.SteerJoin
-	30, // 29: scaffold.v1.SteerReport.sighting:type_name -> scaffold.v1.Sighting
-	32, // 30: scaffold.v1.SteerReport.port_down:type_name -> scaffold.v1.PortDown
-	33, // 31: scaffold.v1.SteerReport.steered:type_name -> scaffold.v1.Steered
-	31, // 32: scaffold.v1.SteerReport.state:type_name -> scaffold.v1.SwitchState
-	38, // 33: scaffold.v1.SteerJoin.speaks:type_name -> scaffold.v1.Versions
-	35, // 34: scaffold.v1.SteerOrder.joined:type_name -> scaffold.v1.SteerJoined
-	39, // 35: scaffold.v1.SteerOrder.refused:type_name -> scaffold.v1.Refused
-	40, // 36: scaffold.v1.SteerOrder.controllers:type_name -> scaffold.v1.Controllers
-	36, // 37: scaffold.v1.SteerOrder.rules:type_name -> scaffold.v1.SteerRules
-	40, // 38: scaffold.v1.SteerJoined.controllers:type_name -> scaffold.v1.Controllers
-	37, // 39: scaffold.v1.SteerRules.rules:type_name -> scaffold.v1.SteerRule
-	0,  // 40: scaffold.v1.SteerRule.kind:type_name -> scaffold.v1.SteerKind
-	1,  // 41: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
-	3,  // 42: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
-	4,  // 43: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
-	6,  // 44: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
-	7,  // 45: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
-	9,  // 46: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
-	12, // 47: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
-	17, // 48: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
-	28, // 49: scaffold.v1.BoostSteering.Steer:input_type -> scaffold.v1.SteerReport
-	2,  // 50: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
-	3,  // 51: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
-	5,  // 52: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
-	6,  // 53: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
-	8,  // 54: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
-	10, // 55: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
-	13, // 56: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
-	24, // 57: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
-	34, // 58: scaffold.v1.BoostSteering.Steer:output_type -> scaffold.v1.SteerOrder
-	50, // [50:59] is the sub-list for method output_type
-	41, // [41:50] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	12, // 5: scaffold.v1.BoostTrunk.path:type_name -> scaffold.v1.BoostPath
+	15, // 6: scaffold.v1.ListBoostSessionsResponse.sessions:type_name -> scaffold.v1.BoostSession
+	16, // 7: scaffold.v1.BoostSession.near_waits:type_name -> scaffold.v1.BoostWaits
+	16, // 8: scaffold.v1.BoostSession.far_waits:type_name -> scaffold.v1.BoostWaits
+	12, // 9: scaffold.v1.BoostSession.sent_path:type_name -> scaffold.v1.BoostPath
+	12, // 10: scaffold.v1.BoostSession.received_path:type_name -> scaffold.v1.BoostPath
+	19, // 11: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
+	20, // 12: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
+	24, // 13: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
+	21, // 14: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
+	39, // 15: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
+	17, // 16: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
+	11, // 17: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
+	15, // 18: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
+	23, // 19: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
+	22, // 20: scaffold.v1.BoostSessions.waits:type_name -> scaffold.v1.BoostSessionWaits
+	16, // 21: scaffold.v1.BoostSessionWaits.waits:type_name -> scaffold.v1.BoostWaits
+	26, // 22: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
+	40, // 23: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
+	41, // 24: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
+	42, // 25: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
+	27, // 26: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
+	41, // 27: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
+	42, // 28: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
+	28, // 29: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
+	17, // 30: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
+	30, // 31: scaffold.v1.SteerReport.join:type_name -> scaffold.v1.SteerJoin
+	31, // 32: scaffold.v1.SteerReport.sighting:type_name -> scaffold.v1.Sighting
+	33, // 33: scaffold.v1.SteerReport.port_down:type_name -> scaffold.v1.PortDown
+	34, // 34: scaffold.v1.SteerReport.steered:type_name -> scaffold.v1.Steered
+	32, // 35: scaffold.v1.SteerReport.state:type_name -> scaffold.v1.SwitchState
+	39, // 36: scaffold.v1.SteerJoin.speaks:type_name -> scaffold.v1.Versions
+	36, // 37: scaffold.v1.SteerOrder.joined:type_name -> scaffold.v1.SteerJoined
+	40, // 38: scaffold.v1.SteerOrder.refused:type_name -> scaffold.v1.Refused
+	41, // 39: scaffold.v1.SteerOrder.controllers:type_name -> scaffold.v1.Controllers
+	37, // 40: scaffold.v1.SteerOrder.rules:type_name -> scaffold.v1.SteerRules
+	41, // 41: scaffold.v1.SteerJoined.controllers:type_name -> scaffold.v1.Controllers
+	38, // 42: scaffold.v1.SteerRules.rules:type_name -> scaffold.v1.SteerRule
+	0,  // 43: scaffold.v1.SteerRule.kind:type_name -> scaffold.v1.SteerKind
+	1,  // 44: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
+	3,  // 45: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
+	4,  // 46: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
+	6,  // 47: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
+	7,  // 48: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
+	9,  // 49: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
+	13, // 50: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
+	18, // 51: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
+	29, // 52: scaffold.v1.BoostSteering.Steer:input_type -> scaffold.v1.SteerReport
+	2,  // 53: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
+	3,  // 54: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
+	5,  // 55: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
+	6,  // 56: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
+	8,  // 57: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
+	10, // 58: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
+	14, // 59: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
+	25, // 60: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
+	35, // 61: scaffold.v1.BoostSteering.Steer:output_type -> scaffold.v1.SteerOrder
+	53, // [53:62] is the sub-list for method output_type
+	44, // [44:53] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_boost_proto_init() }
@@ -3344,27 +3450,27 @@ func file_boost_proto_init() {
 		return
 	}
 	file_scaffold_proto_init()
-	file_boost_proto_msgTypes[16].OneofWrappers = []any{
+	file_boost_proto_msgTypes[17].OneofWrappers = []any{
 		(*BoostReport_Join)(nil),
 		(*BoostReport_Load)(nil),
 		(*BoostReport_Applied)(nil),
 		(*BoostReport_Sessions)(nil),
 	}
-	file_boost_proto_msgTypes[23].OneofWrappers = []any{
+	file_boost_proto_msgTypes[24].OneofWrappers = []any{
 		(*BoostOrder_Joined)(nil),
 		(*BoostOrder_Refused)(nil),
 		(*BoostOrder_Controllers)(nil),
 		(*BoostOrder_Credential)(nil),
 		(*BoostOrder_Lanes)(nil),
 	}
-	file_boost_proto_msgTypes[27].OneofWrappers = []any{
+	file_boost_proto_msgTypes[28].OneofWrappers = []any{
 		(*SteerReport_Join)(nil),
 		(*SteerReport_Sighting)(nil),
 		(*SteerReport_PortDown)(nil),
 		(*SteerReport_Steered)(nil),
 		(*SteerReport_State)(nil),
 	}
-	file_boost_proto_msgTypes[33].OneofWrappers = []any{
+	file_boost_proto_msgTypes[34].OneofWrappers = []any{
 		(*SteerOrder_Joined)(nil),
 		(*SteerOrder_Refused)(nil),
 		(*SteerOrder_Controllers)(nil),
@@ -3376,7 +3482,7 @@ func file_boost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boost_proto_rawDesc), len(file_boost_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

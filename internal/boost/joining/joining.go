@@ -23,6 +23,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/announce"
 	"scaffold.dev/scaffold/internal/boost/trunk"
+	"scaffold.dev/scaffold/internal/core/tune"
 )
 
 // tellEach is how often the controller hears how the agent fares: it chooses by that where a new lane goes.
@@ -175,9 +176,18 @@ func (j *joiner) load() *apiv1.BoostLoad {
 		all.Trunks = append(all.Trunks, &apiv1.BoostTrunk{
 			Agent: name, Up: t.Up, Connections: uint32(t.Connections), Sessions: uint32(t.Sessions), RttUs: uint32(t.RTT.Microseconds()),
 			Sent: t.Counts.First + t.Counts.Again + t.Counts.Copy + t.Counts.Late, Resent: t.Counts.Again + t.Counts.Copy + t.Counts.Late,
+			Path: pathOf(t.Path),
 		})
 	}
 	return all
+}
+
+// pathOf is what of a path binds, as a message; nil: nothing that is clear.
+func pathOf(v tune.Verdict) *apiv1.BoostPath {
+	if v.Cause == tune.NoCause {
+		return nil
+	}
+	return &apiv1.BoostPath{Bound: v.Cause.String(), Rate: uint64(v.Rate), Loss: v.Loss, Held: v.Held}
 }
 
 // obey does what the controller orders.

@@ -15,6 +15,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/announce"
 	"scaffold.dev/scaffold/internal/boost/trunk"
+	"scaffold.dev/scaffold/internal/core/tune"
 )
 
 // A stream is a controller that lets the agent in, and is gone then.
@@ -68,4 +69,27 @@ func TestTheAgentAnnouncesItselfByTheKeyOfItsStream(t *testing.T) {
 	}
 	j.Announce = nil
 	hold(t, j, first)
+}
+
+// between is an agent with trunks.
+type between struct {
+	idle
+	trunks map[string]trunk.Status
+}
+
+func (a between) Trunks() map[string]trunk.Status { return a.trunks }
+
+// A controller hears what of the path binds, and nothing where that is not clear.
+func TestWhatOfAPathBindsIsTold(t *testing.T) {
+	j := &joiner{Config: Config{Agent: between{trunks: map[string]trunk.Status{
+		"w1": {Up: true, Path: tune.Verdict{Cause: tune.ChanceLoss, Rate: 5e6, Loss: 0.001, Held: 0.25}},
+		"w2": {Up: true, Path: tune.Verdict{Rate: 5e6}},
+	}}}}
+	all := j.load().Trunks
+	if p := all[0].Path; p.GetBound() != "loss" || p.GetRate() != 5e6 || p.GetLoss() != 0.001 || p.GetHeld() != 0.25 {
+		t.Errorf("to w1: %v", p)
+	}
+	if all[1].Path != nil {
+		t.Errorf("to w2: %v", all[1].Path)
+	}
 }

@@ -22,11 +22,16 @@ type shaping struct {
 }
 
 // counted are the kernel's counts of a connection, as of the last decision.
-type counted struct{ acked, sent, resent uint64 }
+type counted struct {
+	acked, sent, resent       uint64
+	busy, sendBuf, receiveBuf uint64 // microseconds
+}
 
 func countedBy(i *unix.TCPInfo) counted {
-	return counted{i.Bytes_acked, i.Bytes_sent, i.Bytes_retrans}
+	return counted{i.Bytes_acked, i.Bytes_sent, i.Bytes_retrans, i.Busy_time, i.Sndbuf_limited, i.Rwnd_limited}
 }
+
+func micros(n uint64) time.Duration { return time.Duration(n) * time.Microsecond }
 
 // shape looks whether the path is what binds, and decides once in an interval. It follows measure.
 func (t *Trunk) shape(now time.Time) {
@@ -65,10 +70,14 @@ func (t *Trunk) shape(now time.Time) {
 		all.acked += c.now.acked - c.was.acked
 		all.sent += c.now.sent - c.was.sent
 		all.resent += c.now.resent - c.was.resent
+		all.busy += c.now.busy - c.was.busy
+		all.sendBuf += c.now.sendBuf - c.was.sendBuf
+		all.receiveBuf += c.now.receiveBuf - c.was.receiveBuf
 		c.was = c.now
 	}
 	m.Length, m.Flows = passed, t.carry(t.usable())
 	m.Rate, m.Sent, m.Resent = float64(all.acked)/passed.Seconds(), all.sent, all.resent
+	m.Busy, m.SendBuffer, m.ReceiveBuffer = micros(all.busy), micros(all.sendBuf), micros(all.receiveBuf)
 	s.at, s.looks, s.bound, s.sessions = now, 0, 0, 0
 	t.decide(s.tuner.Step(m))
 }

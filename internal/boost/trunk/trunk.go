@@ -142,6 +142,7 @@ type Status struct {
 	Connections, Sessions int
 	RTT                   time.Duration // the shortest of the connections that there are; 0: not measured
 	Counts                stripe.Counts // of what was sent
+	Path                  tune.Verdict  // what of the path binds what is sent
 }
 
 // Status asks the kernel, where a connection has not been measured lately.
@@ -155,6 +156,9 @@ func (t *Trunk) Status() Status {
 		if c.path > 0 && (s.RTT == 0 || c.path < s.RTT) {
 			s.RTT = c.path
 		}
+	}
+	if t.shaping.tuner != nil && len(t.sessions) > 0 { // without any nobody has looked since the last one ended
+		s.Path = t.shaping.tuner.Verdict()
 	}
 	return s
 }

@@ -22,6 +22,13 @@ func (n *network) exportBoost(m *obs.Metrics) {
 		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return float64(t.Sent) }))
 	m.CounterTable("boost_trunk_resent_bytes_total", "Of these, bytes that went out again.", trunk,
 		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return float64(t.Resent) }))
+	m.GaugeTable("boost_trunk_bound", "1 for what of the path to another agent binds what is sent there, where that is clear.", []string{"agent", "other", "by"}, func(add obs.Add) {
+		n.trunks(func(a *apiv1.BoostAgent, t *apiv1.BoostTrunk) {
+			if by := t.GetPath().GetBound(); by != "" {
+				add(1, a.Name, t.Agent, by)
+			}
+		})
+	})
 	m.GaugeTable("boost_bound", "Directions of connections that are carried, by what binds them.", []string{"by"}, func(add obs.Add) {
 		if f := n.figures(); f != nil {
 			for by, count := range f.boost.Bound {
@@ -46,20 +53,24 @@ func (n *network) eachAgent(which func(*apiv1.BoostAgent) bool, of func(*apiv1.B
 	}
 }
 
-// eachTrunk leaves out a trunk that an agent names twice: two samples of the same labels would spoil the whole scrape.
 func (n *network) eachTrunk(of func(*apiv1.BoostTrunk) float64) func(obs.Add) {
 	return func(add obs.Add) {
-		f := n.figures()
-		if f == nil {
-			return
-		}
-		for _, a := range f.boost.Agents {
-			told := map[string]bool{}
-			for _, t := range a.Trunks {
-				if !told[t.Agent] {
-					told[t.Agent] = true
-					add(of(t), a.Name, t.Agent)
-				}
+		n.trunks(func(a *apiv1.BoostAgent, t *apiv1.BoostTrunk) { add(of(t), a.Name, t.Agent) })
+	}
+}
+
+// trunks leaves out a trunk that an agent names twice: two samples of the same labels would spoil the whole scrape.
+func (n *network) trunks(each func(*apiv1.BoostAgent, *apiv1.BoostTrunk)) {
+	f := n.figures()
+	if f == nil {
+		return
+	}
+	for _, a := range f.boost.Agents {
+		told := map[string]bool{}
+		for _, t := range a.Trunks {
+			if !told[t.Agent] {
+				told[t.Agent] = true
+				each(a, t)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func (x *Boost) Figures() Figures {
 		}
 		for _, s := range a.sessions {
 			far, farLoad := x.atFar(s)
-			by, back := bindings(s.waits, far, a.load.GetLoad(), farLoad)
+			by, back := bindings(s.waits, far, a.load.GetLoad(), farLoad.GetLoad())
 			sent[by]++
 			received[back]++
 		}

@@ -175,12 +175,10 @@ func (x *Boost) Report(name string, s *Session, m *apiv1.BoostReport) {
 func (x *Boost) loaded(a *agent, load *apiv1.BoostLoad) {
 	load.Trunks = slices.DeleteFunc(load.Trunks, func(t *apiv1.BoostTrunk) bool { return x.agents[t.Agent] == nil })
 	load.Trunks = load.Trunks[:min(len(load.Trunks), maxAgents)]
-	if !(load.Load >= 0) { // nor is what is no number at all
-		load.Load = 0
-	}
-	load.Load = min(load.Load, 1)
+	load.Load = part(load.Load)
 	a.load = load
 	for _, t := range load.Trunks {
+		t.Path = pathFrom(t.Path)
 		if t.RttUs == 0 {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/controller/controld/orders"
 	"scaffold.dev/scaffold/internal/core/lane"
+	"scaffold.dev/scaffold/internal/core/tune"
 )
 
 const (
@@ -121,7 +122,7 @@ func (a *API) ListBoostSessions(ctx context.Context, req *connect.Request[apiv1.
 	for _, s := range list[:min(len(list), int(cmp.Or(m.Limit, someSessions)))] {
 		out := proto.CloneOf(s.BoostSession)
 		out.Entry, out.FarWaits = s.entry, s.far.message()
-		out.SentBound, out.ReceivedBound = bound(waitsFrom(s.NearWaits), s.far, s.nearLoad, s.farLoad)
+		s.bound(out)
 		all.Sessions = append(all.Sessions, out)
 	}
 	return connect.NewResponse(all), nil
@@ -132,7 +133,19 @@ type listed struct {
 	*apiv1.BoostSession
 	entry             string
 	far               waitsFor
-	nearLoad, farLoad float64
+	nearLoad, farLoad *apiv1.BoostLoad // as the agents told them, which nobody changes
+}
+
+// bound says what binds a session, in the words of its near agent and its far one.
+func (l *listed) bound(out *apiv1.BoostSession) {
+	sent, received := bindings(waitsFrom(l.NearWaits), l.far, l.nearLoad.GetLoad(), l.farLoad.GetLoad())
+	out.SentBound, out.ReceivedBound = sent.At(nearEnd, farEnd), received.At(farEnd, nearEnd)
+	if sent == tune.Between {
+		out.SentPath = pathTo(l.Far, l.nearLoad)
+	}
+	if received == tune.Between {
+		out.ReceivedPath = pathTo(l.Near, l.farLoad)
+	}
 }
 
 // carried are the sessions that are asked for.
@@ -150,7 +163,7 @@ func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest, client, server end) (
 			if m.Entry != "" && of != m.Entry || m.Agent != "" && m.Agent != s.Near && m.Agent != s.Far || !client.is(s.of.Client) || !server.is(s.of.Server) {
 				continue
 			}
-			l := listed{BoostSession: s.BoostSession, entry: of, nearLoad: a.load.GetLoad()}
+			l := listed{BoostSession: s.BoostSession, entry: of, nearLoad: a.load}
 			l.far, l.farLoad = x.atFar(s)
 			list = append(list, l)
 		}

@@ -2,6 +2,7 @@ package boost
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -115,6 +116,50 @@ func TestWhatBindsASessionIsListed(t *testing.T) {
 	if _, err := n.API().ListBoostSessions(t.Context(), connect.NewRequest(&apiv1.ListBoostSessionsRequest{Client: "host"})); connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("a client that is no address: %v", err)
 	}
+}
+
+// Where the path binds, the agent that sends says what of it does; what it says that is not known here is left out, and so is
+// what it says where something else binds.
+func TestWhatOfThePathBindsIsListed(t *testing.T) {
+	n := newNetwork(t)
+	n.sites()
+	e1, w1 := n.join("e1"), n.join("w1")
+	tell := func(name string, s *Session, p *apiv1.BoostPath, other string) {
+		n.Report(name, s, &apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: &apiv1.BoostLoad{Trunks: []*apiv1.BoostTrunk{{Agent: other, Up: true, Path: p}}}}})
+	}
+	carry := func(near, far string) {
+		n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: &apiv1.BoostSessions{Changed: []*apiv1.BoostSession{
+			{Number: 2, Far: "w1", Client: "192.0.2.1:1", Server: "198.51.100.7:80", NearWaits: &apiv1.BoostWaits{Reads: near, Writes: "free"}}}}}})
+		n.Report("w1", w1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: &apiv1.BoostSessions{Waits: []*apiv1.BoostSessionWaits{
+			{Near: "e1", Number: 2, Waits: &apiv1.BoostWaits{Reads: far, Writes: "free"}}}}}})
+	}
+	is := func(sent, received string) *apiv1.BoostSession {
+		t.Helper()
+		answer, err := n.API().ListBoostSessions(t.Context(), connect.NewRequest(&apiv1.ListBoostSessionsRequest{}))
+		if err != nil || len(answer.Msg.Sessions) != 1 {
+			t.Fatalf("%v: %v", answer, err)
+		}
+		s := answer.Msg.Sessions[0]
+		if s.SentPath.GetBound() != sent || s.ReceivedPath.GetBound() != received {
+			t.Errorf("%v; expected %q and %q", s, sent, received)
+		}
+		return s
+	}
+	carry("path", "path")
+	is("", "")
+	tell("e1", e1.Session, &apiv1.BoostPath{Bound: "loss", Rate: 7, Loss: 0.001, Held: math.NaN()}, "w1")
+	tell("w1", w1.Session, &apiv1.BoostPath{Bound: "send buffer", Held: 17}, "e1")
+	if s := is("loss", "send buffer"); s.SentBound != "path" || s.SentPath.Rate != 7 || s.SentPath.Loss != 0.001 || s.SentPath.Held != 0 || s.ReceivedPath.Held != 1 {
+		t.Errorf("%v", s)
+	}
+	carry("path", "host")
+	is("loss", "")
+	tell("e1", e1.Session, &apiv1.BoostPath{Bound: "what a later version knows"}, "w1")
+	is("", "")
+	tell("e1", e1.Session, &apiv1.BoostPath{Bound: "full"}, "w1")
+	is("full", "")
+	tell("e1", e1.Session, nil, "w1")
+	is("", "")
 }
 
 // A scrape counts sessions where they are: it costs the same memory for ten of them as for thousands.

@@ -46,24 +46,45 @@ func (x *Boost) waitsAt(a *agent, list []*apiv1.BoostSessionWaits) {
 // The ends of a session in words.
 const nearEnd, farEnd = "near agent", "far agent"
 
-// bound says what binds a session, in the words of its near agent, its far one, and how busy each is.
-func bound(near, far waitsFor, nearLoad, farLoad float64) (sent, received string) {
-	by, back := bindings(near, far, nearLoad, farLoad)
-	return by.At(nearEnd, farEnd), back.At(farEnd, nearEnd)
-}
-
+// bindings are what binds a session's two directions, by what both agents say and how busy each is.
 func bindings(near, far waitsFor, nearLoad, farLoad float64) (sent, received tune.Binding) {
 	sent = tune.Bind(tune.Side{Found: near.reads, Busy: nearLoad}, tune.Side{Found: far.writes, Busy: farLoad})
 	received = tune.Bind(tune.Side{Found: far.reads, Busy: farLoad}, tune.Side{Found: near.writes, Busy: nearLoad})
 	return sent, received
 }
 
-// atFar is what the agent at a session's far end says of it, and how busy that one is.
-func (x *Boost) atFar(s carried) (w waitsFor, load float64) {
+// atFar is what the agent at a session's far end says of it, and how that one is; nil: nobody knows.
+func (x *Boost) atFar(s carried) (w waitsFor, load *apiv1.BoostLoad) {
 	if far := x.agents[s.of.Far]; far != nil && far.session != nil {
-		return far.waits[farKey{s.of.Near, s.Number}], far.load.GetLoad()
+		return far.waits[farKey{s.of.Near, s.Number}], far.load
 	}
-	return w, 0
+	return w, nil
+}
+
+// pathTo is what of the path to another agent binds, by the word of the one that sends; nil: nothing that is clear.
+func pathTo(other string, load *apiv1.BoostLoad) *apiv1.BoostPath {
+	for _, t := range load.GetTrunks() {
+		if t.Agent == other {
+			return t.Path
+		}
+	}
+	return nil
+}
+
+// pathFrom is such a word as it is kept; nil where it is none that is known here.
+func pathFrom(m *apiv1.BoostPath) *apiv1.BoostPath {
+	if tune.CauseNamed(m.GetBound()) == tune.NoCause {
+		return nil
+	}
+	return &apiv1.BoostPath{Bound: m.Bound, Rate: m.Rate, Loss: part(m.Loss), Held: part(m.Held)}
+}
+
+// part is a number from 0 to 1, also where it was none at all.
+func part(x float64) float64 {
+	if !(x >= 0) {
+		return 0
+	}
+	return min(x, 1)
 }
 
 // An end is an address that is asked for, of a port or of any.
