@@ -21,7 +21,8 @@ func explain(a remote.Admin) *cobra.Command {
 	return &cobra.Command{
 		Use: "explain CLIENT [SERVER]", Short: "Say what keeps a connection that is carried from being faster, and what to do",
 		Long: `Explain names, for each direction of a connection, what binds it: the end that sends, the end that receives, an
-agent's processor or memory, or the path between the agents. CLIENT and SERVER are addresses, with a port or without; of
+agent's processor or memory, or the path between the agents, and what of that: what agents send, others' traffic, loss
+by chance, an operator's limit, or the kernel's socket buffers. CLIENT and SERVER are addresses, with a port or without; of
 several connections the fastest are explained. An agent looks for three intervals, of at least 200 ms and 8 round trips
 each, until it is sure.`,
 		Example: "  scaffold boost explain 192.0.2.7\n  scaffold boost explain [2001:db8::7]:40022 [2001:db8:1::9]:443", Args: cobra.RangeArgs(1, 2),
@@ -58,8 +59,8 @@ func drawReasons(t *output.Table, all *apiv1.ListBoostSessionsResponse, agents [
 	for _, s := range all.Sessions {
 		near, far := side{"client", s.Near, known[s.Near]}, side{"server", s.Far, known[s.Far]}
 		t.Row(fmt.Sprintf("%s to %s, entry %s, carried by %s and %s for %s", s.Client, s.Server, output.OrElse(s.Entry, "none"), s.Near, s.Far, output.Age(s.SinceUnixMs)))
-		drawReason(t, "client to server", s.SendRate, s.SentBound, near, far, "near", "far")
-		drawReason(t, "server to client", s.ReceiveRate, s.ReceivedBound, far, near, "far", "near")
+		drawReason(t, "client to server", s.SendRate, s.SentBound, s.SentPath, near, far, "near", "far")
+		drawReason(t, "server to client", s.ReceiveRate, s.ReceivedBound, s.ReceivedPath, far, near, "far", "near")
 	}
 	if left := int(all.Total) - len(all.Sessions); left > 0 {
 		t.Row(fmt.Sprintf("and %d more: name the client's port", left))
@@ -72,8 +73,8 @@ type side struct {
 	agent      *apiv1.BoostAgent // nil: the controller knows it no more
 }
 
-func drawReason(t *output.Table, way string, rate uint64, bound string, from, to side, reads, writes string) {
-	what, then := reason(bound, from, to, reads, writes)
+func drawReason(t *output.Table, way string, rate uint64, bound string, path *apiv1.BoostPath, from, to side, reads, writes string) {
+	what, then := reason(bound, path, from, to, reads, writes)
 	if bound == "source" && rate < quiet {
 		what, then = fmt.Sprintf("agent %s has read all that the %s sent", from.name, from.host), ""
 	}
@@ -87,7 +88,7 @@ func drawReason(t *output.Table, way string, rate uint64, bound string, from, to
 const quiet = 1000
 
 // reason is what binds one direction, and what to do about it.
-func reason(bound string, from, to side, reads, writes string) (what, then string) {
+func reason(bound string, path *apiv1.BoostPath, from, to side, reads, writes string) (what, then string) {
 	switch bound {
 	case "source":
 		return fmt.Sprintf("the %s binds: agent %s has read all that it sent", from.host, from.name),
@@ -96,8 +97,7 @@ func reason(bound string, from, to side, reads, writes string) (what, then strin
 		return fmt.Sprintf("the %s binds: agent %s has bytes for it that it does not take", to.host, to.name),
 			fmt.Sprintf("look at the program at the %s, and at the way from its agent to it: ss -ti", to.host)
 	case "path":
-		return fmt.Sprintf("the path binds: agent %s has bytes that no connection to %s takes%s", from.name, to.name, from.path(to.name)),
-			"it takes a path that carries more, or fewer others on this one"
+		return ofPath(path, from, to)
 	case reads + " agent":
 		return from.processor()
 	case writes + " agent":

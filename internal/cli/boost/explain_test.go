@@ -45,11 +45,47 @@ func TestWhoHasNothingToSayIsNoTrouble(t *testing.T) {
 
 	var out strings.Builder
 	if err := output.Draw(&out, func(t *output.Table) {
-		drawReason(t, "server to client", 10, "source", side{"server", "west-1", nil}, side{"client", "east-1", nil}, "far", "near")
+		drawReason(t, "server to client", 10, "source", nil, side{"server", "west-1", nil}, side{"client", "east-1", nil}, "far", "near")
 	}); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); got != "  server to client, 10 B/s: agent west-1 has read all that the server sent\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// What of the path binds is told with its number, the agent where something is to be done, and what; in a list in short.
+func TestEachCauseOfThePathSaysWhereAndWhatToDo(t *testing.T) {
+	agents := []*apiv1.BoostAgent{{Name: "east-1", Trunks: []*apiv1.BoostTrunk{{Agent: "west-1", Up: true, RttUs: 50_000, Sent: 1000, Resent: 1}}}, {Name: "west-1"}}
+	for _, c := range []struct {
+		path *apiv1.BoostPath
+		want []string
+		list string
+	}{
+		{&apiv1.BoostPath{Bound: "full", Rate: 93_000_000}, []string{"the path is full: it carries 93 MB/s from agent east-1 to west-1 (there and back in 50ms); 0.1% of all", "a path that carries more"}, "path: full"},
+		{&apiv1.BoostPath{Bound: "others", Rate: 5_000_000}, []string{"others' traffic fills the path: beside it agent east-1 sends 5 MB/s to west-1", "share or weight in the file of east-1"}, "path: others"},
+		{&apiv1.BoostPath{Bound: "loss", Rate: 5_000_000, Loss: 0.0012}, []string{"loss by chance binds: 0.12% of what agent east-1 sends to west-1", "CUBIC slows down to 5 MB/s", "have BBR at east-1: modprobe tcp_bbr", "raise connections in its file"}, "path: loss"},
+		{&apiv1.BoostPath{Bound: "limit", Rate: 5_000_000}, []string{"the limit of agent east-1 binds: it sends 5 MB/s to west-1", "raise limit in the file of east-1"}, "path: limit"},
+		{&apiv1.BoostPath{Bound: "send buffer", Held: 0.83}, []string{"the socket buffers of agent east-1 bind", "west-1 up for 83% of the time", "net.ipv4.tcp_wmem at east-1"}, "path: send buffer"},
+		{&apiv1.BoostPath{Bound: "receive buffer", Held: 0.83}, []string{"the socket buffers of agent west-1 bind: they hold what east-1 sends to it up for 83%", "net.ipv4.tcp_rmem at west-1", "reload"}, "path: receive buffer"},
+		{&apiv1.BoostPath{Bound: "what a later version knows"}, []string{"the path binds: agent east-1 has bytes"}, "path: what a later version knows"},
+		{nil, []string{"the path binds: agent east-1 has bytes"}, "path"},
+	} {
+		all := &apiv1.ListBoostSessionsResponse{Total: 1, Sessions: []*apiv1.BoostSession{{Near: "east-1", Far: "west-1", SendRate: 1_000_000, SentBound: "path", SentPath: c.path, ReceivedBound: "source"}}}
+		var out, list strings.Builder
+		if err := output.Draw(&out, func(t *output.Table) { drawReasons(t, all, agents) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := output.Draw(&list, func(t *output.Table) { drawSessions(t, all) }); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%v: no %q in\n%s", c.path, want, out.String())
+			}
+		}
+		if !strings.Contains(list.String(), c.list+"  ") {
+			t.Errorf("no %q in\n%s", c.list, list.String())
+		}
 	}
 }

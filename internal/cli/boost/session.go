@@ -17,7 +17,7 @@ func sessionList(a remote.Admin) *cobra.Command {
 		Use: "ls", Aliases: []string{"list"}, Short: "List connections that are carried now, the fastest first",
 		Long: `Ls lists connections that agents carry, with both ends as these see each other. SENT is what the client has
 said, RECEIVED what it has got, and the rates are those of the last half second. BOUND BY is what keeps each of the two
-directions from being faster; scaffold boost explain says more.`,
+directions from being faster, behind "path: " what of the path does; scaffold boost explain says more.`,
 		Example: "  scaffold boost session ls\n  scaffold boost session ls --entry files --limit 1000 -o json", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, endpoint, err := a.DialBoost()
@@ -46,10 +46,18 @@ directions from being faster; scaffold boost explain says more.`,
 func drawSessions(t *output.Table, all *apiv1.ListBoostSessionsResponse) {
 	t.Row("CLIENT", "SERVER", "ENTRY", "AGENTS", "SENT", "RATE", "BOUND BY", "RECEIVED", "RATE", "BOUND BY", "AGE")
 	for _, s := range all.Sessions {
-		t.Row(s.Client, s.Server, output.OrElse(s.Entry, "none"), s.Near+" > "+s.Far, output.Bytes(s.Sent), output.Bytes(s.SendRate)+"/s", s.SentBound,
-			output.Bytes(s.Received), output.Bytes(s.ReceiveRate)+"/s", s.ReceivedBound, output.Age(s.SinceUnixMs))
+		t.Row(s.Client, s.Server, output.OrElse(s.Entry, "none"), s.Near+" > "+s.Far, output.Bytes(s.Sent), output.Bytes(s.SendRate)+"/s", boundBy(s.SentBound, s.SentPath),
+			output.Bytes(s.Received), output.Bytes(s.ReceiveRate)+"/s", boundBy(s.ReceivedBound, s.ReceivedPath), output.Age(s.SinceUnixMs))
 	}
 	if left := int(all.Total) - len(all.Sessions); left > 0 {
 		t.Row(fmt.Sprintf("and %d more: --limit shows them", left))
 	}
+}
+
+// boundBy is what binds a direction, in short.
+func boundBy(bound string, path *apiv1.BoostPath) string {
+	if of := path.GetBound(); of != "" {
+		return bound + ": " + of
+	}
+	return bound
 }
