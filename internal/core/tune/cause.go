@@ -52,7 +52,10 @@ const (
 	leastLoss = 1e-5
 	// permits is by how much more than what is carried loss may permit, by what is known of CUBIC on the average, and still be
 	// what holds it down.
-	permits = 1.5
+	permits = 2
+	// holdUp is for which part of the time buffers hold connections up that bind them. BBR paces by what it has seen arrive, and
+	// asks for one eighth of the time whether there is more: held up then, it never finds out.
+	holdUp, holdUpBBR = 0.5, 0.1
 	// smooths is of how many intervals numbers are told.
 	smooths = 8
 )
@@ -106,17 +109,24 @@ func (c *causality) of(m *Measure, d Decision, s *Settings, alien bool) Cause {
 		c.loss.add(min(m.loss(), mostChance))
 	}
 	c.held.add(max(m.held(m.SendBuffer), m.held(m.ReceiveBuffer)))
+	if c.full > 0 { // the interval of the queue may have had a time before it, or behind it
+		c.full = max(c.full, carries)
+	}
 	if long && !d.Beside {
-		c.full, c.filled = carries, m.Now
+		c.full, c.filled = max(carries, c.full+(carries-c.full)/4), m.Now
+	}
+	most := holdUp
+	if c.under.Control == "bbr" {
+		most = holdUpBBR
 	}
 	switch {
 	case s.Limit > 0 && c.under.Cap == s.Limit && carries >= 0.9*s.Limit:
 		return AtLimit
 	case d.Beside:
 		return OthersTraffic
-	case !long && m.held(m.SendBuffer) > 0.5: // where the queue is long a larger buffer would make it longer
+	case !long && m.held(m.SendBuffer) > most: // where the queue is long a larger buffer would make it longer
 		return SendBuffer
-	case !long && m.held(m.ReceiveBuffer) > 0.5:
+	case !long && m.held(m.ReceiveBuffer) > most:
 		return ReceiveBuffer
 	case alien, s.Share == Raw && m.Now.Sub(c.filled) < lookAgain: // whose the queue is nobody has asked
 		return NoCause

@@ -37,11 +37,14 @@ func TestWhatOfAPathBindsIsTold(t *testing.T) {
 		{"loss raw", Settings{First: 4, Share: Raw}, path(func(r *road) { r.loss = 0.01 }), ChanceLoss},
 		{"loss on a short path", Settings{First: 2}, path(func(r *road) { r.rtt, r.loss = 10*time.Millisecond, 0.01 }), ChanceLoss},
 		{"loss on a fat path", Settings{First: 4}, path(func(r *road) { r.link, r.loss = 5000*mbit, 0.0001 }), ChanceLoss},
+		{"loss until there are more connections", Settings{Most: 32}, path(func(r *road) { r.loss = 0.001 }), LinkFull},
 		{"limit", Settings{BBR: true, First: 4, Limit: 30 * mbit}, path(all), AtLimit},
 		{"limit raw", Settings{BBR: true, First: 4, Limit: 30 * mbit, Share: Raw}, path(all), AtLimit},
 		{"limit above the link", Settings{BBR: true, First: 4, Limit: 300 * mbit}, path(all), LinkFull},
 		{"send buffer", Settings{BBR: true, First: 4}, path(func(r *road) { r.send = 64 << 10 }), SendBuffer},
 		{"receive buffer", Settings{First: 4}, path(func(r *road) { r.take = 64 << 10 }), ReceiveBuffer},
+		{"send buffer of cubic", Settings{First: 4}, path(func(r *road) { r.send = 64 << 10 }), SendBuffer},
+		{"receive buffer of bbr", Settings{BBR: true, First: 4}, path(func(r *road) { r.take = 64 << 10 }), ReceiveBuffer},
 		{"buffers a little beyond the link", Settings{BBR: true, First: 1}, path(func(r *road) { r.send = 900e3 }), LinkFull},
 	} {
 		t.Run(c.name, func(t *testing.T) {

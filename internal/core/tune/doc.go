@@ -7,7 +7,8 @@
 // whether the other one's host reads slowly or its memory is small.
 //
 // A [Tuner] decides how a path is used: by which congestion control, over how many connections, and how fast these may send at
-// most, so that the queue on the path stays short and others have their part.
+// most, so that the queue on the path stays short and others have their part. Its [Verdict] is what of the path binds: a [Cause],
+// and by how much.
 //
 // All of it is pure: what was seen comes in with its time, and the same looks and measures give the same answers.
 package tune
