@@ -66,6 +66,6 @@ func allowsBBR() bool {
 	if err != nil {
 		return false
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was sent on it
+	defer unix.Close(fd)
 	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, bbr) == nil
 }

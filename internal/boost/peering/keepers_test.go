@@ -71,7 +71,7 @@ func call(t *testing.T, most int) *called {
 	t.Cleanup(func() { end(); all.Wait() })
 	cert := certificate(t)
 	all.Go(func() {
-		door.Serve(ctx, l, door.Config{ //nolint:errcheck // the end of the test
+		door.Serve(ctx, l, door.Config{
 			TLS: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}, Known: func(netip.Addr) bool { return true },
 			Secret: func(uint64) (seal.Secret, bool) { a.mu.Lock(); defer a.mu.Unlock(); return a.secret, a.ready },
 			Control: func(c *tls.Conn) {
@@ -178,7 +178,7 @@ func (a *called) serve(c net.Conn, h frame.Hello) {
 	secret := a.secret
 	a.mu.Unlock()
 	a.data <- c
-	Data(c.(*net.TCPConn), h, secret, *a.config()) //nolint:errcheck // it ends by what the test does
+	Data(c.(*net.TCPConn), h, secret, *a.config())
 }
 
 // wants says how many connections are wanted, in whatever words, and waits until that was heard.

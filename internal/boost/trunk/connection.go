@@ -32,6 +32,7 @@ type connection struct {
 	told bool    // what this end has of sessions was said on it
 	was  counted // as of the last decision about the path
 	now  counted // as it was measured last
+	full bool    // as many bytes are on their way as its window takes
 
 	rate    uint64 // bytes a second that it may send
 	control string // congestion control
@@ -221,6 +222,13 @@ func onSocket(c *net.TCPConn, what func(fd int) error) error {
 // noMinRTT is tcp_info's min_rtt before there is one (Linux, tcp_min_rtt).
 const noMinRTT = 1<<32 - 1
 
+// full reports whether a connection's window is full, but for what the kernel holds back to send it in one piece: up to a third
+// (tcp_tso_win_divisor).
+func full(i *unix.TCPInfo) bool {
+	flying := int64(i.Unacked) - int64(i.Sacked) - int64(i.Lost) + int64(i.Retrans)
+	return flying > 0 && 3*flying >= 2*int64(i.Snd_cwnd)
+}
+
 // measure tells the engines how fast the connections are. It returns the longest round trip of them, 0 without any.
 func (t *Trunk) measure() time.Duration {
 	best, worst := time.Duration(0), time.Duration(0)
@@ -233,7 +241,7 @@ func (t *Trunk) measure() time.Duration {
 		if i.Min_rtt != noMinRTT {
 			c.path = time.Duration(i.Min_rtt) * time.Microsecond
 		}
-		c.now = countedBy(i)
+		c.now, c.full = countedBy(i), full(i)
 		t.sender.Measure(c.id, stripe.Measure{RTT: c.rtt, Rate: float64(i.Delivery_rate)})
 		if worst = max(worst, c.rtt); !c.retires && (best == 0 || c.rtt < best) { // on one that retires nothing small goes
 			best = c.rtt

@@ -40,9 +40,15 @@ func (t *Trunk) shape(now time.Time) {
 		return
 	}
 	s.looks++
-	if n := t.sender.Backlogs(); n > 0 {
+	switch n := t.sender.Backlogs(); {
+	case n > 0:
 		s.bound++
 		s.sessions = max(s.sessions, n)
+	case len(t.starved) > 0 && t.full():
+		// Credit is twice what a path carries in a round trip, and comes back a round trip later: a sender that waits for it has
+		// nothing left behind a window which is as small as CUBIC makes it, and it is that window which binds.
+		s.bound++
+		s.sessions = max(s.sessions, len(t.starved))
 	}
 	m := tune.Measure{Now: now, Sessions: s.sessions, Bound: 2*s.bound > s.looks}
 	for _, c := range t.conns { // all of them over one path: what is slow of one is its own loss
@@ -80,6 +86,22 @@ func (t *Trunk) shape(now time.Time) {
 	m.Busy, m.SendBuffer, m.ReceiveBuffer = micros(all.busy), micros(all.sendBuf), micros(all.receiveBuf)
 	s.at, s.looks, s.bound, s.sessions = now, 0, 0, 0
 	t.decide(s.tuner.Step(m))
+}
+
+// full reports whether most connections that carry chunks have their windows full.
+func (t *Trunk) full() bool {
+	carry, full := 0, 0
+	for _, c := range t.conns {
+		switch {
+		case c.rests:
+		case c.full:
+			full++
+			fallthrough
+		default:
+			carry++
+		}
+	}
+	return carry > 0 && 2*full >= carry
 }
 
 // decide has all connections do what was decided.

@@ -13,6 +13,7 @@ const (
 	firstRest = 10 * time.Second
 	lastRest  = 5 * time.Minute
 	fewerEach = time.Minute
+	spare     = 5    // intervals in which what has just begun may have more room than there are bytes: what a session may send grows with what it sent
 	changed   = 0.25 // of the round trip or of what is lost: what was tried before says nothing any more
 )
 
@@ -32,6 +33,7 @@ type count struct {
 	bytes   float64
 	since   time.Time
 
+	unbound   int           // intervals, one after the other, in which the path did not bind
 	rest      time.Duration // until more are tried again
 	more      time.Time     // when
 	fewer     time.Time     // when fewer are tried
@@ -48,7 +50,10 @@ func (c *count) trying() bool { return c.try > 0 }
 func (c *count) step(m *Measure, most int, capped bool) int {
 	passed := m.Now.Sub(c.last)
 	c.last = m.Now
-	if !m.Bound || passed <= 0 || passed > fewerEach {
+	if c.unbound++; m.Bound {
+		c.unbound = 0
+	}
+	if passed <= 0 || passed > fewerEach || c.unbound > 0 && (c.try <= c.now || c.unbound > spare) {
 		c.stop()
 		return c.now
 	}
