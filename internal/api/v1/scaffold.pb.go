@@ -10942,6 +10942,7 @@ type ApplyRequest struct {
 	Plan          []*ServiceChange       `protobuf:"bytes,151,rep,name=plan,proto3" json:"plan,omitempty"`
 	BoostSites    []*BoostSiteSpec       `protobuf:"bytes,152,rep,name=boost_sites,json=boostSites,proto3" json:"boost_sites,omitempty"`
 	BoostEntries  []*BoostEntrySpec      `protobuf:"bytes,153,rep,name=boost_entries,json=boostEntries,proto3" json:"boost_entries,omitempty"`
+	KnowsBoost    bool                   `protobuf:"varint,154,opt,name=knows_boost,json=knowsBoost,proto3" json:"knows_boost,omitempty"` // the files might have named sites and entries of boost: without it prune leaves those alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -11037,6 +11038,13 @@ func (x *ApplyRequest) GetBoostEntries() []*BoostEntrySpec {
 		return x.BoostEntries
 	}
 	return nil
+}
+
+func (x *ApplyRequest) GetKnowsBoost() bool {
+	if x != nil {
+		return x.KnowsBoost
+	}
+	return false
 }
 
 type ApplyResponse struct {
@@ -15370,7 +15378,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12$\n" +
 	"\x0enot_after_unix\x18\x02 \x01(\x03R\fnotAfterUnix\x12\x12\n" +
 	"\x04from\x18\x03 \x01(\tR\x04from\x12\x18\n" +
-	"\atrouble\x18\x04 \x01(\tR\atrouble\"\xec\x02\n" +
+	"\atrouble\x18\x04 \x01(\tR\atrouble\"\x8e\x03\n" +
 	"\fApplyRequest\x124\n" +
 	"\bservices\x18\x01 \x03(\v2\x18.scaffold.v1.ServiceSpecR\bservices\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x17\n" +
@@ -15381,7 +15389,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x04plan\x18\x97\x01 \x03(\v2\x1a.scaffold.v1.ServiceChangeR\x04plan\x12<\n" +
 	"\vboost_sites\x18\x98\x01 \x03(\v2\x1a.scaffold.v1.BoostSiteSpecR\n" +
 	"boostSites\x12A\n" +
-	"\rboost_entries\x18\x99\x01 \x03(\v2\x1b.scaffold.v1.BoostEntrySpecR\fboostEntries\"\xdd\x01\n" +
+	"\rboost_entries\x18\x99\x01 \x03(\v2\x1b.scaffold.v1.BoostEntrySpecR\fboostEntries\x12 \n" +
+	"\vknows_boost\x18\x9a\x01 \x01(\bR\n" +
+	"knowsBoost\"\xdd\x01\n" +
 	"\rApplyResponse\x124\n" +
 	"\achanges\x18\x01 \x03(\v2\x1a.scaffold.v1.ServiceChangeR\achanges\x124\n" +
 	"\bproblems\x18\x02 \x03(\v2\x18.scaffold.v1.SpecProblemR\bproblems\x12\x1a\n" +

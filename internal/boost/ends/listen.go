@@ -53,7 +53,7 @@ func listenAt(network, address string) (*net.TCPListener, error) {
 // Carried is the mark of what is sent in the name of end hosts: MARK_CARRIED of internal/bpf/include/carried.h. Where the
 // machine is a host of the network as well, its edge lets nothing else leave with the address of another host. No rule of
 // routing looks for it.
-const Carried = 0x5cb3
+const Carried = 0x30b0
 
 // transparent lets a socket have another machine's address. A client may use its port again while our socket of the
 // connection before still waits for late segments.

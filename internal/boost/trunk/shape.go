@@ -68,7 +68,7 @@ func (t *Trunk) shape(now time.Time) {
 			c.was = c.now
 		}
 		s.at, s.looks, s.bound, s.sessions, s.changed = now, 0, 0, 0, false
-		t.decide(s.tuner.Skip(s.decision))
+		t.decide(s.tuner.Skip(s.decision, int(passed/interval)))
 		return
 	}
 	var all counted

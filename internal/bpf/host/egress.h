@@ -375,16 +375,44 @@ static __noinline int from_identity(struct __sk_buff *skb, struct packet *p)
 	return drop(HOST_LEAK);
 }
 
-/* others: what only passes through this machine, also our own bounces and answers, or what an agent of boost here sends for others. */
-static __always_inline int others(const struct __sk_buff *skb)
+/*
+ * carried: an agent of boost on this machine sends it for another host. The mark alone proves nothing: a container on a macvlan of
+ * the uplink keeps it on its way here, and may set it (CAP_NET_RAW). So this namespace is to have a socket with these ends, which
+ * takes the right to be transparent. A reset is let through without: the kernel sends one when it has closed the socket.
+ */
+static __noinline int carried(struct __sk_buff *skb, const struct packet *of)
 {
-	return skb->ingress_ifindex || skb->mark == MARK_CARRIED;
+	struct bpf_sock_tuple t = {};
+	struct packet p = *of;
+	struct bpf_sock *sk;
+	int open;
+
+	if (p.proto != PROTO_TCP || p.fragment != WHOLE || parse_ports(skb, l2_len, &p))
+		return 0;
+	if (p.flags & TCP_RST)
+		return 1;
+	__builtin_memcpy(t.ipv6.saddr, &p.dst, sizeof(t.ipv6.saddr));
+	__builtin_memcpy(t.ipv6.daddr, &p.src, sizeof(t.ipv6.daddr));
+	t.ipv6.sport = p.dport;
+	t.ipv6.dport = p.sport;
+	sk = bpf_skc_lookup_tcp(skb, &t, sizeof(t.ipv6), BPF_F_CURRENT_NETNS, 0);
+	if (!sk)
+		return 0;
+	open = sk->state != BPF_TCP_LISTEN; /* a wildcard fits every address */
+	bpf_sk_release(sk);
+	return open;
+}
+
+/* others: what only passes through this machine, also our own bounces and answers, or is sent for another host. */
+static __always_inline int others(struct __sk_buff *skb, const struct packet *p)
+{
+	return skb->ingress_ifindex || (skb->mark == MARK_CARRIED && carried(skb, p));
 }
 
 /* passing: not ours to rewrite. */
 static __always_inline int passing(struct __sk_buff *skb, const struct packet *p)
 {
-	return (!is_service(&p->dst) && !is_peer(&p->dst)) || others(skb);
+	return (!is_service(&p->dst) && !is_peer(&p->dst)) || others(skb, p);
 }
 
 /*
@@ -413,7 +441,7 @@ static __always_inline int egress(struct __sk_buff *skb)
 	if (parse_network(skb, l2_len, &p))
 		return TC_ACT_UNSPEC;
 	ours = is_service(&p.src) || is_identity(&p.src);
-	if (!ours && in_as(&p.src) && !others(skb) && foreign(p.src.hi))
+	if (!ours && in_as(&p.src) && !others(skb, &p) && foreign(p.src.hi))
 		return drop(HOST_FOREIGN);
 	if (!ours && passing(skb, &p))
 		return TC_ACT_UNSPEC;

@@ -62,7 +62,6 @@ func (l *life) step() {
 		l.w.access(l.service(), drawAccess(l.r))
 	case 5:
 		l.w.dying = rapid.Bool().Draw(l.r, "dying")
-		l.w.carried = !l.w.dying && rapid.IntRange(0, 3).Draw(l.r, "carried") == 0
 	case 4:
 		l.w.tell(rapid.Bool().Draw(l.r, "told"))
 	default:

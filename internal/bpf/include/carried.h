@@ -4,10 +4,10 @@
 #define SCAFFOLD_CARRIED_H
 
 /*
- * The mark of what an agent sends in the name of another machine: the end hosts that it carries connections for. Who may
- * set a mark (CAP_NET_RAW, CAP_NET_ADMIN) sends frames past all programs, too (PACKET_QDISC_BYPASS). internal/boost/ends has the
- * same number.
+ * The mark of what an agent sends in the name of another machine: the end hosts that it carries connections for. It has none of the
+ * bits by which others on a machine tell packets: kube-proxy (0x4000, 0x8000), Cilium (0x0f00), Calico (the upper half), and low
+ * ones, as operators use them. internal/boost/ends has the same number.
  */
-#define MARK_CARRIED 0x5cb3
+#define MARK_CARRIED 0x30b0
 
 #endif

@@ -101,7 +101,7 @@ func (m *manifests) ask(cmd *cobra.Command) (*apiv1.ApplyResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.req.Services, m.req.BoostSites, m.req.BoostEntries = set.Services, set.Sites, set.Entries
+	m.req.Services, m.req.BoostSites, m.req.BoostEntries, m.req.KnowsBoost = set.Services, set.Sites, set.Entries, true
 	if err := m.planned(); err != nil {
 		return nil, err
 	}

@@ -221,7 +221,7 @@ func TestServicesAndBoostAreAppliedTogetherOrNotAtAll(t *testing.T) {
 	if got := actions(c.apply(boostFiles("198.51.100.7"))); got != "none web; none east; none west; none files" {
 		t.Errorf("again: %s", got)
 	}
-	if got := actions(c.apply(&apiv1.ApplyRequest{Prune: true})); got != "remove web; remove east; remove west; remove files" {
+	if got := actions(c.apply(&apiv1.ApplyRequest{Prune: true, KnowsBoost: true})); got != "remove web; remove east; remove west; remove files" {
 		t.Errorf("prune: %s", got)
 	}
 }

@@ -101,6 +101,9 @@ func (c *count) begin(m *Measure, n int) {
 // decide has measured a number.
 func (c *count) decide(m *Measure, rate float64, most int, capped bool) {
 	switch {
+	case c.try == 0 && rate <= 0: // the path was cut: any number would be better than this one
+		c.begin(m, 0)
+		return
 	case c.try == 0:
 		c.rate = rate
 	case c.downwards:

@@ -252,9 +252,16 @@ func (p *Tuner) seek(d *Decision, m *Measure) {
 	}
 }
 
-// Skip takes the place of Step for an interval of which nothing is known, and the decision before it: a drain ends with its
-// interval, and asks nothing of who comes then.
-func (p *Tuner) Skip(d Decision) Decision {
+// Skip takes the place of Step for intervals of which nothing is known, as many as that, and the decision before them: a drain
+// ends with its interval, and asks nothing of who comes then. Who comes after many, when nobody had anything to send, finds
+// nothing of what was left for others, but the number of connections that was found.
+func (p *Tuner) Skip(d Decision, intervals int) Decision {
+	if intervals > idle && p.Share != Raw {
+		n := NewTuner(p.Settings)
+		n.count.now = p.count.now
+		*p = *n
+		return p.Step(Measure{})
+	}
 	if p.drain.cap == 0 {
 		return d
 	}
@@ -316,6 +323,9 @@ func (p *Tuner) shape(m *Measure) Reason {
 	case queue < target:
 		p.first, p.held, p.alien = 0, 0, 0
 		if p.cap == 0 {
+			if p.empty > several { // nobody is there, and CUBIC may never fill what there is
+				p.again = false
+			}
 			return Holds
 		}
 		if p.empty > several {
@@ -352,7 +362,7 @@ func (p *Tuner) hold(m *Measure) Reason {
 		return Holds
 	}
 	if p.cap *= up; p.cap > free*m.Rate {
-		p.cap = 0
+		p.cap, p.again = 0, false
 	}
 	return Grows
 }

@@ -432,11 +432,44 @@ func TestADrainEndsWithItsInterval(t *testing.T) {
 			d = p.Step(r.pass(d, Interval(r.rtt), 1))
 		}
 		drained := d.Cap
-		if d = p.Skip(d); limit == 0 && d.Cap < 1.05*drained || limit > 0 && d.Cap != limit {
+		if d = p.Skip(d, 1); limit == 0 && d.Cap < 1.05*drained || limit > 0 && d.Cap != limit {
 			t.Errorf("limit %v: it may send %.2f of the link behind a drain to %.2f", limit, d.Cap/r.link, drained/r.link)
 		}
-		if again := p.Skip(d); again != d {
+		if again := p.Skip(d, 1); again != d {
 			t.Errorf("%+v, and then %+v", d, again)
+		}
+	}
+}
+
+// Who has seen others, and has nothing to send just when the time for that is over, is not kept on CUBIC for that: BBR comes
+// back where the queue stays short, and where nobody looked for long.
+func TestWhoLooksAgainComesBack(t *testing.T) {
+	for _, skip := range []bool{false, true} {
+		p, m := NewTuner(Settings{Share: Fair, BBR: true}), Measure{
+			Now: time.Unix(1, 0), Length: 400 * time.Millisecond, RTT: 90 * time.Millisecond, MinRTT: 50 * time.Millisecond,
+			Rate: 50e6, Sent: 20e6, Flows: 4, Bound: true, Sessions: 1,
+		}
+		d := p.Step(m)
+		step := func() { m.Now = m.Now.Add(m.Length); d = p.Step(m) }
+		p.took = m.Rate
+		p.yield(&m) // others were found
+		if step(); !d.Beside {
+			t.Fatalf("%+v", d)
+		}
+		m.Bound, m.RTT, m.Rate = false, 50*time.Millisecond, 1e6
+		for range int(lookAgain/m.Length) + 2 {
+			step()
+		}
+		m.Bound, m.Sent = true, 400_000 // CUBIC on a path that loses: it never fills it
+		if skip {
+			m.Now = m.Now.Add(time.Hour)
+			d = p.Skip(d, 9000)
+		}
+		for range 2 * several {
+			step()
+		}
+		if d.Control != "bbr" || d.Beside {
+			t.Errorf("nobody is there, nobody looked for an hour: %v; %+v", skip, d)
 		}
 	}
 }

@@ -45,12 +45,12 @@ func (c *Control) HostAddr(ctx context.Context, name string) (netip.Addr, error)
 			return fmt.Errorf("address of host %s: %w", name, err)
 		}
 		for _, h := range hosts.Msg.Hosts {
-			if p, err := netip.ParsePrefix(h.Locator); err == nil && h.Name == name {
+			if p, err := netip.ParsePrefix(h.Locator); err == nil && h.Name == name && h.State == "up" { // else the address may be gone
 				addr = p.Addr().Next() // docs/protocol.md §2.3: ::1 is the host itself
 				return nil
 			}
 		}
-		return fmt.Errorf("host %s has no locator", name)
+		return fmt.Errorf("host %s is not up, or has no locator", name)
 	})
 	return addr, err
 }

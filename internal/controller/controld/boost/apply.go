@@ -48,7 +48,7 @@ func (x *Boost) Apply(req *apiv1.ApplyRequest, resp *apiv1.ApplyResponse) []spec
 	for _, e := range req.BoostEntries {
 		p.entry(e)
 	}
-	if req.Prune {
+	if req.Prune && req.KnowsBoost { // a command of before names none, whatever its files have
 		p.prune()
 	}
 	if len(resp.Problems) == wrong { // else what is missing for a mistake of its own would be told of everything that needs it
@@ -319,11 +319,28 @@ func (p *application) agents() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.x.agents)) {
-		before, carries := p.x.siteOf(name), p.x.agents[name].load.GetSessions()
-		if before != "" && before != at[name] && carries > 0 && !p.req.Force {
-			p.problem(siteKind, before, "agents", fmt.Errorf("%w: agent %s would leave site %q and reset %s: drain it first (scaffold boost agent drain %s) and wait, or use force",
-				orders.ErrConflict, name, before, events.Counted(int(carries), "connection"), name))
+		if !p.req.Force {
+			p.leaves(name, at[name])
 		}
+	}
+}
+
+// leaves says what an agent's other site, or its site's other switches, would do to what it carries.
+func (p *application) leaves(name, after string) {
+	before, carries := p.x.siteOf(name), p.x.agents[name].load.GetSessions()
+	what, known := events.Counted(int(carries), "connection"), p.x.agents[name].load != nil
+	if !known { // this controller has just begun, or the agent goes on without one
+		what = "what it carries, which is not known before it is heard"
+	}
+	place := p.x.switches.places[name]
+	switch {
+	case before == "" || known && carries == 0:
+	case before != after:
+		p.problem(siteKind, before, "agents", fmt.Errorf("%w: agent %s would leave site %q and reset %s: drain it first (scaffold boost agent drain %s) and wait, or use force",
+			orders.ErrConflict, name, before, what, name))
+	case place != nil && !slices.Contains(p.sites[before].Switches, place.Switch):
+		p.problem(siteKind, before, "switches", fmt.Errorf("%w: agent %s is at switch %q, which would send it no more of %s: these would stand still: drain it first (scaffold boost agent drain %s) and wait, or use force",
+			orders.ErrConflict, name, place.Switch, what, name))
 	}
 }
 

@@ -86,7 +86,7 @@ func TestFilesAreAppliedOnceAndADryRunChangesNothing(t *testing.T) {
 		t.Errorf("again: %s", got)
 	}
 	sites, entries := n.Specs()
-	exported := &apiv1.ApplyRequest{BoostSites: sites, BoostEntries: entries, Prune: true}
+	exported := &apiv1.ApplyRequest{BoostSites: sites, BoostEntries: entries, Prune: true, KnowsBoost: true}
 	if got := n.apply(exported); got != "none site east; none site west; none entry files" {
 		t.Errorf("what was exported: %s", got)
 	}
@@ -128,7 +128,10 @@ func TestPruneTakesAwayWhatItsFilesMade(t *testing.T) {
 	req.BoostSites = append(req.BoostSites, siteSpec("south", "203.0.113.0/24"))
 	req.BoostSites[0].Agents, req.BoostSites[1].Agents = nil, nil
 	n.apply(req)
-	last := &apiv1.ApplyRequest{Prune: true, BoostSites: req.BoostSites[:1]}
+	if got := n.apply(&apiv1.ApplyRequest{Prune: true}); got != "" {
+		t.Errorf("a command of before, which knows nothing of boost: %s", got)
+	}
+	last := &apiv1.ApplyRequest{Prune: true, KnowsBoost: true, BoostSites: req.BoostSites[:1]}
 	if got := n.apply(last); got != "release site east; remove site south; none site west; remove entry files" {
 		t.Errorf("prune: %s", got)
 	}
@@ -188,6 +191,33 @@ func TestAnAgentThatCarriesConnectionsStaysAtItsSite(t *testing.T) {
 	}
 	if req.Force = true; n.apply(req) == "" || len(n.list().Sites[0].Agents) != 1 {
 		t.Errorf("with force east has %v", n.list().Sites[0].Agents)
+	}
+}
+
+// Nor does one leave its site of which nothing is known: a controller has just begun. Nor is what it carries taken from it by
+// other switches of its site.
+func TestAnAgentIsLeftWhatItMayCarry(t *testing.T) {
+	n := newNetwork(t)
+	n.apply(wanted())
+	e1 := n.join("e1")
+	req := wanted()
+	req.BoostSites[1] = siteSpec("east", "192.0.2.0/24", "e2")
+	if got := n.apply(req); !strings.Contains(got, "reset what it carries, which is not known before it is heard") {
+		t.Errorf("%s", got)
+	}
+	n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: &apiv1.BoostLoad{}}})
+	if got := n.apply(req); strings.Contains(got, "wrong") {
+		t.Errorf("it carries nothing: %s", got)
+	}
+
+	n, d := switched(t)
+	e1 = d.joins("e1")
+	d.sees("e1")
+	n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: &apiv1.BoostLoad{Sessions: 3}}})
+	req = &apiv1.ApplyRequest{BoostSites: []*apiv1.BoostSiteSpec{siteSpec("east", "192.0.2.0/24", "e1", "e2")}}
+	req.BoostSites[0].Switches = &apiv1.StringList{Items: []string{"s2"}}
+	if got := n.apply(req); !strings.Contains(got, `wrong site east switches: agent e1 is at switch "s1", which would send it no more of 3 connections`) {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -64,7 +64,7 @@ func agentDies(ctx context.Context, s *show) (string, bool, error) {
 
 // controllerDies kills the controller while a file comes, and starts it again behind a second file that begins without it.
 func controllerDies(ctx context.Context, s *show) (string, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, 3*patience) // two downloads, and switches that look for their controller each 8 s
 	defer cancel()
 	d := s.agents.(*agents.Driven) // a lab without a controller has no such step
 	f, err := s.curl(ctx)

@@ -60,7 +60,7 @@ func (s *show) datagrams(ctx context.Context) (float64, error) {
 
 // explains asks the controller what binds a connection while it runs.
 func explains(ctx context.Context, s *show) (string, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	f, err := s.curl(ctx)
 	if err != nil {

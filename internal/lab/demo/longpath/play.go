@@ -48,7 +48,7 @@ type step struct {
 }
 
 var steps = []step{
-	{"one connection of iperf3 gets what the path carries", rates},
+	{"one connection of iperf3 gets ten times what it gets by itself", rates},
 	{"curl gets 200 MB, and nginx sees the client's address", fetches},
 	{"1 kB comes as soon as without", firstByte},
 	{"rsync copies a tree", syncs},
