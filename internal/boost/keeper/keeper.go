@@ -51,12 +51,13 @@ type Config struct {
 func Run(ctx context.Context, c Config) error {
 	k := &keeper{Config: c, entries: map[string]*entry{}}
 	defer k.closeAll()
-	defer k.forgetPrograms()
+	defer func() { k.turn(); k.forgetPrograms() }()
 	for _, g := range c.Given {
 		k.put(g.Key, g.Value, g.FDs)
 	}
 	again := backoff.Backoff{First: 100 * time.Millisecond, Last: 2 * time.Second}
 	for {
+		k.turn()
 		began := time.Now()
 		why := k.once(ctx)
 		var over *overError
@@ -103,6 +104,7 @@ type keeper struct {
 	ready   bool      // the one that there is was
 	failed  error     // why that one cannot work, by its own word
 	taken   *os.File  // the program that workers run; nil: this one
+	next    *os.File  // the program of the next worker on; nil: the same
 	proven  *os.File  // the last program a worker of which has worked; nil: this one
 	died    time.Time // when the last one did; zero: another one has taken over
 }
@@ -142,8 +144,20 @@ func (k *keeper) takeProgram() error {
 	if err != nil {
 		return fmt.Errorf("the program that is to take over: %w", err)
 	}
-	k.setProgram(f)
+	if k.next != nil {
+		k.next.Close()
+	}
+	k.next = f
 	return nil
+}
+
+// turn has the next worker run the program that was taken: not before, for what the worker that makes room for it has said of
+// itself may be read only behind its end.
+func (k *keeper) turn() {
+	if k.next != nil {
+		k.setProgram(k.next)
+		k.next = nil
+	}
 }
 
 // setProgram has workers run another program.

@@ -382,3 +382,30 @@ func TestAProgramThatWorksNoMoreGivesWay(t *testing.T) {
 		t.Errorf("the next worker found%s, want%s, by the keeper's own program", found, kept)
 	}
 }
+
+// What a worker says of itself is read behind its end, perhaps, when another program was taken already: it is a word for its
+// own program, not for that one.
+func TestAWorkersWordIsForItsOwnProgram(t *testing.T) {
+	dir := t.TempDir()
+	k := &keeper{Config: Config{Program: filepath.Join(dir, "next"), Log: slog.New(slog.DiscardHandler)}, entries: map[string]*entry{}}
+	defer func() { k.turn(); k.forgetPrograms() }()
+	take := func() *os.File {
+		if err := os.WriteFile(k.Program, nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.takeProgram(); err != nil {
+			t.Fatal(err)
+		}
+		return k.next
+	}
+	first := take()
+	k.turn()
+	take()
+	k.take(wire{}, message{Do: ready})
+	if k.turn(); k.proven != first {
+		t.Error("the program that nobody has tried yet counts as one that works")
+	}
+	if k.fallBack(); k.taken != first {
+		t.Error("where it does not work it does not make room for the one that did")
+	}
+}
