@@ -208,6 +208,9 @@ func (l *Lab) Admin() (apiv1connect.AdminClient, error) { return l.control.Admin
 // Boosting is a client of what the controller says about agents of boost.
 func (l *Lab) Boosting() (apiv1connect.BoostClient, error) { return l.control.Boosting() }
 
+// Boosts is an error that says which agent, or which entry, does not carry connections now.
+func (l *Lab) Boosts(ctx context.Context) error { return l.control.Boosts(ctx) }
+
 // Address is the address by which a host speaks for itself: in a network of plain IP its first one of IPv4, else the one at the
 // router where it is.
 func (l *Lab) Address(ctx context.Context, host string) (netip.Addr, error) {

@@ -12,9 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"connectrpc.com/connect"
-
-	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/lab"
 	"scaffold.dev/scaffold/internal/lab/rig"
@@ -78,7 +75,7 @@ func (d *Driven) Restart(ctx context.Context, name string) error {
 // Carries waits until all agents have taken what they are to carry, and see each other.
 func (d *Driven) Carries(ctx context.Context) error {
 	for {
-		err := d.carries(ctx)
+		err := d.Boosts(ctx)
 		if err == nil {
 			return nil
 		}
@@ -88,24 +85,6 @@ func (d *Driven) Carries(ctx context.Context) error {
 			return errors.Join(ctx.Err(), err)
 		}
 	}
-}
-
-func (d *Driven) carries(ctx context.Context) error {
-	all, err := d.Boost.ListBoost(ctx, connect.NewRequest(&apiv1.ListBoostRequest{}))
-	if err != nil {
-		return fmt.Errorf("ask what is boosted: %w", err)
-	}
-	for _, e := range all.Msg.Entries {
-		if e.State != "boosts" {
-			return fmt.Errorf("entry %s: %s: %s", e.Name, e.State, e.Why)
-		}
-	}
-	for _, a := range all.Msg.Agents {
-		if !a.Current || !slices.ContainsFunc(a.Trunks, func(t *apiv1.BoostTrunk) bool { return t.Up }) {
-			return fmt.Errorf("agent %s has not taken what it is to carry, or reaches no other one", a.Name)
-		}
-	}
-	return nil
 }
 
 // End leaves the agents to the lab.

@@ -82,7 +82,7 @@ func (c *Control) Boost(ctx context.Context) error {
 			return err
 		}
 	}
-	err = poll.Every(ctx, boostPause, func() error { return boosts(ctx, boost, b) })
+	err = poll.Every(ctx, boostPause, func() error { return c.Boosts(ctx) })
 	for _, n := range c.Plan.Nodes {
 		if err != nil && n.Kind == file.Agent {
 			err = fmt.Errorf("%w; the end of the log of agent %s:\n%s", err, n.Name, c.Processes.LogTail(n.Name, file.Boostd))
@@ -141,21 +141,30 @@ func (c *Control) allow(ctx context.Context, boost apiv1connect.BoostClient, e *
 	return nil
 }
 
-// boosts is an error that names the first entry or agent that is not ready.
-func boosts(ctx context.Context, boost apiv1connect.BoostClient, b *file.Boost) error {
+// Boosts is an error that names the first entry or agent that is not ready: agents of the file have
+// taken what they are to carry, and reach another one where anything is; entries are all that the controller has.
+func (c *Control) Boosts(ctx context.Context) error {
+	boost, err := c.Boosting()
+	if err != nil {
+		return err
+	}
 	all, err := boost.ListBoost(ctx, connect.NewRequest(&apiv1.ListBoostRequest{}))
 	if err != nil {
 		return fmt.Errorf("ask what is boosted: %w", err)
 	}
-	current := map[string]bool{}
+	agents := map[string]*apiv1.BoostAgent{}
 	for _, a := range all.Msg.Agents {
-		current[a.Name] = a.Current
+		agents[a.Name] = a
 	}
-	for _, s := range b.Sites {
-		for _, name := range s.Agents {
-			if !current[name] {
-				return fmt.Errorf("%s (agent) has not taken what it is to carry", name)
-			}
+	b := c.Plan.File.Boost
+	for _, n := range c.Plan.File.Of(file.Agent) {
+		site, a := b.SiteOf(n.Name), agents[n.Name]
+		switch {
+		case site == nil:
+		case !a.GetCurrent():
+			return fmt.Errorf("%s (agent) has not taken what it is to carry", n.Name)
+		case b.Carries(site) && !slices.ContainsFunc(a.Trunks, func(t *apiv1.BoostTrunk) bool { return t.Up }):
+			return fmt.Errorf("%s (agent) reaches no other one", n.Name)
 		}
 	}
 	for _, e := range all.Msg.Entries {

@@ -47,6 +47,24 @@ func (b *Boost) Site(name string) *BoostSite {
 	return nil
 }
 
+// SiteOf is the site that an agent serves; nil: none.
+func (b *Boost) SiteOf(agent string) *BoostSite {
+	if b == nil {
+		return nil
+	}
+	for _, s := range b.Sites {
+		if slices.Contains(s.Agents, agent) {
+			return s
+		}
+	}
+	return nil
+}
+
+// Carries reports whether there is an entry of a site.
+func (b *Boost) Carries(s *BoostSite) bool {
+	return slices.ContainsFunc(b.Entries, func(e *BoostEntry) bool { return e.Clients == s.Name || e.Servers == s.Name })
+}
+
 func (r *reader) boost(f *File, n *yaml.Node) {
 	f.Boost = &Boost{Line: n.Line}
 	r.object(n, "boost", fields{
