@@ -32,7 +32,7 @@ type connection struct {
 	told bool    // what this end has of sessions was said on it
 	was  counted // as of the last decision about the path
 	now  counted // as it was measured last
-	full bool    // as many bytes are on their way as its window takes
+	full bool    // it takes no more bytes
 
 	rate    uint64 // bytes a second that it may send
 	control string // congestion control
@@ -222,11 +222,12 @@ func onSocket(c *net.TCPConn, what func(fd int) error) error {
 // noMinRTT is tcp_info's min_rtt before there is one (Linux, tcp_min_rtt).
 const noMinRTT = 1<<32 - 1
 
-// full reports whether a connection's window is full, but for what the kernel holds back to send it in one piece: up to a third
-// (tcp_tso_win_divisor).
+// full reports whether a connection takes no more: its window is full, but for what the kernel holds back to send it in one
+// piece, up to a third (tcp_tso_win_divisor), or the kernel has bytes that it has not sent: they wait for the window of the
+// other agent's socket, for the pace, or for room behind them.
 func full(i *unix.TCPInfo) bool {
 	flying := int64(i.Unacked) - int64(i.Sacked) - int64(i.Lost) + int64(i.Retrans)
-	return flying > 0 && 3*flying >= 2*int64(i.Snd_cwnd)
+	return i.Notsent_bytes > 0 || flying > 0 && 3*flying >= 2*int64(i.Snd_cwnd)
 }
 
 // measure tells the engines how fast the connections are. It returns the longest round trip of them, 0 without any.

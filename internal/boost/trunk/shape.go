@@ -46,7 +46,8 @@ func (t *Trunk) shape(now time.Time) {
 		s.sessions = max(s.sessions, n)
 	case len(t.starved) > 0 && t.full():
 		// Credit is twice what a path carries in a round trip, and comes back a round trip later: a sender that waits for it has
-		// nothing left behind a window which is as small as CUBIC makes it, and it is that window which binds.
+		// nothing left behind a window which is as small as CUBIC or the other agent's socket makes it, and it is that window
+		// which binds.
 		s.bound++
 		s.sessions = max(s.sessions, len(t.starved))
 	}
@@ -88,7 +89,7 @@ func (t *Trunk) shape(now time.Time) {
 	t.decide(s.tuner.Step(m))
 }
 
-// full reports whether most connections that carry chunks have their windows full.
+// full reports whether most connections that carry chunks take no more.
 func (t *Trunk) full() bool {
 	carry, full := 0, 0
 	for _, c := range t.conns {

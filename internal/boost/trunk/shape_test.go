@@ -123,3 +123,22 @@ func TestBesideOthersSomeConnectionsRest(t *testing.T) {
 		})
 	}
 }
+
+// A connection takes no more where its congestion window is full, or where the kernel has bytes that it does not send: behind the
+// small window of the other agent's socket the congestion window never fills.
+func TestAConnectionThatTakesNoMoreIsSeen(t *testing.T) {
+	for what, c := range map[string]struct {
+		info unix.TCPInfo
+		full bool
+	}{
+		"nothing on its way":                     {unix.TCPInfo{Snd_cwnd: 10}, false},
+		"half a window on its way":               {unix.TCPInfo{Snd_cwnd: 10, Unacked: 5}, false},
+		"a full congestion window":               {unix.TCPInfo{Snd_cwnd: 10, Unacked: 10}, true},
+		"the same, half of it lost":              {unix.TCPInfo{Snd_cwnd: 10, Unacked: 10, Lost: 5}, false},
+		"the other end's window, of 18 segments": {unix.TCPInfo{Snd_cwnd: 56, Unacked: 18, Notsent_bytes: 71402}, true},
+	} {
+		if got := full(&c.info); got != c.full {
+			t.Errorf("%s: full %v, expected %v", what, got, c.full)
+		}
+	}
+}
