@@ -179,6 +179,7 @@ func TestRefusedCallsAreToldInMeasure(t *testing.T) {
 	c, at := keyed(t, config.Config{})
 	host, _ := c.member(at, "host", "s1")
 	member, nobody := call(t, at, host.Config()).admin, call(t, at, nil).admin
+	began := time.Now()
 	for range 5 * events.RefusedBurst {
 		_, err := member.RemoveService(t.Context(), connect.NewRequest(&apiv1.RemoveServiceRequest{Name: "web"}))
 		refusedWith(t, "a host removes a service", err, connect.CodePermissionDenied, "may not")
@@ -186,6 +187,8 @@ func TestRefusedCallsAreToldInMeasure(t *testing.T) {
 			t.Fatal("a call without a credential removed a service")
 		}
 	}
+	// One more for each second that this machine took for them.
+	most := events.RefusedBurst + int(time.Since(began).Seconds()*events.RefusedASecond) + 1
 	c.await("the refusals are told", func() bool { return len(c.history(&apiv1.WatchEventsRequest{By: "s1"})) > 1 }) // beside its enrolment
 	c.kill()
 	c.run(config.Config{Trust: config.TrustKeys, Listen: []string{"https://" + at}})
@@ -198,7 +201,7 @@ func TestRefusedCallsAreToldInMeasure(t *testing.T) {
 			}
 		}
 	}
-	if count["host"] == 0 || count["host"] > 2*events.RefusedBurst || count[gate.RoleUnauthenticated] != 0 {
-		t.Errorf("saved are refusals of %v, want about %d of the host and none of unauthenticated calls", count, events.RefusedBurst)
+	if count["host"] == 0 || count["host"] > most || count[gate.RoleUnauthenticated] != 0 {
+		t.Errorf("saved are refusals of %v, want 1 to %d of the host and none of unauthenticated calls", count, most)
 	}
 }

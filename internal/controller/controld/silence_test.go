@@ -141,11 +141,13 @@ func TestAServicesPatienceIsWaitedFor(t *testing.T) {
 		r.state(s.locator(), "up")
 	}
 	r.has(web(slow), weights{h.locator(): 100, moves.locator(): 100, other.locator(): 100})
+	silent := time.Now()
 	r.state(moves.locator(), "suspect") // it is back before the patience is over
 	other.hears(moves.locator(), quick)
 	r.state(moves.locator(), "up")
 	c.becomes("s2", "up")
 	began := time.Now()
+	back := began.Sub(silent) < patience // else this machine took so long that the slow one's flows were given up in between
 	r.state(h.locator(), "suspect")
 	other.hears(h.locator(), quick)
 	r.state(h.locator(), "gone")                                                // changes nothing about that
@@ -156,7 +158,9 @@ func TestAServicesPatienceIsWaitedFor(t *testing.T) {
 	if waited := time.Since(began); waited < patience {
 		t.Errorf("the flows of a service with a patience of %v were given up after %v", patience, waited)
 	}
-	other.hears(moves.locator(), quick)
+	if back {
+		other.hears(moves.locator(), quick)
+	}
 }
 
 func TestWhoAsksHearsWhetherOthersServe(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 // write. Unauthenticated calls are told in memory alone, and fewer: they cost no write.
 const (
 	RefusedBurst           = 20
-	refusedASecond         = 1
+	RefusedASecond         = 1
 	unauthenticatedBurst   = 10
 	unauthenticatedASecond = 0.1
 )
@@ -43,7 +43,7 @@ type Refusals struct {
 func (r *Refusals) Take(unauthenticated bool) (skipped uint64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m, burst, rate := &r.members, float64(RefusedBurst), float64(refusedASecond)
+	m, burst, rate := &r.members, float64(RefusedBurst), float64(RefusedASecond)
 	if unauthenticated {
 		m, burst, rate = &r.unauthenticated, unauthenticatedBurst, unauthenticatedASecond
 	}
