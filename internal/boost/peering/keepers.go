@@ -3,9 +3,11 @@ package peering
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"scaffold.dev/scaffold/internal/boost/trunk"
 	"scaffold.dev/scaffold/internal/core/backoff"
 )
 
@@ -23,6 +25,8 @@ type keepers struct {
 	asked   int // by the other agent; 0: it was not heard yet
 	want    int // there are to be so many
 	running int
+	retired int       // of them: have a connection that carries nothing more
+	idle    int       // of them: pause
 	unused  time.Time // since when fewer would do; zero: they would not
 	again   chan struct{}
 }
@@ -52,12 +56,9 @@ func (k *keepers) run(ctx context.Context) {
 	later := time.NewTimer(time.Hour)
 	defer later.Stop()
 	for {
-		begin, retire, in := k.next(time.Now())
+		begin, in := k.next(time.Now())
 		for range begin {
 			all.Go(func() { k.keep(ctx) })
-		}
-		if retire > 0 {
-			k.d.Trunk.Retire(retire)
 		}
 		later.Reset(in)
 		select {
@@ -70,9 +71,9 @@ func (k *keepers) run(ctx context.Context) {
 	}
 }
 
-// next is how many keepers begin, or, above 0, how many connections are not to retire; and when to look again. More there are
-// at once, fewer when that many have been unused for a while.
-func (k *keepers) next(now time.Time) (begin, retire int, in time.Duration) {
+// next is how many keepers begin, and when to look again. More there are at once, fewer when that many have been unused for a
+// while.
+func (k *keepers) next(now time.Time) (begin int, in time.Duration) {
 	own := k.d.Trunk.Wants()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,19 +87,25 @@ func (k *keepers) next(now time.Time) (begin, retire int, in time.Duration) {
 	case now.Sub(k.unused) >= wait:
 		k.want, k.unused = n, time.Time{}
 	}
-	begin = max(k.want-k.running, 0)
-	k.running += begin
-	if k.running > k.want { // one that was only about to connect just now does so after all: it is looked for again
-		retire = k.want
+	stay := k.running - k.retired
+	if stay > k.want { // one that was only about to connect just now does so after all: it is looked for again
+		k.retired += k.d.Trunk.Retire(k.want) // under the lock: one of them may be about to ask whether it is needed
 	}
-	return begin, retire, wait
+	// No more than the file allows with those that retire, too: another agent can keep these for a while.
+	begin = max(min(k.want-stay, k.d.Connections-k.running), 0)
+	k.running += begin
+	return begin, wait
 }
 
-// needed reports whether a keeper whose connection has ended is to make another one; else it is none any more.
-func (k *keepers) needed() bool {
+// needed reports whether a keeper whose connection has ended is to make another one; else it is none any more. Those that are
+// of no use now are not counted: until they are again, or have ended, there might be no connection at all.
+func (k *keepers) needed(retired bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.running <= k.want {
+	if retired {
+		k.retired--
+	}
+	if k.running-k.retired-k.idle <= k.want {
 		return true
 	}
 	k.running--
@@ -108,16 +115,31 @@ func (k *keepers) needed() bool {
 // keep has one data connection as long as ctx lasts and it is needed.
 func (k *keepers) keep(ctx context.Context) {
 	again := backoff.Backoff{First: firstPause, Last: lastPause}
-	for ctx.Err() == nil && k.needed() {
+	for ctx.Err() == nil {
 		began := time.Now()
-		k.d.data(ctx, k.c)                 //nolint:errcheck // what the other agent did wrong the trunk has told; a path that is gone is tried again
+		err := k.d.data(ctx, k.c) // what the other agent did wrong the trunk has told; a path that is gone is tried again
+		if !k.needed(errors.Is(err, trunk.ErrRetired)) {
+			return
+		}
 		if time.Since(began) > lastPause { // a worker that died has its next one, and its door was open all the time
 			again.Reset()
 			continue
 		}
-		if ctx.Err() == nil && !k.needed() {
+		k.pause(ctx, again.Next())
+		if !k.needed(false) {
 			return
 		}
-		rest(ctx, again.Next())
 	}
+}
+
+func (k *keepers) pause(ctx context.Context, d time.Duration) {
+	k.pauses(1)
+	rest(ctx, d)
+	k.pauses(-1)
+}
+
+func (k *keepers) pauses(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.idle += n
 }

@@ -37,9 +37,63 @@ type called struct {
 	hears chan frame.Header // came on it, answers left out
 	data  chan net.Conn     // which have begun
 
+	way way // between the two
+
 	mu     sync.Mutex
 	secret seal.Secret
 	ready  bool
+}
+
+// A way passes connections on, until it is told to keep the ends of their streams.
+type way struct {
+	mu    sync.Mutex
+	all   []net.Conn // of the agent that dials, in their order: the first is the control connection
+	keeps bool
+	ended chan net.Conn // on which the agent that dials has said its FIN, from then on
+}
+
+// between is the other end of a connection to somebody, by this way.
+func (w *way) between(to string) (*net.TCPConn, error) {
+	far, err := net.Dial("tcp", to)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	own, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	near, err := l.Accept()
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	w.all = append(w.all, near)
+	w.mu.Unlock()
+	go func() { // until both ends are closed
+		io.Copy(far, near)
+		w.mu.Lock()
+		keeps := w.keeps
+		w.mu.Unlock()
+		if keeps {
+			w.ended <- near
+		} else {
+			far.(*net.TCPConn).CloseWrite()
+		}
+	}()
+	go func() { io.Copy(near, far); near.Close(); far.Close() }()
+	return own.(*net.TCPConn), nil
+}
+
+// keep has ends of streams not arrived from now on.
+func (w *way) keep() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.keeps = true
 }
 
 func newTrunk(t *testing.T, c trunk.Config) *trunk.Trunk {
@@ -59,7 +113,7 @@ func newTrunk(t *testing.T, c trunk.Config) *trunk.Trunk {
 
 // call has a dialer that wants one connection, and may have so many, keep the trunk.
 func call(t *testing.T, most int) *called {
-	a := &called{t: t, says: make(chan frame.Header), hears: make(chan frame.Header, 1000), data: make(chan net.Conn, 1000)}
+	a := &called{t: t, says: make(chan frame.Header), hears: make(chan frame.Header, 1000), data: make(chan net.Conn, 1000), way: way{ended: make(chan net.Conn, 1000)}}
 	a.trunk = newTrunk(t, trunk.Config{})
 	a.near = newTrunk(t, trunk.Config{Dials: true, Shape: tune.Settings{First: 1, Most: most}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -85,14 +139,8 @@ func call(t *testing.T, most int) *called {
 	})
 	d := Dialer{
 		Config: Config{Trunk: a.near, Number: 1, Incarnation: 1, Protection: frame.Sealed, Silence: within}, Connections: most, Lingers: time.Nanosecond,
-		TLS: &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}, // #nosec G402 -- who is who is not what is tried here
-		TCP: func(ctx context.Context) (*net.TCPConn, error) {
-			c, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
-			if err != nil {
-				return nil, err
-			}
-			return c.(*net.TCPConn), nil
-		},
+		TLS:    &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}, // #nosec G402 -- who is who is not what is tried here
+		TCP:    func(context.Context) (*net.TCPConn, error) { return a.way.between(l.Addr().String()) },
 		Failed: func(error) {},
 	}
 	all.Go(func() { d.Run(ctx) })
@@ -270,6 +318,54 @@ func TestConnectionsThatDieAreMadeAgain(t *testing.T) {
 		(<-a.data).Close()
 	}
 	a.has(2)
+}
+
+// The one connection that is kept dies while others are about to end, which the other agent does not answer: another one is made
+// at once, not when those are given up for silent.
+func TestAConnectionThatDiesWhileOthersRetireIsMadeAgain(t *testing.T) {
+	a := call(t, 4)
+	a.wants(4)
+	a.has(4)
+	for range 4 {
+		<-a.data
+	}
+	a.way.keep()
+	a.wants(1)
+	retire := map[net.Conn]bool{}
+	for range 3 {
+		select {
+		case c := <-a.way.ended:
+			retire[c] = true
+		case <-time.After(within):
+			t.Fatalf("%d of 3 connections retire", len(retire))
+		}
+	}
+	a.way.mu.Lock()
+	for _, c := range a.way.all[1:] {
+		if !retire[c] {
+			c.Close()
+		}
+	}
+	a.way.mu.Unlock()
+	select {
+	case <-a.data:
+	case <-time.After(2 * time.Second): // they are silent for 3 s
+		t.Error("none is made: the two agents have no connection that takes anything")
+	}
+}
+
+// One that is wanted no more and pauses is no reason for the last that works to have no next one.
+func TestAKeeperThatPausesIsNotCounted(t *testing.T) {
+	k := &keepers{want: 1, running: 3, idle: 1}
+	if k.needed(false) {
+		t.Error("of two that are at work and one that pauses, all stay, where one is wanted")
+	}
+	if k.running != 2 || !k.needed(false) {
+		t.Errorf("the one that has a connection ends, and the one that pauses stays: %+v", k)
+	}
+	if k.idle--; k.needed(false) {
+		t.Error("the one that has paused stays beside the one that works")
+	}
 }
 
 // An agent of before this never says what it wants: there are as many connections as it was used to, within what the file of

@@ -3,6 +3,7 @@ package trunk
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -67,7 +68,10 @@ func (c *connection) serve() (err error) {
 		err = c.read()
 	}
 	c.t.remove(c)
-	return c.t.blame(err)
+	if err = c.t.blame(err); c.t.retires(c) {
+		err = fmt.Errorf("%w: %w", ErrRetired, err)
+	}
+	return err
 }
 
 func newConnection(t *Trunk, conn *net.TCPConn, number uint64, secret seal.Secret) *connection {

@@ -1,6 +1,7 @@
 package trunk
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -29,8 +30,8 @@ func (t *Trunk) Rethinks() <-chan struct{} { return t.rethinks }
 
 // Retire has all but so many connections end, those with the highest numbers: which carry nothing at either end where the two
 // want no more. What is on its way on them arrives; nothing else goes out on them. Those on which the other agent has not
-// answered are not counted, and stay.
-func (t *Trunk) Retire(all int) {
+// answered are not counted, and stay. It returns how many are to end now that were not before: Serve says ErrRetired of each.
+func (t *Trunk) Retire(all int) (retired int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kept := 0
@@ -41,10 +42,21 @@ func (t *Trunk) Retire(all int) {
 		}
 		if kept++; kept > max(all, 1) {
 			c.retires = true
+			retired++
 		}
 	}
 	t.rest()
 	t.changed()
+	return retired
+}
+
+// ErrRetired says that a connection has ended that Retire had end, by itself or not.
+var ErrRetired = errors.New("the connection was wanted no more")
+
+func (t *Trunk) retires(c *connection) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return c.retires
 }
 
 // leave says FIN behind the last frame on a connection that retires. The other agent reads all that was before it, takes the
