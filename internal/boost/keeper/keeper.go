@@ -24,6 +24,10 @@ const (
 	starting = 150
 	// trying is the same for one of another program: where it does not work, connections are to go on by the one before.
 	trying = 25
+	// tolerated is how many workers in a row of a program that has worked may fail to come to work: a port that is away for a
+	// moment, or memory that is short, costs one or two. With the pauses between them that takes a third of a second; all of them
+	// together may take as long as one of another program (trying), for other agents wait 10 s and no longer.
+	tolerated = 3
 	// ending is how long a worker may take to end that is told to.
 	ending = 10 * time.Second
 	// lived is after how long a worker's death says nothing about the next one's: one that dies sooner is likely to do so
@@ -63,9 +67,10 @@ func Run(ctx context.Context, c Config) error {
 		var over *overError
 		switch {
 		case k.taken != nil && !k.ready && ctx.Err() == nil && !errors.Is(why, errReplaced):
-			k.Log.Error("the program that was to take over does not work: the one before goes on", "program", k.Program, "why", why)
-			k.fallBack()
-			continue
+			if k.givesWay(why, time.Since(began)) {
+				k.fallBack()
+				continue
+			}
 		case errors.Is(why, errReplaced):
 			k.Log.Info("the worker makes room for another program", "program", k.Program, "held", len(k.entries))
 			k.died = time.Now()
@@ -76,9 +81,10 @@ func Run(ctx context.Context, c Config) error {
 			return nil
 		case !k.worked:
 			return fmt.Errorf("the worker ended before it was ready: %w", why)
+		default:
+			k.Log.Warn("the worker has died; another one goes on with its connections", "why", why, "held", len(k.entries))
+			k.died = time.Now()
 		}
-		k.Log.Warn("the worker has died; another one goes on with its connections", "why", why, "held", len(k.entries))
-		k.died = time.Now()
 		if time.Since(began) > lived {
 			again.Reset()
 			continue
@@ -100,13 +106,15 @@ type keeper struct {
 	Config
 	entries map[string]*entry
 	order   []string
-	worked  bool      // a worker was ready
-	ready   bool      // the one that there is was
-	failed  error     // why that one cannot work, by its own word
-	taken   *os.File  // the program that workers run; nil: this one
-	next    *os.File  // the program of the next worker on; nil: the same
-	proven  *os.File  // the last program a worker of which has worked; nil: this one
-	died    time.Time // when the last one did; zero: another one has taken over
+	worked  bool          // a worker was ready
+	ready   bool          // the one that there is was
+	failed  error         // why that one cannot work, by its own word
+	taken   *os.File      // the program that workers run; nil: this one
+	next    *os.File      // the program of the next worker on; nil: the same
+	proven  *os.File      // the last program a worker of which has worked; nil: this one
+	fails   int           // workers in a row of that one which did not come to work
+	wasted  time.Duration // for how long they have tried
+	died    time.Time     // when the last one did; zero: another one has taken over
 }
 
 // An entry is what is held under a key. Its descriptors are bare: an os.File would change how the kernel treats those of the
@@ -165,7 +173,24 @@ func (k *keeper) setProgram(f *os.File) {
 	if k.taken != k.proven {
 		k.taken.Close()
 	}
-	k.taken = f
+	k.taken, k.fails, k.wasted = f, 0, 0
+}
+
+// givesWay reports whether the program that workers run, one of which has not come to work, makes room for the one before: at
+// once where none of them ever has.
+func (k *keeper) givesWay(why error, took time.Duration) bool {
+	if k.taken != k.proven {
+		k.Log.Error("the program that was to take over does not work: the one before goes on", "program", k.Program, "why", why)
+		return true
+	}
+	k.fails++
+	k.wasted += took
+	if k.fails < tolerated && k.wasted < trying*beatEvery {
+		k.Log.Warn("the worker has not come to work; its program has before, and is tried again", "why", why, "held", len(k.entries))
+		return false
+	}
+	k.Log.Error("the program that took over works no more: the keeper's own goes on", "program", k.Program, "tried", k.fails, "why", why)
+	return true
 }
 
 // prove notes that the program works that workers run.
@@ -384,6 +409,7 @@ func (k *keeper) take(w wire, m message) {
 			k.Ready()
 		}
 		k.prove()
+		k.fails, k.wasted = 0, 0
 		if k.worked, k.ready = true, true; !k.died.IsZero() {
 			k.Log.Info("another worker has taken over", "after", time.Since(k.died).Round(time.Millisecond))
 			k.died = time.Time{}

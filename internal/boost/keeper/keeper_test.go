@@ -383,6 +383,40 @@ func TestAProgramThatWorksNoMoreGivesWay(t *testing.T) {
 	}
 }
 
+// A program that has worked and fails once where another of its workers begins has only had bad luck: the next one is of the same
+// program, whatever it says of its failure.
+func TestAProgramThatHasWorkedMayFailOnce(t *testing.T) {
+	safety.Test(t, safety.Bytes)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	program, fails := filepath.Join(dir, "next"), filepath.Join(dir, "fails")
+	does := "if [ -e " + fails + " ]; then how=$(cat " + fails + "); rm " + fails + "; " + workEnv + "=$how exec " + self + "; fi; SCAFFOLD_TEST_VERSION=' v2' exec " + self
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(programEnv, program)
+	r := run(t, "")
+	r.worker()
+	r.cmd.Process.Signal(syscall.SIGUSR2)
+	pid, found := r.worker()
+	for _, how := range []string{"crash", "fail", "crash"} { // in a row they are not: each has one that works behind it
+		if found != kept+" v2" {
+			t.Fatalf("worker %d found%s, want%s", pid, found, kept+" v2")
+		}
+		if err := os.WriteFile(fails, []byte(how), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		syscall.Kill(pid, syscall.SIGKILL)
+		pid, found = r.worker()
+	}
+	if found != kept+" v2" {
+		t.Errorf("worker %d found%s, want%s", pid, found, kept+" v2")
+	}
+}
+
 // What a worker says of itself is read behind its end, perhaps, when another program was taken already: it is a word for its
 // own program, not for that one.
 func TestAWorkersWordIsForItsOwnProgram(t *testing.T) {
