@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -119,6 +120,10 @@ func (a *Agent) Close() {
 	a.all.Wait()
 }
 
+// Leave ends the agent for one who has not come to work, right before its process ends: what the keeper holds it has for the next
+// worker, as behind one that was killed. Sessions go on until then, and none is reset.
+func (a *Agent) Leave() { a.end() }
+
 // Tell says which other agents there are, and which lanes; it replaces what was told before. Sessions go on whatever
 // becomes of their lane. A lane that is wrong changes nothing.
 func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
@@ -141,8 +146,8 @@ func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
 	if err == nil {
 		err = a.Ends.SetLanes(near)
 	}
-	if err != nil { // nothing has changed
-		a.part(made)
+	if err != nil { // nothing has changed: sessions of a process before go on with the agent that they are with
+		a.part(slices.DeleteFunc(made, func(p *peer) bool { return p.inherits }))
 		return err
 	}
 	a.mu.Lock()

@@ -194,7 +194,7 @@ func (p *peer) remember(c *trunk.Config) (err error) {
 	c.Keep = &keeping{a.Keep, p.name, a.Memory}
 	if l := a.inherit(p.name); l != nil {
 		if p.send, err = memory.Of(l.memory, a.Memory); err == nil {
-			c.Found, c.Peer = l.sessions, l.Peer
+			c.Found, c.Peer, p.inherits = l.sessions, l.Peer, true
 			return nil
 		}
 		a.Report(Event{Agent: p.name, Err: err})

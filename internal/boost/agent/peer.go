@@ -29,6 +29,7 @@ type peer struct {
 	ctx           context.Context // ends with the peer
 	end           context.CancelFunc
 	all           sync.WaitGroup
+	inherits      bool // it goes on with what a process before this one had
 
 	door   netip.AddrPort // under the agent's lock
 	born   uint64         // incarnation of this end of the trunk

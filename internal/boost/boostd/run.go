@@ -46,14 +46,15 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 		return fmt.Errorf("the agent's certificate: %w", err)
 	}
 	carries, works := agent.Sessions(keep.Found()), false
+	leaves := func() bool { return err != nil && !works && carries > 0 } // the program of before, or the next worker, goes on with them
 	kernel, err := ends.Open(ends.Config{Ports: s.Ports, BPFFS: s.BPFFS, Carries: carries})
 	if err != nil {
 		return err
 	}
 	defer func() { // last: after it the kernel knows no session any more
 		end := kernel.Close
-		if err != nil && !works && carries > 0 {
-			end = kernel.Leave // the program of before goes on with them
+		if leaves() {
+			end = kernel.Leave
 		}
 		err = errors.Join(err, end())
 	}()
@@ -68,7 +69,13 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	defer a.Close()
+	defer func() {
+		if leaves() {
+			a.Leave()
+		} else {
+			a.Close()
+		}
+	}()
 	if len(s.Controllers) == 0 { // else they say it, and what they have said last is kept
 		if err := a.Tell(s.peers(), s.Lanes); err != nil {
 			return err

@@ -70,6 +70,10 @@ func work(what string) {
 		s.Failed(errors.New("port eth9: there is none"))
 		return
 	}
+	if path, ok := strings.CutPrefix(what, "fail where there is "); ok && os.Remove(path) == nil {
+		s.Failed(errors.New("port eth9: there is none"))
+		return
+	}
 	if what == "hang" { // it lives, and does not come to work
 		<-s.Context().Done()
 		return
@@ -414,6 +418,21 @@ func TestAProgramThatHasWorkedMayFailOnce(t *testing.T) {
 	}
 	if found != kept+" v2" {
 		t.Errorf("worker %d found%s, want%s", pid, found, kept+" v2")
+	}
+}
+
+// The keeper's own program may say once that it cannot work, too, where it has: what is carried goes on.
+func TestTheKeepersOwnProgramMayFailOnce(t *testing.T) {
+	safety.Test(t, safety.Bytes)
+	fails := filepath.Join(t.TempDir(), "fails")
+	r := run(t, "fail where there is "+fails)
+	pid, _ := r.worker()
+	if err := os.WriteFile(fails, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(pid, syscall.SIGKILL)
+	if _, found := r.worker(); found != kept {
+		t.Errorf("the next worker found%s, want%s", found, kept)
 	}
 }
 
