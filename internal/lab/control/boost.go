@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -116,26 +115,18 @@ func (c *Control) site(ctx context.Context, s *file.BoostSite) (*apiv1.BoostSite
 
 // allow has an entry for each pair of hosts: the controller takes one prefix for each side.
 func (c *Control) allow(ctx context.Context, boost apiv1connect.BoostClient, e *file.BoostEntry) error {
-	b := c.Plan.File.Boost
-	clients, servers := b.Site(e.Clients), b.Site(e.Servers)
-	for _, client := range clients.Hosts {
-		for _, server := range servers.Hosts {
-			from, err := c.HostAddr(ctx, client)
-			if err != nil {
-				return err
-			}
-			to, err := c.HostAddr(ctx, server)
-			if err != nil {
-				return err
-			}
-			name := e.Name
-			if len(clients.Hosts)*len(servers.Hosts) > 1 {
-				name = strings.Join([]string{e.Name, client, server}, "-")
-			}
-			_, err = boost.AllowBoost(ctx, connect.NewRequest(&apiv1.BoostEntry{Name: name, Client: from.String(), Server: to.String(), Port: uint32(e.Port)}))
-			if err != nil {
-				return fmt.Errorf("entry %s: %w", name, err)
-			}
+	for _, p := range c.Plan.File.Boost.Pairs(e) {
+		from, err := c.HostAddr(ctx, p.Client)
+		if err != nil {
+			return err
+		}
+		to, err := c.HostAddr(ctx, p.Server)
+		if err != nil {
+			return err
+		}
+		_, err = boost.AllowBoost(ctx, connect.NewRequest(&apiv1.BoostEntry{Name: p.Name, Client: from.String(), Server: to.String(), Port: uint32(e.Port)}))
+		if err != nil {
+			return fmt.Errorf("entry %s: %w", p.Name, err)
 		}
 	}
 	return nil

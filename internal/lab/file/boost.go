@@ -2,8 +2,11 @@ package file
 
 import (
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"scaffold.dev/scaffold/internal/core/names"
 )
 
 // Boostd is the name of what an agent runs beside its host's daemon.
@@ -45,6 +48,27 @@ func (b *Boost) Site(name string) *BoostSite {
 		}
 	}
 	return nil
+}
+
+// A BoostPair is one entry as the controller has it: it takes one prefix for each side.
+type BoostPair struct{ Name, Client, Server string }
+
+// Pairs are an entry's pairs of hosts, each under a name of its own: the entry's, where there is one alone.
+func (b *Boost) Pairs(e *BoostEntry) (all []BoostPair) {
+	clients, servers := b.Site(e.Clients), b.Site(e.Servers)
+	if clients == nil || servers == nil {
+		return nil
+	}
+	for _, client := range clients.Hosts {
+		for _, server := range servers.Hosts {
+			name := e.Name
+			if len(clients.Hosts)*len(servers.Hosts) > 1 {
+				name = strings.Join([]string{e.Name, client, server}, "-")
+			}
+			all = append(all, BoostPair{name, client, server})
+		}
+	}
+	return all
 }
 
 // SiteOf is the site that an agent serves; nil: none.
@@ -119,8 +143,30 @@ func (c *checker) checkBoost() {
 		}
 		c.checkSite(s, at)
 	}
+	named := map[string]*BoostEntry{}
 	for _, e := range b.Entries {
 		c.checkEntry(e)
+		c.checkPairs(e, named)
+	}
+}
+
+// checkPairs: the controller has an entry for each pair of hosts, and would take one of a name that is there for the same one.
+func (c *checker) checkPairs(e *BoostEntry, named map[string]*BoostEntry) {
+	for _, p := range c.Boost.Pairs(e) {
+		err := names.CheckMember(p.Name)
+		switch other := named[p.Name]; {
+		case p.Name == e.Name && err != nil: // checkEntry has said so
+		case err != nil:
+			c.r.errorf(e.Line, "entry %q: the controller has one for each pair of hosts, and that for %s and %s would be %q: %v; expected shorter names", e.Name, p.Client, p.Server, p.Name, err)
+			return
+		case other != nil && other != e:
+			c.r.errorf(e.Line, "entry %q: the controller has one for each pair of hosts, and that for %s and %s would be %q, as one of %q (line %d); expected another name", e.Name, p.Client, p.Server, p.Name, other.Name, other.Line)
+			return
+		case other == e:
+			c.r.errorf(e.Line, "entry %q: the controller has one for each pair of hosts, and two of them would be %q; expected other names of hosts", e.Name, p.Name)
+			return
+		}
+		named[p.Name] = e
 	}
 }
 
