@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"scaffold.dev/scaffold/internal/boost/keeper"
+	"scaffold.dev/scaffold/internal/bpf/features"
 )
 
 // An agent is two processes. The keeper is the one that was started; it holds the connections to end hosts, and the memory
@@ -35,6 +36,11 @@ type Manager struct {
 
 // Run is an agent until ctx ends.
 func Run(ctx context.Context, s Settings, log *slog.Logger, by Manager) error {
+	// Here, although the worker looks, too: a *features.MissingError does not get better by another try, and who has started this
+	// process learns that by its exit code. What a worker says of itself is words.
+	if err := features.Missing("an agent of boost", features.Diverting(), func(features.Feature) bool { return true }); err != nil {
+		return err
+	}
 	program, err := os.Executable() // now: the name may be another file's later
 	if err != nil {
 		return err
