@@ -127,6 +127,47 @@ func (n *network) sweepRoutes() error {
 	return errors.Join(errs...)
 }
 
+// Of agents before: these numbers are those of a host's daemon, too (internal/host/routing), whose table has no route for every
+// address and none that is local, and whose rules have other priorities. Agents have had numbers of their own since then.
+const (
+	formerMark  = 0x5cb0
+	formerTable = 23728
+)
+
+// sweepFormer removes what an agent of a version before has left that was killed, and nothing that only looks like a part of it.
+func (n *network) sweepFormer() error {
+	var errs []error
+	for _, family := range families() {
+		rules, err := netlink.RuleList(family)
+		errs = append(errs, err)
+		for _, r := range rules {
+			if r.Priority == rulePriority && r.Table == formerTable && r.Mark == formerMark && r.IifName != "" {
+				r.Family = family
+				errs = append(errs, netlink.RuleDel(&r))
+			}
+		}
+		routes, err := netlink.RouteListFiltered(family, &netlink.Route{Table: formerTable}, netlink.RT_FILTER_TABLE)
+		errs = append(errs, err)
+		for _, r := range routes {
+			if r.Type == unix.RTN_LOCAL && everything(r.Dst) && r.LinkIndex == n.route(family).LinkIndex {
+				errs = append(errs, netlink.RouteDel(&r))
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("what an agent of a version before has left: %w", err)
+	}
+	return nil
+}
+
+func everything(dst *net.IPNet) bool {
+	if dst == nil {
+		return true
+	}
+	ones, _ := dst.Mask.Size()
+	return ones == 0
+}
+
 // restore undoes set, and lets go.
 func (n *network) restore() error {
 	err := n.inside(func() error { return errors.Join(n.sweepRules(), n.sweepRoutes(), n.restoreSysctls()) })

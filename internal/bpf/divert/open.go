@@ -124,7 +124,10 @@ func (d *Diverter) open() error {
 	if err := d.net.set(); err != nil {
 		return err
 	}
-	return d.attachAll()
+	if err := d.attachAll(); err != nil {
+		return err
+	}
+	return d.net.sweepFormer() // now: the programs before these may have been such an agent's, whose connections go on
 }
 
 func (d *Diverter) listenRing() (err error) {
