@@ -110,7 +110,7 @@ func (m *manifests) ask(cmd *cobra.Command) (*apiv1.ApplyResponse, error) {
 	ask := func(req *apiv1.ApplyRequest) (*apiv1.ApplyResponse, error) {
 		resp, err := remote.Ask(ctx, client.Apply, req, endpoint, remote.ListServices)
 		if err == nil && len(resp.Problems) == 0 {
-			err = noticed(resp, set)
+			err = noticed(resp, set, req.DryRun)
 		}
 		return resp, err
 	}
@@ -122,6 +122,9 @@ func (m *manifests) ask(cmd *cobra.Command) (*apiv1.ApplyResponse, error) {
 		}
 	}
 	resp, err := ask(&m.req)
+	if err != nil && !m.req.DryRun {
+		err = inDoubt(err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -140,19 +143,39 @@ func (m *manifests) ask(cmd *cobra.Command) (*apiv1.ApplyResponse, error) {
 	return nil, badFiles(set.Blame(resp.Problems), code)
 }
 
-// noticed refuses the answer of a controller that has taken no notice of boost: it is of a version that knows it in no file.
-func noticed(resp *apiv1.ApplyResponse, set *manifest.Set) error {
+// inDoubt says what is known of an apply whose answer did not come: nothing, where it may have been on its way.
+func inDoubt(err error) error {
+	var known *exit.Error
+	if !errors.As(err, &known) || known.Code != exit.Unreachable {
+		return err
+	}
+	for _, lost := range []string{"has not answered in time", "the connection broke off"} {
+		if strings.Contains(err.Error(), lost) {
+			return exit.Fail(known.Code, "it is not known whether the changes were made: `scaffold diff` with the same files shows what is left", known.Err)
+		}
+	}
+	return err
+}
+
+// noticed refuses the answer of a controller that has taken no notice of boost: it is of a version that knows it in no file. One
+// that was only to look has changed nothing; another one may lead since then, and has changed the services.
+func noticed(resp *apiv1.ApplyResponse, set *manifest.Set, looked bool) error {
 	boosts := 0
 	for _, c := range resp.Changes {
 		if c.Kind != "" {
 			boosts++
 		}
 	}
-	if boosts < len(set.Sites)+len(set.Entries) {
+	switch {
+	case boosts >= len(set.Sites)+len(set.Entries):
+		return nil
+	case looked:
 		return exit.Failf(exit.Refused, "upgrade the controller, or take boost out of the files (scaffold boost site, scaffold boost allow)",
 			"the controller takes services from files, and nothing of boost: it is of an older version, and nothing was changed")
 	}
-	return nil
+	return exit.Failf(exit.Failed, "`scaffold diff` with the same files shows what is left; upgrade all controllers, then apply them again",
+		"another controller leads than a moment ago, of an older version that takes nothing of boost from files: %s made, and nothing of boost was changed",
+		command.Counts(resp.Done, "change of services was", "changes of services were"))
 }
 
 // planned reads what was agreed on.

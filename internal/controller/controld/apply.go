@@ -52,14 +52,14 @@ func (a *adminAPI) carryOut(ctx context.Context, steps, boosts []specs.Step, ans
 		return err
 	}
 	for batch := range slices.Chunk(steps, applyBatch) {
-		if err := a.n.ask(ctx, func() { a.step(batch, answer) }); err != nil {
+		if err := a.n.orders.CarryOut(ctx, func() { a.step(batch, answer) }); err != nil {
 			return err
 		}
 	}
 	if len(boosts) == 0 {
 		return nil
 	}
-	return a.n.ask(ctx, func() { a.step(boosts, answer) })
+	return a.n.orders.CarryOut(ctx, func() { a.step(boosts, answer) })
 }
 
 func (a *adminAPI) step(batch []specs.Step, answer *apiv1.ApplyResponse) {

@@ -104,7 +104,7 @@ func (x *Orders) Once(ctx context.Context, check func() (Change, error)) (says *
 	if err := x.Save(ctx, &c); err != nil {
 		return nil, err
 	}
-	err = x.ask(ctx, func() {
+	err = x.CarryOut(ctx, func() {
 		if c.Effect != nil {
 			c.Effect()
 		}
@@ -130,7 +130,16 @@ func (x *Orders) Record(ctx context.Context, e *apiv1.Event) error {
 	if err := x.Save(ctx, &c); err != nil {
 		return err
 	}
-	return x.ask(ctx, func() { x.History.Ordered(c.Says) })
+	return x.CarryOut(ctx, func() { x.History.Ordered(c.Says) })
+}
+
+// CarryOut does in the loop what was saved. Where the term has ended meanwhile it is not for this controller to do any more: the
+// next term begins with what was saved.
+func (x *Orders) CarryOut(ctx context.Context, f func()) error {
+	if err := x.Loop.Ask(ctx, f); err != nil {
+		return connect.NewError(connect.CodeUnavailable, fmt.Errorf("this was saved, and the controller that leads next does it; `scaffold events` has it: %w", err))
+	}
+	return nil
 }
 
 // Save makes a change durable, and with it, in the same commit, the history's word of who ordered it. Its effect is the

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -24,9 +25,13 @@ type controller struct {
 	done    *apiv1.Event
 	resigns error
 	seq     uint64
+	ends    bool // the term, once something was saved
 }
 
 func (c *controller) Ask(_ context.Context, f func()) error {
+	if c.ends && slices.ContainsFunc(c.did, func(what string) bool { return strings.HasPrefix(what, "save") }) {
+		return errors.New("the controller is stopping")
+	}
 	c.did = append(c.did, "loop")
 	f()
 	return nil
@@ -112,6 +117,24 @@ func TestWhatCannotBeSavedIsNotDone(t *testing.T) {
 }
 
 // byHand is the context of a call that came by a connection.
+// Where the term ends between the saving of an order and its effect the answer says that it was saved: whoever leads next does it.
+func TestAnOrderThatIsSavedWhenTheTermEndsIsSaidToBe(t *testing.T) {
+	x, c := newOrders()
+	c.ends = true
+	for name, order := range map[string]func() error{
+		"an order": func() error {
+			return x.Do(t.Context(), func() (Change, error) { return change(c, "a"), nil })
+		},
+		"what somebody did": func() error { c.did = nil; return x.Record(t.Context(), &apiv1.Event{Kind: "a"}) },
+	} {
+		err := order()
+		if connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "saved") || !strings.Contains(err.Error(), "scaffold events") {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.did = nil
+	}
+}
+
 func byHand(t *testing.T) (ctx context.Context) {
 	handler := gate.WithConnection(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ctx = r.Context() }))
 	handler.ServeHTTP(nil, httptest.NewRequest(http.MethodPost, "/x", nil))
