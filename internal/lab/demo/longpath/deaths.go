@@ -45,16 +45,18 @@ func agentDies(ctx context.Context, s *show) (string, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
-	err = f.reaches(ctx, large/4)
-	if err == nil {
-		err = s.agents.Kill("x")
+	if err := f.reaches(ctx, large/4); err != nil {
+		return "", false, errors.Join(err, f.cmd.Wait())
 	}
+	restart, end := revival(func(ctx context.Context) error { return s.agents.Restart(ctx, "x") })
+	defer end()
+	err = s.agents.Kill("x")
 	ended := f.cmd.Wait()
 	if err != nil {
 		return "", false, errors.Join(err, ended)
 	}
 	code := f.cmd.ProcessState.ExitCode()
-	if err := s.agents.Restart(ctx, "x"); err != nil {
+	if err := restart(ctx); err != nil {
 		return "", false, err
 	}
 	said, _, _ := strings.Cut(f.said.String(), "\n")
@@ -71,11 +73,12 @@ func controllerDies(ctx context.Context, s *show) (string, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
-	err = f.reaches(ctx, large/4)
-	if err == nil {
-		err = d.Act(ctx, "kill ctl")
+	if err := f.reaches(ctx, large/4); err != nil {
+		return "", false, errors.Join(err, f.cmd.Wait())
 	}
-	if err != nil {
+	start, end := revival(func(ctx context.Context) error { return d.Act(ctx, "start ctl") })
+	defer end()
+	if err := d.Act(ctx, "kill ctl"); err != nil {
 		return "", false, errors.Join(err, f.cmd.Wait())
 	}
 	ended := f.cmd.Wait()
@@ -84,7 +87,7 @@ func controllerDies(ctx context.Context, s *show) (string, bool, error) {
 		return "", false, err
 	}
 	second := meanwhile.cmd.Wait()
-	if err := d.Act(ctx, "start ctl"); err != nil {
+	if err := start(ctx); err != nil {
 		return "", false, err
 	}
 	if err := d.Carries(ctx); err != nil {

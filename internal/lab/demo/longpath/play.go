@@ -88,6 +88,7 @@ type show struct {
 	files          files
 	say            func(format string, args ...any)
 	procs          []*exec.Cmd
+	routes         []way // that were changed, as they were
 }
 
 // Play shows all claims on a lab that is up, and returns what it saw of each.
@@ -182,6 +183,9 @@ func (s *show) control(ctx context.Context, host string, to netip.Addr, name str
 	if err != nil {
 		return fmt.Errorf("route of %s: %w: %s", host, err, way)
 	}
+	if err := s.note(ctx, host, to); err != nil {
+		return err
+	}
 	argv := []string{"ip", "route", "replace", netip.PrefixFrom(to, to.BitLen()).String()}
 	words := strings.Fields(string(way))
 	for i, word := range words[:len(words)-1] {
@@ -222,6 +226,13 @@ func (s *show) start(ctx context.Context, argv []string) error {
 }
 
 func (s *show) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), endsWithin) // also where the demo was interrupted
+	defer cancel()
+	for _, w := range s.routes {
+		if out, err := s.lab.Output(ctx, w.host, w.back()...); err != nil {
+			s.say("the route of %s to %v stays as the demo had it: %v: %s", w.host, w.to, err, out)
+		}
+	}
 	if s.agents != nil {
 		s.agents.End()
 	}
