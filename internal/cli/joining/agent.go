@@ -4,10 +4,15 @@ import (
 	"context"
 	"net/netip"
 	"os"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
 
 	"scaffold.dev/scaffold/internal/boost/boostd"
 	"scaffold.dev/scaffold/internal/cli/exit"
+	"scaffold.dev/scaffold/internal/cli/settings"
 	"scaffold.dev/scaffold/internal/operate/setup"
+	"scaffold.dev/scaffold/internal/trust"
 )
 
 // fillAgent is fill for an agent of boost: where others reach it, and by which interfaces connections pass, nobody else
@@ -50,11 +55,54 @@ func (j *joining) leavesAgent(ctx context.Context) error {
 	if j.restart || !j.runs(ctx) {
 		return nil
 	}
-	if have, err := os.ReadFile(j.config); err == nil && string(have) == j.text() {
-		return nil
+	var changes []string
+	if have, err := os.ReadFile(j.config); err == nil {
+		var text string
+		if text, changes = j.next(have); text == string(have) {
+			return nil
+		}
 	}
 	return exit.Failf(exit.Refused, "drain it (scaffold boost agent drain "+j.name+"), wait until `scaffold boost session ls --agent "+j.name+"` is empty, and say --restart",
-		"an agent runs here, and %s is to say something else than now: that counts after a restart, which resets the connections that it carries; nothing was changed", j.config)
+		"an agent runs here, and %s is to say something else than now: that counts after a restart, which resets the connections that it carries; nothing was changed%s", j.config, asLines(changes))
+}
+
+// next is what the daemon's file is to say in place of what it says. Of an agent's that is one of an agent with controllers only
+// the lines change of which join says something else: how it shares a path, for one, somebody has written there.
+func (j *joining) next(have []byte) (text string, changes []string) {
+	if j.token.Role != trust.Agent {
+		return j.text(), nil
+	}
+	var was struct{ Controllers []string }
+	if yaml.Unmarshal(have, &was) != nil || len(was.Controllers) == 0 {
+		return j.text(), nil
+	}
+	typed := []settings.Setting{{Key: "name", Value: scalar(j.name)}, {Key: "door", Value: scalar(j.door)}, {Key: "ports", Value: list(j.ports)},
+		{Key: "credentials", Value: scalar(j.state)}}
+	if now := j.endpoints(); !sameSet(was.Controllers, now) { // their order is which of them has answered first, this time
+		typed = append(typed, settings.Setting{Key: "controllers", Value: list(now)})
+	}
+	merged, changes, err := settings.Merge(j.config, have, typed)
+	if err != nil { // it is written in some way that is not changed line by line
+		return j.text(), nil
+	}
+	return string(merged), changes
+}
+
+func scalar(value string) yaml.Node {
+	return yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: value}
+}
+
+func list(values []string) yaml.Node {
+	n := yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+	for _, v := range values {
+		item := scalar(v)
+		n.Content = append(n.Content, &item)
+	}
+	return n
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // beginAgain is begin where the agent runs: what it carries goes on, unless it is to be restarted.

@@ -36,9 +36,11 @@ type joining struct {
 	door                    string
 	tunnels                 []string
 	service, check, install bool
-	restart                 bool // an agent that runs, also where that resets what it carries
-	redeemed                bool // the token was: credentials are new
-	rewritten               bool // the daemon's file says something else than before
+	restart                 bool     // an agent that runs, also where that resets what it carries
+	redeemed                bool     // the token was: credentials are new
+	rewritten               bool     // the daemon's file says something else than before
+	replaced                bool     // there was one
+	changes                 []string // of single lines of it; none: all of it is another one
 	state, config           string
 }
 
@@ -119,10 +121,21 @@ func (j *joining) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s says how the daemon starts\n", j.config)
+	if j.replaced {
+		fmt.Fprintf(out, "it said something else before, which is in %s.before%s\n", j.config, asLines(j.changes))
+	}
 	if j.install {
 		return j.makeService(cmd)
 	}
 	return j.begin(cmd.Context(), func(line string) { fmt.Fprintln(out, line) })
+}
+
+// asLines are changes for people, one a line behind what is said of them.
+func asLines(changes []string) string {
+	if len(changes) == 0 {
+		return ""
+	}
+	return ":\n  " + strings.Join(changes, "\n  ")
 }
 
 func (j *joining) role() setup.Role {
@@ -274,10 +287,7 @@ func (j *joining) text() string {
 		fmt.Fprintf(&text, "%s: %s\n", key, b)
 	}
 	line("name", j.name)
-	var controllers []string
-	for _, a := range j.addresses {
-		controllers = append(controllers, "https://"+a)
-	}
+	controllers := j.endpoints()
 	switch j.token.Role {
 	case trust.Agent:
 		line("door", j.door)
@@ -304,14 +314,26 @@ func (j *joining) text() string {
 	return text.String()
 }
 
+// endpoints are the controllers that the machine joins by, the one first that has answered.
+func (j *joining) endpoints() (all []string) {
+	for _, a := range j.addresses {
+		all = append(all, "https://"+a)
+	}
+	return all
+}
+
 // configure writes the daemon's file. One that says something else is kept beside it.
 func (j *joining) configure() error {
-	text := j.text()
 	have, err := os.ReadFile(j.config)
+	text := j.text()
+	if err == nil {
+		text, j.changes = j.next(have)
+	}
 	if err == nil && string(have) == text {
 		return nil
 	}
 	if err == nil {
+		j.replaced = true
 		if err := os.Rename(j.config, j.config+".before"); err != nil {
 			return err
 		}

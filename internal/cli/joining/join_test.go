@@ -200,3 +200,59 @@ func TestAnotherFileOfAnAgentThatRunsIsRefused(t *testing.T) {
 		t.Errorf("of a host: %v", err)
 	}
 }
+
+// What an operator has written into an agent's file stays when the agent joins again, in whatever order its controllers answer;
+// another door, port or controller takes the place of the one before, and what was there is kept and told.
+func TestAnAgentThatJoinsAgainKeepsWhatWasWrittenByHand(t *testing.T) {
+	dir := t.TempDir()
+	agent := func(change func(*joining)) *joining {
+		j := &joining{config: filepath.Join(dir, "boostd.yaml"), state: filepath.Join(dir, "state"), door: "192.0.2.1", ports: []string{"lo"}}
+		j.name, j.addresses, j.token.Role = "east-1", []string{"192.0.2.9:1", "192.0.2.8:1"}, trust.Agent
+		if change != nil {
+			change(j)
+		}
+		return j
+	}
+	if err := agent(nil).configure(); err != nil {
+		t.Fatal(err)
+	}
+	byHand, err := os.ReadFile(agent(nil).config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byHand = append(byHand, "share: yield # until the new line\nlimit: 200\n"...)
+	if err := os.WriteFile(agent(nil).config, byHand, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again := agent(func(j *joining) { j.addresses = []string{"192.0.2.8:1", "192.0.2.9:1"} })
+	if err := again.configure(); err != nil || again.rewritten {
+		t.Errorf("the same, by another controller first: it is written anew: %v, %v", again.changes, err)
+	}
+	for what, c := range map[string]struct {
+		change func(*joining)
+		says   string
+	}{
+		"door":       {func(j *joining) { j.door = "192.0.2.2" }, `door: "192.0.2.2"`},
+		"port":       {func(j *joining) { j.ports = []string{"lo", "eth1"} }, `ports: ["lo", "eth1"]`},
+		"controller": {func(j *joining) { j.addresses = []string{"192.0.2.7:1"} }, `controllers: ["https://192.0.2.7:1"]`},
+	} {
+		if err := os.WriteFile(again.config, byHand, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		other := agent(c.change)
+		if err := other.configure(); err != nil {
+			t.Fatal(err)
+		}
+		now, err := os.ReadFile(other.config)
+		if err != nil || !strings.Contains(string(now), c.says) || !strings.Contains(string(now), "share: yield # until the new line\nlimit: 200\n") {
+			t.Errorf("another %s: the file says\n%s%v", what, now, err)
+		}
+		if _, err := boostd.Read(other.config); err != nil {
+			t.Errorf("another %s: the daemon does not take it: %v", what, err)
+		}
+		before, err := os.ReadFile(other.config + ".before")
+		if err != nil || string(before) != string(byHand) || !other.replaced || len(other.changes) != 1 || !strings.Contains(asLines(other.changes), "(was ") {
+			t.Errorf("another %s: told is %q; kept is\n%s%v", what, other.changes, before, err)
+		}
+	}
+}
