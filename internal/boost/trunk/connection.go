@@ -144,6 +144,7 @@ func (t *Trunk) remove(c *connection) {
 	wake(c.work) // its writer ends
 	t.sender.Disconnect(c.id)
 	t.rest()
+	t.compare()
 	t.receiver.Repeat()
 	t.sayAgain(c.id)
 	if t.lonely.IsZero() && t.reached() == 0 {
@@ -236,7 +237,7 @@ func full(i *unix.TCPInfo) bool {
 
 // measure tells the engines how fast the connections are. It returns the longest round trip of them, 0 without any.
 func (t *Trunk) measure() time.Duration {
-	best, worst := time.Duration(0), time.Duration(0)
+	worst := time.Duration(0)
 	for _, c := range t.conns {
 		i, err := info(c.conn)
 		if err != nil {
@@ -248,17 +249,27 @@ func (t *Trunk) measure() time.Duration {
 		}
 		c.now, c.full = countedBy(i), full(i)
 		t.sender.Measure(c.id, stripe.Measure{RTT: c.rtt, Rate: float64(i.Delivery_rate)})
-		if worst = max(worst, c.rtt); !c.retires && (best == 0 || c.rtt < best) { // on one that retires nothing small goes
+		worst = max(worst, c.rtt)
+	}
+	t.compare()
+	if worst > 0 {
+		t.receiver.SetRTT(worst)
+	}
+	return worst
+}
+
+// compare finds which connections take much longer than the best one. On one that retires nothing small goes: the others are not
+// measured by it from then on, or what is small would wait until they are measured again.
+func (t *Trunk) compare() {
+	best := time.Duration(0)
+	for _, c := range t.conns {
+		if !c.retires && (best == 0 || c.rtt < best) {
 			best = c.rtt
 		}
 	}
 	for _, c := range t.conns {
 		c.late = best > 0 && c.rtt > 2*best
 	}
-	if worst > 0 {
-		t.receiver.SetRTT(worst)
-	}
-	return worst
 }
 
 // read takes frames until the connection ends.

@@ -43,9 +43,11 @@ func (t *Trunk) Retire(all int) (retired int) {
 		if kept++; kept > max(all, 1) {
 			c.retires = true
 			retired++
+			t.sender.Retire(id)
 		}
 	}
 	t.rest()
+	t.compare()
 	t.changed()
 	return retired
 }

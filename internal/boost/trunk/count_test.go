@@ -213,6 +213,44 @@ func TestAConnectionThatRetiresIsHeardToItsEnd(t *testing.T) {
 	}
 }
 
+// Where the best connection retires, or dies, nothing small waits for it: the others are not late any more.
+func TestNoConnectionIsLateBesideOneThatRetires(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		r := newRig(t, 1)
+		b, _, _ := r.lone(1000)
+		r.near.mu.Lock()
+		for id, c := range r.near.conns {
+			if c.rtt = 100 * time.Millisecond; id == 1000 {
+				c.rtt = 10 * time.Millisecond
+			}
+		}
+		r.near.compare()
+		before := r.near.lates()
+		r.near.mu.Unlock()
+		if dies {
+			r.near.remove(r.near.connection(1000))
+		} else {
+			r.near.Retire(1)
+		}
+		r.near.mu.Lock()
+		after := r.near.lates()
+		r.near.mu.Unlock()
+		if b.Close(); before != 1 || after != 0 {
+			t.Errorf("it dies %v: %d are late before, %d then; want 1 and 0", dies, before, after)
+		}
+	}
+}
+
+// lates is how many connections take much longer than the best one.
+func (t *Trunk) lates() (connections int) {
+	for _, c := range t.conns {
+		if c.late {
+			connections++
+		}
+	}
+	return connections
+}
+
 // An agent that does not end its half of a connection that retires keeps it for no longer than one may be silent.
 func TestAnAgentThatKeepsARetiredConnectionIsNotWaitedFor(t *testing.T) {
 	safety.Test(t, safety.Door)

@@ -1,6 +1,9 @@
 package stripe
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// budget is which part of all bytes may go out a second time because they are late: one in so many.
@@ -20,6 +23,7 @@ func (s *Sender) nextLate(now time.Time, p *path) (Frame, bool) {
 		s.lookAt(p.look)
 		return Frame{}, false
 	}
+	next := time.Time{} // when the first of those that were looked through is late
 	for range min(s.waiting.len(), streamsAtOnce) {
 		o := s.stillWaiting()
 		if o == nil {
@@ -34,29 +38,69 @@ func (s *Sender) nextLate(now time.Time, p *path) (Frame, bool) {
 			if (s.Counts.Late+n)*budget > s.Counts.First {
 				return Frame{}, false // what comes first will allow more
 			}
-			if !s.wins(now, k, p) {
-				continue
+			late := k.on[0].late(k.due, p, n)
+			if next.IsZero() || late.Before(next) {
+				next = late
 			}
-			s.Counts.Late += n
-			return s.send(now, o, k, p), true
+			if now.After(late) || !p.rests && k.slower(now, p) {
+				s.Counts.Late += n
+				return s.send(now, o, k, p), true
+			}
 		}
 	}
 	if s.waiting.len() > 0 { // an idle connection is asked often, and nothing becomes late so quickly
 		p.look = now.Add(max(p.RTT/8, time.Millisecond))
+		if p.rests && p.look.Before(next) {
+			p.look = next.Add(1) // then it is late
+		}
 		s.lookAt(p.look)
 	}
 	return Frame{}, false
 }
 
-// wins reports whether a copy on p is likely to overtake the one under way. One that is due later is expected when it is
-// due. One that is late by a time is expected to be late by as much again: what holds it up is not known, and a
-// connection that lost a segment needs a round trip at least.
-func (s *Sender) wins(now time.Time, k *kept, p *path) bool {
-	first := k.on[0]
-	copied := now.Add(p.ahead(uint64(k.Length)) + p.RTT/4) // a quarter, so that jitter alone sends nothing twice
-	known := k.due.Add(first.RTT/2 + stateDelay)           // when STATE would have told that it arrived
-	if now.Before(known) {
-		return copied.Before(k.due)
+// late is from when on a copy of n bytes on p is likely to overtake what should have come over c at a time. What is late by a time
+// is expected to be late by as much again: what holds it up is not known, and a connection that lost a segment needs a round trip
+// at least. For that alone one that rests carries nothing: others are to have its part, and it is there for when nothing comes.
+func (c *path) late(due time.Time, p *path, n uint64) time.Time {
+	known := due.Add(c.RTT/2 + stateDelay) // when STATE would have told that it arrived
+	late := p.ahead(n) + p.RTT/4           // a quarter, so that jitter alone sends nothing twice
+	if p.rests {
+		late = max(late, 5*c.RTT/4)
 	}
-	return copied.Before(now.Add(now.Sub(known)))
+	return known.Add(late)
+}
+
+// slower reports whether a chunk that may yet come when it is due would be there before on p.
+func (k *kept) slower(now time.Time, p *path) bool {
+	return now.Before(k.due.Add(k.on[0].RTT/2+stateDelay)) && now.Add(p.ahead(uint64(k.Length))+p.RTT/4).Before(k.due)
+}
+
+// nextLateEnding sends the end of a stream again, if the first one is late. Whether it has come is not told before the end host
+// has acknowledged it, which may take it long; so it goes out again once only.
+func (s *Sender) nextLateEnding(now time.Time, p *path) (Frame, bool) {
+	for s.ended.len() > 0 {
+		o := *s.ended.at(0)
+		late := time.Time{}
+		switch {
+		case o.end.done, o.end.on == nil: // it has come, or goes out anew in any case
+		case o.end.on != p:
+			late = o.end.on.late(o.end.due, p, 0)
+			if now.Before(late) {
+				s.lookAt(late)
+				return Frame{}, false
+			}
+		case s.another(p):
+			return Frame{}, false
+		}
+		s.ended.pop()
+		if o.end.looked = false; !late.IsZero() {
+			return o.ender(), true
+		}
+	}
+	return Frame{}, false
+}
+
+// another reports whether anything may go out on another connection.
+func (s *Sender) another(p *path) bool {
+	return slices.ContainsFunc(s.paths, func(o *path) bool { return o != p && !o.retires })
 }

@@ -10,25 +10,44 @@ import (
 const copiesAtOnce = 256
 
 // Next is what a connection that has room sends: ends of streams first, then chunks by the strategy, each session in its
-// turn, then copies of chunks that are late.
+// turn, then copies of what is late. One that rests sends copies alone.
 func (s *Sender) Next(now time.Time, c Conn) (Frame, bool) {
 	p := s.path(c)
-	if p == nil || p.rests {
+	if p == nil || p.retires {
 		return Frame{}, false
 	}
 	s.Expire(now)
-	if f, ok := s.nextEnding(now, p); ok {
-		return f, true
+	if !p.rests {
+		if f, ok := s.nextEnding(now, p); ok {
+			return f, true
+		}
 	}
-	if s.strategy.copies() > 1 {
+	if s.strategy.copies() > 1 && s.doubles(p) {
 		if f, ok := s.nextCopy(now, p); ok {
 			return f, true
 		}
 	}
-	if f, ok := s.nextChunk(now, p); ok {
+	if !p.rests {
+		if f, ok := s.nextChunk(now, p); ok {
+			return f, true
+		}
+	}
+	if f, ok := s.nextLateEnding(now, p); ok {
 		return f, true
 	}
 	return s.nextLate(now, p)
+}
+
+// doubles reports whether a connection takes second copies of chunks. Where fewer than two carry any, those that rest do: a
+// strategy that sends all twice is to have two connections.
+func (s *Sender) doubles(p *path) bool {
+	carry := 0
+	for _, o := range s.paths {
+		if !o.rests {
+			carry++
+		}
+	}
+	return s.another(p) && (!p.rests || carry < 2)
 }
 
 func (s *Sender) nextEnding(now time.Time, p *path) (Frame, bool) {
@@ -42,14 +61,23 @@ func (s *Sender) nextEnding(now time.Time, p *path) (Frame, bool) {
 			continue
 		}
 		o.end.ready, o.end.on, o.end.sent = false, p, true
-		f := Frame{Header: frame.End(o.session, o.tail)}
-		if o.end.kind == frame.TypeAbort {
-			m := frame.Abort{Session: o.session, Offset: o.tail, Cause: o.cause}
-			f = Frame{Header: m.Header(), Cause: o.cause}
+		o.end.due = now.Add(p.ahead(0))
+		if !o.end.looked {
+			o.end.looked = true
+			s.ended.push(o)
 		}
-		return f, true
+		return o.ender(), true
 	}
 	return Frame{}, false
+}
+
+// ender is the frame that ends the stream.
+func (o *outgoing) ender() Frame {
+	if o.end.kind == frame.TypeAbort {
+		m := frame.Abort{Session: o.session, Offset: o.tail, Cause: o.cause}
+		return Frame{Header: m.Header(), Cause: o.cause}
+	}
+	return Frame{Header: frame.End(o.session, o.tail)}
 }
 
 // quick reports whether an END may go out on a connection: not on one that takes more than twice as long as another, for

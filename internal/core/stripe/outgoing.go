@@ -37,6 +37,9 @@ type ending struct {
 	sent  bool
 	done  bool      // the end host has it
 	until time.Time // it is left to a quicker connection
+	due   time.Time // when it should have arrived
+
+	looked bool // it is in Sender.ended
 }
 
 // front is the index of the chunk that goes out next, -1 if there is none.

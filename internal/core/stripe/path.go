@@ -19,7 +19,8 @@ type path struct {
 	inflight uint64    // bytes that went out on it and are not known to have arrived
 	share    float64   // bytes that it took, by its weight
 	look     time.Time // when it looks for late chunks again
-	rests    bool
+	rests    bool      // it takes copies alone
+	retires  bool      // it takes nothing any more; then it rests, too
 }
 
 // ahead is how long it takes until n more bytes, given to the connection now, have arrived. What the path itself holds,

@@ -28,6 +28,7 @@ type Sender struct {
 	endings queue[*outgoing] // whose END or ABORT waits
 	turns   queue[*outgoing] // who may send, in turn
 	waiting queue[*outgoing] // whose chunks are under way, to be looked through for late ones
+	ended   queue[*outgoing] // whose END or ABORT went out, to be sent again if it is late
 	backlog uint64           // bytes that may go out now
 	beyond  uint64           // bytes that are kept beyond MinWindow of each stream
 	freed   []uint32
@@ -81,14 +82,22 @@ func (s *Sender) join(p *path) {
 }
 
 // Rest has a connection take nothing new, or take its part again. Nothing is left to one that rests, whatever the strategy,
-// and nobody waits for it; what has gone out on it arrives as it would.
+// and nobody waits for it; what has gone out on it arrives as it would. It goes on to carry copies: of what is late elsewhere, and
+// of all where chunks are to go out twice and no two others carry any.
 func (s *Sender) Rest(c Conn, rests bool) {
 	p := s.path(c)
-	if p == nil || p.rests == rests {
+	if p == nil || p.retires || p.rests == rests {
 		return
 	}
 	if p.rests = rests; !rests {
 		s.join(p)
+	}
+}
+
+// Retire has a connection take nothing any more, copies neither, until it is taken away.
+func (s *Sender) Retire(c Conn) {
+	if p := s.path(c); p != nil {
+		p.rests, p.retires = true, true
 	}
 }
 
@@ -233,7 +242,7 @@ func (s *Sender) End(session uint64) {
 // Abort says that the stream ends behind what was pushed, without its end.
 func (s *Sender) Abort(session uint64, cause frame.Cause) {
 	if o := s.streams[session]; o != nil && o.end.kind != frame.TypeAbort && !o.end.done {
-		o.end = ending{kind: frame.TypeAbort, ready: o.end.ready}
+		o.end = ending{kind: frame.TypeAbort, ready: o.end.ready, looked: o.end.looked}
 		o.cause = cause
 		s.ending(o)
 	}

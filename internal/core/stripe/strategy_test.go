@@ -169,7 +169,8 @@ func TestNothingIsLeftToAConnectionThatRests(t *testing.T) {
 				w.sender.Rest(w.wires[0].id, true)
 				w.sender.Rest(w.wires[2].id, true)
 			}, fast, slow, fast)
-			if took > alone*102/100 || w.wires[0].delivered+w.wires[2].delivered > 0 {
+			// Copies that are to go out in any case come over them: then the stream may be earlier.
+			if took > alone*102/100 || strategy != "redundant" && w.wires[0].delivered+w.wires[2].delivered > 0 {
 				t.Errorf("with others that rest it took %v, alone %v (%+v)", took, alone, w.sender.Counts)
 			}
 			w, _ = transfer(t, strategy, 3e6, func(w *world) {
