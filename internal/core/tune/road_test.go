@@ -16,7 +16,8 @@ type road struct {
 	rtt    time.Duration // there and back, without a queue
 	buffer time.Duration
 	loss   float64 // by chance
-	others int     // CUBIC flows beside us
+	others int     // flows beside us, of CUBIC
+	pushy  bool    // or of BBR
 	late   bool    // they begin when we do, and not before
 	send   float64 // bytes that each connection of ours may have on its way by the buffers here; 0: as many as it will
 	take   float64 // and by those of the other agent
@@ -170,6 +171,7 @@ func (r *road) begin() {
 func (r *road) traffic() {
 	for len(r.theirs) < r.others {
 		f := newFlow() // they have begun at different times
+		f.bbr = r.pushy
 		f.lost = math.Mod(0.37*float64(len(r.theirs)), 1)
 		f.window *= float64(1 + len(r.theirs))
 		r.theirs = append(r.theirs, f)

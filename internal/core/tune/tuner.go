@@ -156,6 +156,7 @@ type Tuner struct {
 	got    float64   // what ours was at the last look, bytes a second
 	left   time.Time // when that was
 	part   float64   // what ours may be, bytes a second; 0: what CUBIC gets
+	pulse  int       // intervals for which it is more, to see whether the round trip heeds it when it is less again
 	count  count
 	why    causality
 }
@@ -203,14 +204,11 @@ func (p *Tuner) Step(m Measure) (d Decision) {
 		return p.limited(d)
 	}
 	m.MinRTT = p.path.length(&m)
-	if !p.beside.IsZero() && m.Now.Before(p.beside) {
-		return p.limited(p.besideOthers(d, &m))
+	if !p.beside.IsZero() {
+		p.look(&m)
 	}
-	if !p.beside.IsZero() { // looks again by what it has, and not by all that BBR would take
-		p.got, p.left = m.Rate, m.Now
-		if p.beside, p.again, p.falls = (time.Time{}), true, 0; m.Bound {
-			p.cap = max(m.Rate, m.least())
-		}
+	if !p.beside.IsZero() {
+		return p.besideOthers(d, &m)
 	}
 	if m.Bound && m.Rate > 0 {
 		p.quiet = 0
@@ -218,10 +216,11 @@ func (p *Tuner) Step(m Measure) (d Decision) {
 		switch {
 		case max(p.stays, p.alien) < others:
 		case p.path.proved(m.Now): // the longer path carries what the shorter one did
+			p.chance = p.path.lost(p.chance)
 			p.stays, p.alien, p.drain, p.cap = 0, 0, drain{}, max(p.cap, below*p.took)
 		case p.stays >= others && !p.path.stands():
 			p.yield(&m)
-			return p.limited(p.besideOthers(d, &m))
+			return p.besideOthers(d, &m)
 		}
 	} else {
 		p.stays, p.alien, p.held, p.empty, p.first, p.path.run, p.drain = 0, 0, 0, 0, 0, 0, drain{}
@@ -240,6 +239,40 @@ func (p *Tuner) Step(m Measure) (d Decision) {
 		p.seek(&d, &m)
 	}
 	return p.limited(d)
+}
+
+// look asks, while others have their part, whether there are any: at the end of that time, or as soon as it shows that what was
+// taken for their queue is length. It goes on by what it has, and not by all that BBR would take.
+func (p *Tuner) look(m *Measure) {
+	if m.Bound && m.Rate > 0 {
+		p.path.follow(m, p.Share != Full, p.asked, p.chance) // Full goes on to send all that it can, and has a queue of its own
+	} else {
+		p.path.run = 0
+	}
+	switch over := !m.Now.Before(p.beside); {
+	case p.path.weak && p.path.proved(m.Now):
+		p.alone(m)
+	case p.pulse == 1 && !p.BBR && p.path.heedless():
+		p.path.take(m.Now)
+		p.alone(m)
+	case over && p.Share != Full && (p.BBR || p.Seeks()) && p.path.asks(m):
+		if p.beside, p.pulse = m.Now.Add(lookAgain), back; !p.BBR {
+			p.pulse = still + 1
+		}
+	case over:
+		p.got, p.left = m.Rate, m.Now
+		p.path.run, p.asked = 0, 0
+		if p.beside, p.again, p.falls = (time.Time{}), true, 0; m.Bound {
+			p.cap = max(m.Rate, m.least())
+		}
+	}
+}
+
+// alone ends a time in which others had their part: what was taken for their queue is length, and what was lost in it is chance.
+func (p *Tuner) alone(m *Measure) {
+	p.chance = p.path.lost(p.chance)
+	p.beside, p.pulse, p.asked, p.cap = time.Time{}, 0, 0, max(m.Rate, m.least())
+	m.MinRTT = p.path.longer
 }
 
 // seek looks for the number of connections, where that is not an operator's.
@@ -291,7 +324,7 @@ func (p *Tuner) shape(m *Measure) Reason {
 	if p.BBR && queue < target && p.cap > 0 && p.asked == p.cap { // the cap is what bound it, and no drain
 		p.use += (min(max(m.Rate/(1-m.loss())/p.asked, leastUse), 1) - p.use) / 4
 	}
-	p.path.follow(m, p.cap > 0, p.chance)
+	p.path.follow(m, p.cap > 0, p.asked, p.chance)
 	if p.drain.more > 0 && queue > target {
 		p.drain.more--
 		return Drains
@@ -319,6 +352,9 @@ func (p *Tuner) shape(m *Measure) Reason {
 		}
 		p.cap = max(below*carries/p.use, down*p.cap, m.least())
 		p.drain = m.drained(carries, p.cap, target, 2*target)
+		if p.Share == Full && p.path.doubts() { // so much less says what little does not; others yield by more than that soon
+			p.drain.cap = max(deepest*min(carries, p.cap), m.least())
+		}
 		return Drains
 	case queue < target:
 		p.first, p.held, p.alien = 0, 0, 0
@@ -416,7 +452,7 @@ func (p *Tuner) yield(m *Measure) {
 		}
 	}
 	p.stays, p.alien, p.held, p.drain, p.cap, p.asked, p.took, p.again = 0, 0, 0, drain{}, 0, 0, 0, false
-	p.beside, p.path.longer = m.Now.Add(lookAgain), 0
+	p.beside, p.path.longer, p.pulse = m.Now.Add(lookAgain), 0, 0
 }
 
 // flows is as how many a network without agents would see what is carried, or one that goes on to yield.
@@ -440,11 +476,13 @@ func (p *Tuner) asBeside(d *Decision, m *Measure) {
 func (p *Tuner) besideOthers(d Decision, m *Measure) Decision {
 	p.asBeside(&d, m)
 	d.Why = Beside
-	p.since++
-	switch p.Share {
-	case Fair:
+	switch {
+	case p.pulse > 0:
+		p.pulses(&d, m)
+	case p.Share == Fair:
+		p.since++
 		d.Cap = p.giveBack(&d, m)
-	case Yield:
+	case p.Share == Yield:
 		switch queue, target := m.queue(), m.target(); {
 		case !m.Bound:
 		case queue > 2*target:
@@ -454,7 +492,22 @@ func (p *Tuner) besideOthers(d Decision, m *Measure) Decision {
 		}
 		d.Cap = p.part
 	}
-	return d
+	p.asked = d.Cap
+	return p.limited(d)
+}
+
+// pulses sends a good part of the most that there was, for some intervals; behind them it is given back as at first. CUBIC, which
+// does not send what it is asked for where something is lost, has four times as many connections.
+func (p *Tuner) pulses(d *Decision, m *Measure) {
+	d.Cap = p.path.pulse
+	if p.pulse--; !p.BBR {
+		d.Connections = min(4*d.Connections, p.Most)
+		return
+	}
+	if d.Control = "bbr"; p.pulse == 0 {
+		n := float64(p.flows(m))
+		p.since, p.part = 0, max(d.Cap*n/(n+assumed), m.least()/float64(max(m.Flows, 1)))
+	}
 }
 
 // giveBack is the cap while BBR becomes CUBIC, which finds BBR's window, several times as large as those of others, and no

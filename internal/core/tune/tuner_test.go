@@ -473,3 +473,56 @@ func TestWhoLooksAgainComesBack(t *testing.T) {
 		}
 	}
 }
+
+// A route that has become longer, and loses more than the one before, is others' neither, though what is lost on it is what others'
+// queues lose, and though nobody stops to send: it shows by what a queue would have done when we gave most of it up. With CUBIC it
+// shows by what is lost of more connections.
+func TestALongerPathThatLosesMoreIsNoQueue(t *testing.T) {
+	for _, s := range []Settings{{BBR: true}, {BBR: true, Share: Yield}, {BBR: true, Share: Full}, {Most: 16}} {
+		for _, longer := range []time.Duration{12, 30, 100} {
+			for _, loss := range []float64{0.0005, 0.005, 0.02} {
+				for _, part := range []float64{1, 0.5} {
+					if (s.Share == Full || !s.BBR) && part < 1 || !s.BBR && loss > 0.01 {
+						continue // Full has most of it in any case, and is told of others for longer; where CUBIC carries next to nothing nothing can be told
+					}
+					r := &road{link: 500 * mbit, rtt: 50 * time.Millisecond, buffer: 100 * time.Millisecond}
+					p := NewTuner(s)
+					r.begin()
+					d := p.Step(Measure{Now: r.now})
+					carried, n, beside := 0.0, 0.0, 0
+					for at := time.Duration(0); at < 2*time.Minute; {
+						if at > 20*time.Second {
+							r.rtt, r.loss, r.link = (50+longer)*time.Millisecond, loss, part*500*mbit
+						}
+						m := r.pass(d, Interval(r.rtt), 1)
+						if at += m.Length; at > 90*time.Second {
+							carried, n = carried+m.Rate/r.link, n+1
+							if d.Beside {
+								beside++
+							}
+						}
+						d = p.Step(m)
+					}
+					if carried /= n; s.BBR && carried < 0.95 || s.Share != Full && beside > 0 {
+						t.Errorf("%+v, longer by %d ms, %v of loss, %v of the link: %.3f of it, for %d of %.0f intervals beside others", s, longer, loss, part, carried, beside, n)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Beside flows of BBR, which take what others leave and stop for nothing, we have what they leave us, and no more than before.
+func TestFlowsOfBBRAreOthersToo(t *testing.T) {
+	for _, s := range []Settings{{BBR: true}, {BBR: true, Share: Yield}, {Most: 16}} {
+		for _, others := range []int{1, 2, 8} {
+			for _, buffer := range []time.Duration{15, 50} {
+				r := &road{link: 100 * mbit, rtt: 20 * time.Millisecond, buffer: buffer * time.Millisecond, others: others, pushy: true}
+				_, rates, _, _ := ride(s, r, 3*time.Minute, nil)
+				if got := mean(rates[len(rates)/3:]); got > 0.06 {
+					t.Errorf("%+v, beside %d, a buffer of %v: %.3f of the link", s, others, r.buffer, got)
+				}
+			}
+		}
+	}
+}
