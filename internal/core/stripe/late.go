@@ -26,7 +26,7 @@ func (s *Sender) nextLate(now time.Time, p *path) (Frame, bool) {
 	next := time.Time{} // when the first of those that were looked through is late
 	for range min(s.waiting.len(), streamsAtOnce) {
 		o := s.stillWaiting()
-		if o == nil {
+		if o == nil || o.early {
 			continue
 		}
 		for i := o.seen; i < min(o.next, o.seen+chunksAtOnce); i++ {

@@ -105,12 +105,10 @@ func (s *Sender) quick(now time.Time, o *outgoing, p *path) bool {
 // nextChunk is deficit round robin (Shreedhar and Varghese, 1996) over the sessions that may send.
 func (s *Sender) nextChunk(now time.Time, p *path) (Frame, bool) {
 	asked := false
-	for s.turns.len() > 0 {
-		o := *s.turns.at(0)
-		i := o.front()
-		if i < 0 {
-			s.turns.pop().inTurn = false
-			continue
+	for {
+		o, i := s.turn(p)
+		if o == nil {
+			return Frame{}, false
 		}
 		// Whole or not at all, a chunk that is longer holds up all that is behind it, a second on a connection that has just
 		// begun.
@@ -119,7 +117,7 @@ func (s *Sender) nextChunk(now time.Time, p *path) (Frame, bool) {
 		}
 		k := o.chunks.at(i)
 		n := uint64(k.Length)
-		if !asked {
+		if !asked && !o.early { // what is early has no choice
 			if !s.strategy.takes(now, s, p, n) {
 				return Frame{}, false
 			}
@@ -147,7 +145,6 @@ func (s *Sender) nextChunk(now time.Time, p *path) (Frame, bool) {
 		s.touch(o)
 		return f, true
 	}
-	return Frame{}, false
 }
 
 func (s *Sender) send(now time.Time, o *outgoing, k *kept, p *path) Frame {
@@ -163,7 +160,7 @@ func (s *Sender) send(now time.Time, o *outgoing, k *kept, p *path) Frame {
 func (s *Sender) nextCopy(now time.Time, p *path) (Frame, bool) {
 	for range s.waiting.len() {
 		o := s.stillWaiting()
-		if o == nil {
+		if o == nil || o.early {
 			continue
 		}
 		for ; o.copied < o.next; o.copied++ {

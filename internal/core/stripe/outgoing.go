@@ -21,6 +21,9 @@ type outgoing struct {
 	credit     uint64
 	floor      uint64 // what is before it was acknowledged to a worker of ours or of the peer that is gone
 
+	early bool  // the peer has not answered OPEN
+	only  *path // which carries the OPEN; nil: none does
+
 	end      ending
 	cause    frame.Cause
 	pending  uint64 // bytes that may go out now
@@ -44,6 +47,9 @@ type ending struct {
 
 // front is the index of the chunk that goes out next, -1 if there is none.
 func (o *outgoing) front() int {
+	if o.early && o.only == nil {
+		return -1
+	}
 	if o.again > 0 {
 		for ; o.lost < o.chunks.len(); o.lost++ {
 			if k := o.chunks.at(o.lost); k.again && k.End() <= o.credit {

@@ -123,6 +123,9 @@ func (s *Sender) Disconnect(c Conn) {
 				o.lose(i)
 			}
 		}
+		if o.only == p {
+			o.only = nil
+		}
 		if o.end.on == p {
 			o.end.on = nil
 			s.ending(o)
