@@ -78,6 +78,7 @@ type Agent struct {
 	peers    map[string]*peer
 	byTrunk  map[uint64]*peer // under the numbers that dialers drew
 	draining bool
+	refusing map[refusing]struct{}
 	refused  map[door.Reason]uint64
 	born     uint64             // trunks so far
 	found    map[string]*legacy // of a process before, by agents; until Tell has said which of those there are
@@ -91,7 +92,8 @@ func Start(c Config) (*Agent, error) {
 	if c.Memory <= 0 || c.Memory%stripe.MaxChunk != 0 {
 		return nil, fmt.Errorf("memory of %d bytes for a trunk: it must be a multiple of %d", c.Memory, stripe.MaxChunk)
 	}
-	a := &Agent{Config: c, lanes: map[uint64]*Lane{}, peers: map[string]*peer{}, byTrunk: map[uint64]*peer{}, refused: map[door.Reason]uint64{}}
+	a := &Agent{Config: c, lanes: map[uint64]*Lane{}, peers: map[string]*peer{}, byTrunk: map[uint64]*peer{}, refusing: map[refusing]struct{}{},
+		refused: map[door.Reason]uint64{}}
 	if c.Keep != nil {
 		found, errs := legacies(c.Found, c.Keep)
 		for _, err := range errs {
@@ -151,7 +153,7 @@ func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
 		return err
 	}
 	a.mu.Lock()
-	a.lanes = next
+	a.lanes, a.refusing = next, map[refusing]struct{}{}
 	a.mu.Unlock()
 	a.part(a.gone(peers))
 	a.disown()
@@ -216,10 +218,15 @@ func (a *Agent) take() {
 }
 
 // decide finds a far agent for a connection, and joins it to a session there. While it does the client waits for its
-// handshake as it would wait for the server's answer; where nobody can help it gets that itself.
+// handshake as it would wait for the server's answer; where nobody can help it gets that itself. Only where its lane says so
+// it does not wait.
 func (a *Agent) decide(syn SYN) {
 	ctx, cancel := context.WithTimeout(a.ctx, a.Patience)
 	defer cancel()
+	if a.atOnce(syn.Lane()) {
+		a.acceptAtOnce(ctx, syn)
+		return
+	}
 	s, err := a.open(ctx, syn)
 	var refused *trunk.Refused
 	switch {
@@ -237,12 +244,12 @@ func (a *Agent) decide(syn SYN) {
 // open asks the lane's far agents one after the other. An answer of the server's own ends that: another agent would get
 // the same.
 func (a *Agent) open(ctx context.Context, syn SYN) (*trunk.Session, error) {
-	m := frame.Open{Lane: syn.Lane(), Client: syn.Client(), Server: syn.Server(), SYN: syn.Options()}
+	m := openOf(syn)
 	var errs []error
-	for _, t := range a.candidates(m.Lane) {
-		s, err := t.Open(ctx, m)
-		var refused *trunk.Refused
-		if err == nil || errors.As(err, &refused) && (refused.Reason == frame.RefusedByHost || refused.Reason == frame.Silence) {
+	for _, p := range a.candidates(m.Lane) {
+		s, err := p.trunk.Open(ctx, m)
+		a.heard(m.Lane, p.name, err)
+		if err == nil || ofServer(err) {
 			return s, err
 		}
 		errs = append(errs, err)
@@ -250,11 +257,16 @@ func (a *Agent) open(ctx context.Context, syn SYN) (*trunk.Session, error) {
 	return nil, errors.Join(append(errs, errNobody)...)
 }
 
+// openOf is what a far agent is asked.
+func openOf(syn SYN) frame.Open {
+	return frame.Open{Lane: syn.Lane(), Client: syn.Client(), Server: syn.Server(), SYN: syn.Options()}
+}
+
 // errNobody says that no far agent can take a connection.
 var errNobody = errors.New("no agent at the other end of the lane can take it")
 
-// candidates are the trunks to a lane's far agents, in its order.
-func (a *Agent) candidates(lane uint64) (all []*trunk.Trunk) {
+// candidates are a lane's far agents, in its order.
+func (a *Agent) candidates(lane uint64) (all []*peer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := a.lanes[lane]
@@ -263,7 +275,7 @@ func (a *Agent) candidates(lane uint64) (all []*trunk.Trunk) {
 	}
 	for _, name := range l.Far {
 		if p := a.peers[name]; p != nil {
-			all = append(all, p.trunk)
+			all = append(all, p)
 		}
 	}
 	return all

@@ -48,8 +48,9 @@ type fakeEnds struct {
 	mu     sync.Mutex
 	held   []*Lane
 	dialed int
-	err    error // in the place of a connection
-	full   error // of the kernel, which takes no more lanes
+	err    error      // in the place of a connection
+	goOn   chan error // what each waits for, and that is in its place; nil: for nothing
+	full   error      // of the kernel, which takes no more lanes
 }
 
 func (f *fakeEnds) Next(ctx context.Context) (SYN, error) {
@@ -64,8 +65,15 @@ func (f *fakeEnds) Next(ctx context.Context) (SYN, error) {
 func (f *fakeEnds) Dial(ctx context.Context, _, _ netip.AddrPort) (*net.TCPConn, frame.Options, frame.Options, error) {
 	f.mu.Lock()
 	f.dialed++
-	err := f.err
+	err, goOn := f.err, f.goOn
 	f.mu.Unlock()
+	if goOn != nil {
+		select {
+		case err = <-goOn:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
 	if err != nil {
 		return nil, frame.Options{}, frame.Options{}, err
 	}

@@ -21,6 +21,8 @@ type Lane struct {
 	// Near are the agents that take such connections, Far those that connect to the servers; this one may be among
 	// either. A near agent tries the far ones in this order.
 	Near, Far []string
+	// AtOnce has clients accepted before the server has answered.
+	AtOnce bool
 }
 
 // Takes reports whether a connection is of the lane.

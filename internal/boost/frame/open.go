@@ -101,8 +101,7 @@ func addrPort(addr, port []byte) netip.AddrPort {
 }
 
 // Opened says that the sender's connection to its end host stands. The far agent sends it once the server has answered,
-// the near one once the client's handshake is over, and at once where it let the client connect before it asked. Its
-// offset is 0.
+// the near one once the client's handshake is over and the far one has answered. Its offset is 0.
 //
 //	+---------------------------------------------------------------+
 //	|         credit for what comes from the other agent            |

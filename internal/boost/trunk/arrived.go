@@ -18,11 +18,20 @@ func (t *Trunk) arrived(h frame.Header, payload []byte) error {
 	}
 	err := t.take(time.Now(), h, payload)
 	if errors.Is(err, stripe.ErrRetired) {
-		t.say(control{typ: frame.TypeRetire, session: h.Session})
+		t.say(control{typ: t.gone(h.Session), session: h.Session})
 		err = nil
 	}
 	t.changed()
 	return err
+}
+
+// gone is what is said of a session that is no more. What comes early of one that was refused is told that again: the first
+// word of it may come later than this one, by another connection.
+func (t *Trunk) gone(session uint64) frame.Type {
+	if t.refused.of(session) != 0 {
+		return frame.TypeRefused
+	}
+	return frame.TypeRetire
 }
 
 func (t *Trunk) take(now time.Time, h frame.Header, payload []byte) error {
@@ -162,6 +171,7 @@ func (t *Trunk) takeOpened(h frame.Header, payload []byte) error {
 		return nil
 	}
 	s.state = answered
+	t.sender.Answered(s.id)
 	if s.abandoned {
 		s.abort(frame.Reset)
 		return nil
@@ -191,7 +201,7 @@ func (t *Trunk) takeRetire(session uint64) {
 	}
 	s.retired[1] = true
 	if !s.sent && !s.ending() || !s.arrived {
-		if s.mine && s.state == asking {
+		if s.mine && s.state == asking && !s.exposed() {
 			s.reply(&Refused{frame.NoRoom})
 		}
 		s.giveUp(frame.Lost)

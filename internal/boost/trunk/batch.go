@@ -88,7 +88,7 @@ func (t *Trunk) collectSmall(now time.Time, c *connection, b *batch) {
 				continue // it might overtake the OPEN on another connection, and says nothing that OPEN does not
 			}
 			b.small = state.Append(b.small)
-		} else if next := t.nextControl(c.id, nil); len(next) > 0 {
+		} else if next := t.nextControl(c, nil); len(next) > 0 {
 			b.small = append(b.small, next...)
 		}
 		if len(b.small) == at {

@@ -20,13 +20,34 @@ func (t *Trunk) say(c control) { t.pending = append(t.pending, c) }
 
 // nextControl appends the next frame that waits, and notes on which connection it goes. Frames that mean nothing any more
 // are skipped.
-func (t *Trunk) nextControl(on connectionID, to []byte) []byte {
-	for len(t.pending) > 0 && len(to) == 0 {
-		c := t.pending[0]
-		t.pending = slices.Delete(t.pending, 0, 1)
-		to = t.encode(c, on, to)
+func (t *Trunk) nextControl(on *connection, to []byte) []byte {
+	for i := 0; i < len(t.pending) && len(to) == 0; {
+		c := t.pending[i]
+		if t.leaves(c, on) {
+			i++
+			continue
+		}
+		t.pending = slices.Delete(t.pending, i, i+1)
+		to = t.encode(c, on.id, to)
 	}
 	return to
+}
+
+// leaves reports whether a connection that carries no chunks leaves an OPEN to one that does, for what is early goes where
+// its OPEN went.
+func (t *Trunk) leaves(c control, on *connection) bool {
+	if !on.rests || c.typ != frame.TypeOpen {
+		return false
+	}
+	if s := t.sessions[c.session]; s == nil || s.early.conn == nil || s.state != asking {
+		return false
+	}
+	for _, other := range t.conns {
+		if other.met && !other.rests && !other.late {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *Trunk) encode(c control, on connectionID, to []byte) []byte {
@@ -42,6 +63,9 @@ func (t *Trunk) encode(c control, on connectionID, to []byte) []byte {
 	case s == nil:
 		return to
 	case c.typ == frame.TypeOpen:
+		if s.state == asking {
+			t.sender.Follow(s.id, on) // changes nothing where nothing is early
+		}
 		return s.open.Append(to)
 	case c.typ == frame.TypeOpened:
 		m := frame.Opened{Session: s.id, Credit: t.receiver.Credit(s.id), Host: s.end.Host, Own: s.end.Own}

@@ -107,7 +107,7 @@ func (t *Trunk) allResumed() {
 	}
 	for id, s := range t.sessions {
 		_, named := t.resumed[id]
-		asks := s.mine && s.state == asking // OPEN is said again, and the new worker answers
+		asks := s.mine && s.state == asking && !s.exposed() // OPEN is said again, and the new worker answers
 		switch {
 		case named || asks:
 		case s.sent && s.arrived: // what it was to hear was that both streams have ended

@@ -21,7 +21,8 @@ type Session struct {
 	begun context.CancelFunc // ends the attempt to connect to the server
 
 	answer chan error // to Open, once
-	end    Attached   // set once, before the goroutines of the session
+	early  earlier
+	end    Attached // set once, before the goroutines of the session
 	room   chan struct{}
 	ready  chan struct{}
 
@@ -68,25 +69,31 @@ func (r *Refused) Error() string { return "the other agent refused the session: 
 // Open asks the other agent for a session, and waits for the answer. A *Refused says why there is none. The session then
 // waits for Attach, or Abandon.
 func (t *Trunk) Open(ctx context.Context, m frame.Open) (*Session, error) {
-	s, err := t.ask(m)
+	s, err := t.ask(m, nil)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case err = <-s.answer:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-t.ctx.Done():
-		err = ErrClosed
-	}
-	if err != nil {
+	if err := s.wait(ctx); err != nil {
 		s.Abandon()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (t *Trunk) ask(m frame.Open) (*Session, error) {
+// wait waits for the answer to OPEN.
+func (s *Session) wait(ctx context.Context) error {
+	select {
+	case err := <-s.answer:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.t.ctx.Done():
+		return ErrClosed
+	}
+}
+
+// ask asks for a session, whose client may be there already.
+func (t *Trunk) ask(m frame.Open, early *net.TCPConn) (*Session, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -102,6 +109,11 @@ func (t *Trunk) ask(m frame.Open) (*Session, error) {
 	}
 	t.last = m.Session
 	s.mine, s.open.Credit = true, credit
+	if early != nil {
+		s.early = earlier{early, make(chan struct{})}
+		t.sender.Early(s.id)
+		t.all.Go(s.foresee)
+	}
 	t.say(control{typ: frame.TypeOpen, session: s.id})
 	t.changed()
 	return s, nil

@@ -60,7 +60,7 @@ func (r *Receiver) Open(session, from uint64) (credit uint64, err error) {
 	if r.streams[session] != nil {
 		panic(fmt.Sprintf("stripe: session %#x is there already", session))
 	}
-	if (len(r.streams)+1)*floorBlocks+r.beyond > int(r.blocks) {
+	if !r.HasRoom() {
 		return 0, ErrNoRoom
 	}
 	r.opened.add(session)
@@ -70,6 +70,9 @@ func (r *Receiver) Open(session, from uint64) (credit uint64, err error) {
 	in.said = told{in.acknowledged, in.credit}
 	return in.credit, nil
 }
+
+// HasRoom reports whether there is memory for another session.
+func (r *Receiver) HasRoom() bool { return (len(r.streams)+1)*floorBlocks+r.beyond <= int(r.blocks) }
 
 // Gone says that there was a session that is not there any more: what comes of it is late, and no fault.
 func (r *Receiver) Gone(session uint64) { r.opened.add(session) }

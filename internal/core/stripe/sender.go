@@ -159,12 +159,17 @@ func (s *Sender) Open(session, from, credit uint64) error {
 	if s.streams[session] != nil {
 		panic(fmt.Sprintf("stripe: session %#x is there already", session))
 	}
-	if uint64(len(s.streams)+1)*MinWindow+s.beyond > s.memory {
+	if !s.HasRoom() {
 		return ErrNoRoom
 	}
 	s.opened.add(session)
 	s.streams[session] = &outgoing{session: session, from: from, tail: from, reached: from, floor: from, credit: credit}
 	return nil
+}
+
+// HasRoom reports whether there is memory for another session.
+func (s *Sender) HasRoom() bool {
+	return uint64(len(s.streams)+1)*MinWindow+s.beyond <= s.memory
 }
 
 // Gone says that there was a session that is not there any more: what comes of it is late, and no fault.
