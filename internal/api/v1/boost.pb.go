@@ -348,6 +348,7 @@ type BoostEntry struct {
 	State         string                 `protobuf:"bytes,7,opt,name=state,proto3" json:"state,omitempty"`                                   // "boosts", "waits" for its time, "over", "unserved"; only in answers
 	Why           string                 `protobuf:"bytes,8,opt,name=why,proto3" json:"why,omitempty"`                                       // of unserved
 	Lanes         []*BoostLane           `protobuf:"bytes,9,rep,name=lanes,proto3" json:"lanes,omitempty"`                                   // only in answers
+	Accept        string                 `protobuf:"bytes,10,opt,name=accept,proto3" json:"accept,omitempty"`                                // its clients: "answered", once the server has, also where empty; "at-once"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +444,13 @@ func (x *BoostEntry) GetLanes() []*BoostLane {
 		return x.Lanes
 	}
 	return nil
+}
+
+func (x *BoostEntry) GetAccept() string {
+	if x != nil {
+		return x.Accept
+	}
+	return ""
 }
 
 type DenyBoostRequest struct {
@@ -1282,6 +1290,7 @@ type BoostLane struct {
 	Far           []string               `protobuf:"bytes,8,rep,name=far,proto3" json:"far,omitempty"` // in the order in which the near one asks them
 	Entry         string                 `protobuf:"bytes,9,opt,name=entry,proto3" json:"entry,omitempty"`
 	AlsoNear      []string               `protobuf:"bytes,10,rep,name=also_near,json=alsoNear,proto3" json:"also_near,omitempty"` // that had the lane until now, and may ask for a moment
+	AtOnce        bool                   `protobuf:"varint,11,opt,name=at_once,json=atOnce,proto3" json:"at_once,omitempty"`      // clients are accepted before the server has answered
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1384,6 +1393,13 @@ func (x *BoostLane) GetAlsoNear() []string {
 		return x.AlsoNear
 	}
 	return nil
+}
+
+func (x *BoostLane) GetAtOnce() bool {
+	if x != nil {
+		return x.AtOnce
+	}
+	return false
 }
 
 type BoostReport struct {
@@ -3061,7 +3077,7 @@ const file_boost_proto_rawDesc = "" +
 	"\aon_path\x18\x05 \x01(\bR\x06onPath\",\n" +
 	"\x16RemoveBoostSiteRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x19\n" +
-	"\x17RemoveBoostSiteResponse\"\x80\x02\n" +
+	"\x17RemoveBoostSiteResponse\"\x98\x02\n" +
 	"\n" +
 	"BoostEntry\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -3073,7 +3089,9 @@ const file_boost_proto_rawDesc = "" +
 	"\runtil_unix_ms\x18\x06 \x01(\x03R\vuntilUnixMs\x12\x14\n" +
 	"\x05state\x18\a \x01(\tR\x05state\x12\x10\n" +
 	"\x03why\x18\b \x01(\tR\x03why\x12,\n" +
-	"\x05lanes\x18\t \x03(\v2\x16.scaffold.v1.BoostLaneR\x05lanes\"&\n" +
+	"\x05lanes\x18\t \x03(\v2\x16.scaffold.v1.BoostLaneR\x05lanes\x12\x16\n" +
+	"\x06accept\x18\n" +
+	" \x01(\tR\x06accept\"&\n" +
 	"\x10DenyBoostRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x13\n" +
 	"\x11DenyBoostResponse\"F\n" +
@@ -3148,7 +3166,7 @@ const file_boost_proto_rawDesc = "" +
 	"\n" +
 	"BoostWaits\x12\x14\n" +
 	"\x05reads\x18\x01 \x01(\tR\x05reads\x12\x16\n" +
-	"\x06writes\x18\x02 \x01(\tR\x06writes\"\xe8\x01\n" +
+	"\x06writes\x18\x02 \x01(\tR\x06writes\"\x81\x02\n" +
 	"\tBoostLane\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
@@ -3160,7 +3178,8 @@ const file_boost_proto_rawDesc = "" +
 	"\x03far\x18\b \x03(\tR\x03far\x12\x14\n" +
 	"\x05entry\x18\t \x01(\tR\x05entry\x12\x1b\n" +
 	"\talso_near\x18\n" +
-	" \x03(\tR\balsoNear\"\xe4\x01\n" +
+	" \x03(\tR\balsoNear\x12\x17\n" +
+	"\aat_once\x18\v \x01(\bR\x06atOnce\"\xe4\x01\n" +
 	"\vBoostReport\x12,\n" +
 	"\x04join\x18\x01 \x01(\v2\x16.scaffold.v1.BoostJoinH\x00R\x04join\x12,\n" +
 	"\x04load\x18\x02 \x01(\v2\x16.scaffold.v1.BoostLoadH\x00R\x04load\x125\n" +

@@ -294,6 +294,7 @@ type BoostEntrySpec struct {
 	Port          *uint32                `protobuf:"varint,4,opt,name=port,proto3,oneof" json:"port,omitempty"` // 0: any
 	FromUnixMs    *int64                 `protobuf:"varint,5,opt,name=from_unix_ms,json=fromUnixMs,proto3,oneof" json:"from_unix_ms,omitempty"`
 	UntilUnixMs   *int64                 `protobuf:"varint,6,opt,name=until_unix_ms,json=untilUnixMs,proto3,oneof" json:"until_unix_ms,omitempty"`
+	Accept        *string                `protobuf:"bytes,7,opt,name=accept,proto3,oneof" json:"accept,omitempty"` // "answered", "at-once"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -370,6 +371,13 @@ func (x *BoostEntrySpec) GetUntilUnixMs() int64 {
 	return 0
 }
 
+func (x *BoostEntrySpec) GetAccept() string {
+	if x != nil && x.Accept != nil {
+		return *x.Accept
+	}
+	return ""
+}
+
 var File_files_proto protoreflect.FileDescriptor
 
 const file_files_proto_rawDesc = "" +
@@ -412,7 +420,7 @@ const file_files_proto_rawDesc = "" +
 	"\bprefixes\x18\x02 \x03(\tR\bprefixes\x12/\n" +
 	"\x06agents\x18\x03 \x01(\v2\x17.scaffold.v1.StringListR\x06agents\x123\n" +
 	"\bswitches\x18\x04 \x01(\v2\x17.scaffold.v1.StringListR\bswitches\x12\x17\n" +
-	"\aon_path\x18\x05 \x01(\bR\x06onPath\"\xe9\x01\n" +
+	"\aon_path\x18\x05 \x01(\bR\x06onPath\"\x91\x02\n" +
 	"\x0eBoostEntrySpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
@@ -420,10 +428,12 @@ const file_files_proto_rawDesc = "" +
 	"\x04port\x18\x04 \x01(\rH\x00R\x04port\x88\x01\x01\x12%\n" +
 	"\ffrom_unix_ms\x18\x05 \x01(\x03H\x01R\n" +
 	"fromUnixMs\x88\x01\x01\x12'\n" +
-	"\runtil_unix_ms\x18\x06 \x01(\x03H\x02R\vuntilUnixMs\x88\x01\x01B\a\n" +
+	"\runtil_unix_ms\x18\x06 \x01(\x03H\x02R\vuntilUnixMs\x88\x01\x01\x12\x1b\n" +
+	"\x06accept\x18\a \x01(\tH\x03R\x06accept\x88\x01\x01B\a\n" +
 	"\x05_portB\x0f\n" +
 	"\r_from_unix_msB\x10\n" +
-	"\x0e_until_unix_msB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
+	"\x0e_until_unix_msB\t\n" +
+	"\a_acceptB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_files_proto_rawDescOnce sync.Once

@@ -15,6 +15,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/joining"
+	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/core/stripe"
 	"scaffold.dev/scaffold/internal/core/tune"
 	"scaffold.dev/scaffold/internal/yamlfile"
@@ -243,6 +244,7 @@ func (r *reader) lane(n *yamlfile.Node) {
 		"port":   func(n *yamlfile.Node) { l.Port = uint16(r.Integer(n, "port", 1, 65535)) },
 		"near":   func(n *yamlfile.Node) { l.Near = r.names(n, "near") },
 		"far":    func(n *yamlfile.Node) { l.Far = r.names(n, "far") },
+		"accept": func(n *yamlfile.Node) { l.AtOnce = r.OneOf(n, "accept", lane.Accepts...) == lane.AtOnce },
 	})
 	l.Number = numberOf(&l)
 	if err := l.Check(); err != nil {

@@ -49,6 +49,7 @@ func TestWhatIsWrongInTheFileIsSaidWithItsLine(t *testing.T) {
 		"prefix":       {"192.0.2.0/24", "192.0.2.9/24", "bits behind the length are 0"},
 		"families":     {"198.51.100.0/24", "2001:db8::/64", "two families"},
 		"no far agent": {", far: [y]", "", "lacks an agent"},
+		"accept":       {"far: [y]}", "far: [y], accept: sometimes}", "accept: expected one of answered, at-once"},
 		"overlap":      {"lanes:\n", "lanes:\n- {client: 192.0.2.0/25, server: 198.51.100.7, port: 80, near: [x], far: [y]}\n", "have connections in common"},
 		"clear":        {"key: k", "key: k\nprotect: none", "open networks"},
 		"both":         {"key: k", "key: k\ncontrollers: [http://192.0.2.9:23728]", "key: the controllers say"},
@@ -117,6 +118,10 @@ func TestALaneHasTheSameNumberInTwoFiles(t *testing.T) {
 	b, err := parse("b", []byte(strings.Replace(other, "lanes:\n", "lanes:\n- {client: 10.0.0.0/8, server: 172.16.0.0/12, near: [y], far: [x]}\n", 1)))
 	if err != nil {
 		t.Fatal(err)
+	}
+	at, err := parse("c", []byte(strings.Replace(good, "far: [y]", "far: [y], accept: at-once", 1))) // the far agent's file need not say it
+	if err != nil || !at.Lanes[0].AtOnce || a.Lanes[0].AtOnce || at.Lanes[0].Number != a.Lanes[0].Number {
+		t.Errorf("%+v, %v; without: %+v", at.Lanes, err, a.Lanes)
 	}
 	if a.Lanes[0].Number != b.Lanes[1].Number || b.Lanes[0].Number == b.Lanes[1].Number {
 		t.Errorf("numbers %d; %d and %d", a.Lanes[0].Number, b.Lanes[0].Number, b.Lanes[1].Number)

@@ -293,7 +293,7 @@ func decodeLane(l *apiv1.BoostLane) (out agent.Lane, err error) {
 	if max(l.Port, l.Slot) > 65535 || l.Bits > 16 {
 		return out, errRange
 	}
-	out = agent.Lane{Number: l.Number, Port: uint16(l.Port), Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: append([]string{l.Near}, l.AlsoNear...), Far: l.Far}
+	out = agent.Lane{Number: l.Number, Port: uint16(l.Port), Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: append([]string{l.Near}, l.AlsoNear...), Far: l.Far, AtOnce: l.AtOnce}
 	if out.Client, err = netip.ParsePrefix(l.Client); err == nil {
 		out.Server, err = netip.ParsePrefix(l.Server)
 	}

@@ -1,6 +1,7 @@
 package boost
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"scaffold.dev/scaffold/internal/cli/remote"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/lane"
 )
 
 // Commands that list what may be meant.
@@ -61,13 +63,13 @@ which they are asked.`,
 }
 
 func drawEntries(t *output.Table, entries []*apiv1.BoostEntry) {
-	t.Row("NAME", "CLIENTS", "SERVERS", "PORT", "FROM", "UNTIL", "STATE", "AGENTS")
+	t.Row("NAME", "CLIENTS", "SERVERS", "PORT", "ACCEPT", "FROM", "UNTIL", "STATE", "AGENTS")
 	for _, e := range entries {
 		state := e.State
 		if e.Why != "" {
 			state += ": " + e.Why
 		}
-		t.Row(e.Name, e.Client, e.Server, port(e.Port), moment(e.FromUnixMs), moment(e.UntilUnixMs), state, carriers(e.Lanes))
+		t.Row(e.Name, e.Client, e.Server, port(e.Port), cmp.Or(e.Accept, lane.Answered), moment(e.FromUnixMs), moment(e.UntilUnixMs), state, carriers(e.Lanes))
 	}
 }
 

@@ -1,6 +1,8 @@
 package boost
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"scaffold.dev/scaffold/internal/cli/remote"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/lane"
 )
 
 func allow(a remote.Admin) *cobra.Command {
@@ -25,6 +28,7 @@ from now on, or within a time. Connections that exist already stay as they are. 
 at most; what entries have in common is refused.`,
 		Example: `  scaffold boost allow files --client 192.0.2.0/24 --server 198.51.100.7 --port 443
   scaffold boost allow nightly --client 192.0.2.0/24 --server 198.51.100.0/24 --from 2026-12-01T22:00:00Z --until 2026-12-02T04:00:00Z
+  scaffold boost allow web --client 192.0.2.0/24 --server 198.51.100.7 --port 80 --accept at-once
   scaffold boost allow today --client 2001:db8:1::/48 --server 2001:db8:2::/48 --until +8h`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -44,6 +48,9 @@ at most; what entries have in common is refused.`,
 			if err != nil {
 				return err
 			}
+			if e.Accept == lane.AtOnce && answer.Accept == "" { // it answers with a word
+				return exit.Failf(exit.Failed, "", "entry %s is there, and its clients wait for the server's answer: the controller is of a version that knows no --accept; upgrade it, deny the entry and allow it again", e.Name)
+			}
 			return a.Print(cmd.OutOrStdout(), answer, func(t *output.Table) { drawEntries(t, []*apiv1.BoostEntry{answer}) })
 		},
 	}
@@ -51,12 +58,36 @@ at most; what entries have in common is refused.`,
 	set.StringVar(&e.Client, "client", "", "address or prefix of the clients, all of one site")
 	set.StringVar(&e.Server, "server", "", "address or prefix of the servers, all of another site")
 	command.AddNumber(set, &e.Port, "port", 0, 1, 65535, "of the servers (default: any)")
+	set.Var(acceptFlag{&e.Accept}, "accept", "when clients are accepted: answered, once the server has; at-once, and a server's no comes late, as a reset")
 	set.StringVar(&from, "from", "", "when connections may begin: a time as 2026-12-01T22:00:00Z, or +2h from now (default: at once)")
 	set.StringVar(&until, "until", "", "when no more connections begin that are boosted; those that are go on (default: never)")
 	cmd.MarkFlagRequired("client")
 	cmd.MarkFlagRequired("server")
 	return cmd
 }
+
+// An acceptFlag is one of the words of lane.Accepts.
+type acceptFlag struct{ word *string }
+
+// String makes it a flag, with Set, which refuses other words at once, and Type.
+func (f acceptFlag) String() string {
+	if f.word == nil || *f.word == "" {
+		return lane.Answered
+	}
+	return *f.word
+}
+
+// Set implements pflag.Value.
+func (f acceptFlag) Set(text string) error {
+	if !slices.Contains(lane.Accepts, text) {
+		return fmt.Errorf("want %s", strings.Join(lane.Accepts, " or "))
+	}
+	*f.word = text
+	return nil
+}
+
+// Type implements pflag.Value.
+func (f acceptFlag) Type() string { return "word" }
 
 // when reads a moment, as milliseconds since 1970; 0 where none is named.
 func when(flag, text string, now time.Time) (int64, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/yamlfile"
 )
@@ -82,6 +83,15 @@ var entryKeys = []key[*apiv1.BoostEntrySpec]{
 	{"until", false, func(r *reader, e *apiv1.BoostEntrySpec, n *yamlfile.Node) { e.UntilUnixMs = r.moment(n, "until") },
 		func(e *apiv1.BoostEntrySpec) any { return moment(e.UntilUnixMs) },
 		"when no more connections begin that are boosted; never, unless said", matching(instant)},
+	{"accept", false, func(r *reader, e *apiv1.BoostEntrySpec, n *yamlfile.Node) {
+		word := r.OneOf(n, "accept", lane.Accepts...)
+		e.Accept = &word
+	}, func(e *apiv1.BoostEntrySpec) any {
+		if e.Accept == nil {
+			return nil
+		}
+		return *e.Accept
+	}, "when clients are accepted: once the server has answered, or at once, and what the server says comes late; answered, unless said", oneOf(lane.Accepts...)},
 }
 
 // boost reads what a file says of it.

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/core/names"
 	"scaffold.dev/scaffold/internal/core/permit"
 	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
@@ -156,6 +157,9 @@ func TestWhatIsWrittenOfBoostIsRead(t *testing.T) {
 			if rapid.Bool().Draw(t, "times?") {
 				from := rapid.Int64Range(1000, 1<<42).Draw(t, "from")
 				e.FromUnixMs, e.UntilUnixMs = proto.Int64(from), proto.Int64(from+1)
+			}
+			if rapid.Bool().Draw(t, "accept?") {
+				e.Accept = proto.String(rapid.SampledFrom(lane.Accepts).Draw(t, "accept"))
 			}
 			want.BoostEntries = append(want.BoostEntries, e)
 		}

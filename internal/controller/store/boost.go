@@ -30,6 +30,7 @@ type BoostEntry struct {
 	Port    uint16         `json:"port,omitempty"`
 	From    time.Time      `json:"from,omitzero"`
 	Until   time.Time      `json:"until,omitzero"`
+	AtOnce  bool           `json:"at_once,omitempty"` // clients are accepted before the server has answered
 	Applied *names.Applied `json:"applied,omitempty"` // what files say of it
 }
 

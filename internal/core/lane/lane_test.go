@@ -239,3 +239,21 @@ func TestTheOnlyAgentsOfASiteAreReckonedWithWhileAway(t *testing.T) {
 		}
 	}
 }
+
+func TestALaneSaysWhenItsClientsAreAccepted(t *testing.T) {
+	for _, text := range append([]string{""}, Accepts...) {
+		atOnce, err := ParseAccept(text)
+		if err != nil || text != "" && Accept(atOnce) != text {
+			t.Errorf("%q is read as %v, %v, and written as %q", text, atOnce, err, Accept(atOnce))
+		}
+		e := files
+		e.AtOnce = atOnce
+		r := Plan(State{Now: noon, Sites: []Site{east, west}, Entries: []Entry{e}, Agents: []Agent{{Name: "e1", Site: "east", Here: true}, {Name: "w1", Site: "west", Here: true}}})
+		if len(r.Lanes) == 0 || r.Lanes[0].AtOnce != atOnce {
+			t.Errorf("%q: %+v", text, r.Lanes)
+		}
+	}
+	if _, err := ParseAccept("sometimes"); err == nil {
+		t.Error("nobody complains about another word")
+	}
+}

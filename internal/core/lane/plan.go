@@ -138,7 +138,7 @@ func (p *planner) lane(e *Entry, s slot, nears, fars []*Agent) Lane {
 		measured = was.Measured
 		order = append([]*Agent{far}, slices.DeleteFunc(order, func(a *Agent) bool { return a == far })...)
 	}
-	l := Lane{Number: p.number(s), Entry: e.Name, Slot: s.slot, Bits: s.bits, Client: e.Client, Server: e.Server, Port: e.Port, Near: near.Name, Measured: measured}
+	l := Lane{Number: p.number(s), Entry: e.Name, Slot: s.slot, Bits: s.bits, Client: e.Client, Server: e.Server, Port: e.Port, Near: near.Name, Measured: measured, AtOnce: e.AtOnce}
 	for _, a := range order {
 		l.Far = append(l.Far, a.Name)
 	}

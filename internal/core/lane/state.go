@@ -23,6 +23,7 @@ type Entry struct {
 	Port           uint16
 	// From and Until bound when connections may begin that are boosted; zero: there is no bound.
 	From, Until time.Time
+	AtOnce      bool // its clients are accepted before the server has answered
 }
 
 // At reports whether connections that begin now are the entry's.
@@ -71,6 +72,7 @@ type Lane struct {
 	Near           string
 	Far            []string // in the order in which the near agent asks them
 	Measured       bool     // the way from Near to the first of them was known when it was chosen
+	AtOnce         bool     // as its entry
 }
 
 // A Result is what follows from a state.

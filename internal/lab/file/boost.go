@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"scaffold.dev/scaffold/internal/core/lane"
+
 	"go.yaml.in/yaml/v3"
 
 	"scaffold.dev/scaffold/internal/core/names"
@@ -32,6 +34,7 @@ type BoostEntry struct {
 	Name             string
 	Clients, Servers string // sites
 	Port             int    // of the servers; 0: any
+	Accept           string // its clients, as scaffold boost allow has it; "": once the server has answered
 }
 
 // IsHost reports whether nodes of the kind run a host's daemon.
@@ -120,6 +123,7 @@ func (r *reader) boostEntry(b *Boost, key, value *yaml.Node) {
 		"clients": func(n *yaml.Node) { e.Clients = r.text(n, "clients") },
 		"servers": func(n *yaml.Node) { e.Servers = r.text(n, "servers") },
 		"port":    func(n *yaml.Node) { e.Port = r.integer(n, "port", 1, 65535) },
+		"accept":  func(n *yaml.Node) { e.Accept = r.oneOf(n, "accept", lane.Accepts...) },
 	})
 }
 

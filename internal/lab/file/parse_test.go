@@ -81,7 +81,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"title":       f.Title == "All keys",
 		"series":      len(f.Series) == 4 && f.Series[0].Received == "r1" && f.Series[0].Every == 100*time.Millisecond && f.Series[0].Panel == "Mbit/s" && f.Series[1].Sent == "r1" && f.Series[1].Every == 50*time.Millisecond,
 		"connections": f.Series[2].Connections == 80 && f.Series[3].Rate && len(f.Series[3].Argv) == 3,
-		"boost":       len(f.Boost.Sites) == 2 && f.Boost.Sites[1].Hosts[1] == "s1" && f.Boost.Entries[0].Port == 80 && f.Boost.Entries[1].Clients == "west" && f.Node("x").Kind == Agent,
+		"boost":       len(f.Boost.Sites) == 2 && f.Boost.Sites[1].Hosts[1] == "s1" && f.Boost.Entries[0].Port == 80 && f.Boost.Entries[1].Clients == "west" && f.Boost.Entries[1].Accept == "at-once" && f.Boost.Entries[0].Accept == "" && f.Node("x").Kind == Agent,
 		"measure":     f.Measure[0].End && f.Measure[1].At == time.Second,
 		"default mtu": f.Links[0].MTU == 1500,
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/lane"
 )
 
 // apply makes sites and entries what files say, and returns that in a line.
@@ -150,6 +151,8 @@ func TestAllThatIsWrongWithFilesIsToldAndNothingIsDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := n.list().String()
+	sometimes := entrySpec("b", "192.0.2.1", "198.51.100.9", 1)
+	sometimes.Accept = proto.String("sometimes")
 	backwards := entrySpec("times", "192.0.2.128/25", "198.51.100.1", 1)
 	backwards.FromUnixMs, backwards.UntilUnixMs = proto.Int64(2000), proto.Int64(1000)
 	both := siteSpec("south", "203.0.113.0/24")
@@ -158,6 +161,7 @@ func TestAllThatIsWrongWithFilesIsToldAndNothingIsDone(t *testing.T) {
 		"wrong entry b client: entry \"b\": no site has":               {BoostEntries: []*apiv1.BoostEntrySpec{entrySpec("b", "10.0.0.0/8", "198.51.100.9", 1)}},
 		"wrong entry b server: entry \"b\": server 198.51.100.9/24":    {BoostEntries: []*apiv1.BoostEntrySpec{entrySpec("b", "192.0.2.1", "198.51.100.9/24", 1)}},
 		"wrong entry b port: ":                                         {BoostEntries: []*apiv1.BoostEntrySpec{entrySpec("b", "192.0.2.1", "198.51.100.9", 70000)}},
+		"wrong entry b accept: entry \"b\": accept \"sometimes\"":      {BoostEntries: []*apiv1.BoostEntrySpec{sometimes}},
 		"wrong entry times until: ":                                    {BoostEntries: []*apiv1.BoostEntrySpec{backwards}},
 		"wrong entry B : entry name":                                   {BoostEntries: []*apiv1.BoostEntrySpec{entrySpec("B", "192.0.2.1", "198.51.100.9", 1)}},
 		"wrong entry b : boost entry b is named twice":                 {BoostEntries: []*apiv1.BoostEntrySpec{entrySpec("b", "192.0.2.1", "198.51.100.8", 1), entrySpec("b", "192.0.2.1", "198.51.100.9", 1)}},
@@ -175,6 +179,37 @@ func TestAllThatIsWrongWithFilesIsToldAndNothingIsDone(t *testing.T) {
 	}
 	if after := n.list().String(); after != before {
 		t.Errorf("before: %s\nafter: %s", before, after)
+	}
+}
+
+// When clients are accepted is no other connections: lanes keep their numbers, and what they carry goes on.
+func TestFilesSayWhenClientsAreAccepted(t *testing.T) {
+	n := newNetwork(t)
+	req := wanted()
+	n.apply(req)
+	e1, w1 := n.join("e1"), n.join("w1")
+	number := e1.told().GetLanes()[0].Number
+	w1.told()
+	for _, c := range []struct {
+		says *string
+		want string
+		is   bool
+	}{
+		{proto.String(lane.AtOnce), "none site east; none site west; update entry files accept:>at-once", true},
+		{proto.String(lane.AtOnce), "none site east; none site west; none entry files", true},
+		{nil, "none site east; none site west; update entry files accept:at-once>", false},
+	} {
+		req.BoostEntries[0].Accept = c.says
+		if got := n.apply(req); got != c.want {
+			t.Errorf("applied: %s, want %s", got, c.want)
+		}
+		if e := n.list().Entries[0]; e.Accept != lane.Accept(c.is) || e.Lanes[0].Number != number || e.Lanes[0].AtOnce != c.is {
+			t.Errorf("the entry is %v", e)
+		}
+		_, entries := n.Specs()
+		if got := entries[0].GetAccept() == lane.AtOnce; got != c.is {
+			t.Errorf("it is written as %v", entries[0])
+		}
 	}
 }
 

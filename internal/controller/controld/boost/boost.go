@@ -216,7 +216,7 @@ func plannedEntries(entries map[string]store.BoostEntry) (list []lane.Entry) {
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		e := entries[name]
 		list = append(list, lane.Entry{
-			Name: e.Name, Client: netip.MustParsePrefix(e.Client), Server: netip.MustParsePrefix(e.Server), Port: e.Port, From: e.From, Until: e.Until,
+			Name: e.Name, Client: netip.MustParsePrefix(e.Client), Server: netip.MustParsePrefix(e.Server), Port: e.Port, From: e.From, Until: e.Until, AtOnce: e.AtOnce,
 		})
 	}
 	return list

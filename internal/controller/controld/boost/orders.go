@@ -193,7 +193,13 @@ func (x *Boost) entry(m *apiv1.BoostEntry) (next store.BoostEntry, err error) {
 	if m.Port > 65535 {
 		return next, invalid("entry %q: port %d: expected 1 to 65535, or 0 for any", m.Name, m.Port)
 	}
-	next = store.BoostEntry{Name: m.Name, Client: client.String(), Server: server.String(), Port: uint16(m.Port), From: timeOf(m.FromUnixMs), Until: timeOf(m.UntilUnixMs)}
+	atOnce, err := lane.ParseAccept(m.Accept)
+	if err != nil {
+		return next, invalid("entry %q: accept %v", m.Name, err)
+	}
+	next = store.BoostEntry{
+		Name: m.Name, Client: client.String(), Server: server.String(), Port: uint16(m.Port), From: timeOf(m.FromUnixMs), Until: timeOf(m.UntilUnixMs), AtOnce: atOnce,
+	}
 	with := maps.Clone(x.entries)
 	with[next.Name] = next
 	return next, check(x.sites, with)

@@ -38,6 +38,10 @@ func TestWhatIsWrongIsSaidAndNothingIsChanged(t *testing.T) {
 			_, err := n.allow(&apiv1.BoostEntry{Name: "b", Client: "10.0.0.0/8", Server: "198.51.100.9"})
 			return err
 		}, connect.CodeInvalidArgument, "no site has"},
+		"accept": {func() error {
+			_, err := n.allow(&apiv1.BoostEntry{Name: "b", Client: "192.0.2.9", Server: "198.51.100.9", Port: 1, Accept: "sometimes"})
+			return err
+		}, connect.CodeInvalidArgument, "expected answered, or at-once"},
 		"reversed": {func() error {
 			_, err := n.allow(&apiv1.BoostEntry{Name: "b", Client: "192.0.2.9", Server: "198.51.100.9", Port: 1, FromUnixMs: 2000, UntilUnixMs: 1000})
 			return err

@@ -102,6 +102,6 @@ func (x *Boost) judge(unserved []lane.Unserved) {
 func apiLane(l *lane.Lane) *apiv1.BoostLane {
 	return &apiv1.BoostLane{
 		Number: l.Number, Entry: l.Entry, Client: l.Client.String(), Server: l.Server.String(), Port: uint32(l.Port),
-		Slot: uint32(l.Slot), Bits: uint32(l.Bits), Near: l.Near, Far: l.Far,
+		Slot: uint32(l.Slot), Bits: uint32(l.Bits), Near: l.Near, Far: l.Far, AtOnce: l.AtOnce,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"scaffold.dev/scaffold/internal/controller/controld/events"
 	"scaffold.dev/scaffold/internal/controller/controld/specs"
 	"scaffold.dev/scaffold/internal/controller/store"
+	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/core/names"
 )
 
@@ -50,6 +51,14 @@ var entryFields = []field[store.BoostEntry, *apiv1.BoostEntrySpec]{
 		func(r *store.BoostEntry, e *apiv1.BoostEntrySpec) { r.From = timeOf(e.GetFromUnixMs()) }, func(r store.BoostEntry) string { return moment(r.From) }},
 	{"until", func(e *apiv1.BoostEntrySpec) bool { return e.UntilUnixMs != nil },
 		func(r *store.BoostEntry, e *apiv1.BoostEntrySpec) { r.Until = timeOf(e.GetUntilUnixMs()) }, func(r store.BoostEntry) string { return moment(r.Until) }},
+	{"accept", func(e *apiv1.BoostEntrySpec) bool { return e.Accept != nil },
+		func(r *store.BoostEntry, e *apiv1.BoostEntrySpec) { r.AtOnce = e.GetAccept() == lane.AtOnce },
+		func(r store.BoostEntry) string {
+			if !r.AtOnce {
+				return ""
+			}
+			return lane.AtOnce
+		}},
 }
 
 // moment is a time as files have it.
@@ -104,6 +113,9 @@ func (x *Boost) Specs() (sites []*apiv1.BoostSiteSpec, entries []*apiv1.BoostEnt
 		}
 		if !e.Until.IsZero() {
 			out.UntilUnixMs = proto.Int64(unixMs(e.Until))
+		}
+		if e.AtOnce {
+			out.Accept = proto.String(lane.AtOnce)
 		}
 		entries = append(entries, out)
 	}

@@ -1,6 +1,7 @@
 package boost
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/controller/store"
+	"scaffold.dev/scaffold/internal/core/lane"
 )
 
 func TestAnAgentIsToldItsLanesAndWhoIsAtTheOtherSite(t *testing.T) {
@@ -38,6 +40,25 @@ func TestAnAgentIsToldItsLanesAndWhoIsAtTheOtherSite(t *testing.T) {
 	}
 	if told := e1.told(); told == nil || len(told.Lanes) != 0 || len(told.Agents) != 1 {
 		t.Errorf("after deny it is told %v; want no lane, and the agent, whose sessions go on", told)
+	}
+}
+
+// Agents are told when clients are accepted; one of before takes the lane for any other.
+func TestAnAgentIsToldWhenClientsAreAccepted(t *testing.T) {
+	n := newNetwork(t)
+	n.sites()
+	e1 := n.join("e1")
+	n.join("w1")
+	for name, accept := range map[string]string{"a": "", "b": lane.Answered, "c": lane.AtOnce} {
+		e, err := n.allow(&apiv1.BoostEntry{Name: name, Client: "192.0.2.0/25", Server: "198.51.100.7", Port: uint32(name[0]), Accept: accept})
+		if want := cmp.Or(accept, lane.Answered); err != nil || e.Accept != want {
+			t.Errorf("%v, %v", e, err)
+		}
+		told := e1.told().GetLanes()
+		i := slices.IndexFunc(told, func(l *apiv1.BoostLane) bool { return l.Entry == name })
+		if i < 0 || told[i].AtOnce != (accept == lane.AtOnce) {
+			t.Errorf("accept %q: it is told %v", accept, told)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"scaffold.dev/scaffold/internal/controller/controld/orders"
 	"scaffold.dev/scaffold/internal/controller/store"
 	"scaffold.dev/scaffold/internal/core/health"
+	"scaffold.dev/scaffold/internal/core/lane"
 )
 
 // ListBoost is all that there is, by name.
@@ -45,7 +46,7 @@ const (
 )
 
 func (x *Boost) apiEntry(e store.BoostEntry) *apiv1.BoostEntry {
-	out := &apiv1.BoostEntry{Name: e.Name, Client: e.Client, Server: e.Server, Port: uint32(e.Port), FromUnixMs: unixMs(e.From), UntilUnixMs: unixMs(e.Until)}
+	out := &apiv1.BoostEntry{Name: e.Name, Client: e.Client, Server: e.Server, Port: uint32(e.Port), FromUnixMs: unixMs(e.From), UntilUnixMs: unixMs(e.Until), Accept: lane.Accept(e.AtOnce)}
 	for i := range x.lanes {
 		if x.lanes[i].Entry == e.Name {
 			out.Lanes = append(out.Lanes, apiLane(&x.lanes[i]))
