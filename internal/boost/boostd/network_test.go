@@ -68,6 +68,7 @@ type network struct {
 	client, x, y, server *nstest.NS
 	dir                  string
 	agents               map[string]*nstest.Proc
+	accept               string // more of each lane
 }
 
 func newNetwork(t *testing.T) *network {
@@ -144,7 +145,7 @@ func (n *network) file(name, other string, own, theirs string) string {
 	fmt.Fprintf(&b, "name: %s\ndoor: %q\nports: [p0, p1]\nkey: %s\nmemory: 8\nagents:\n  %s: {door: %q, key: %s}\nlanes:\n",
 		name, plain(own), filepath.Join(n.dir, name+".key"), other, plain(theirs), Public(key))
 	for _, f := range families {
-		fmt.Fprintf(&b, "- {client: %s, server: %s, near: [x], far: [y]}\n", f.clients, f.servers)
+		fmt.Fprintf(&b, "- {client: %s, server: %s, near: [x], far: [y]%s}\n", f.clients, f.servers, n.accept)
 	}
 	path := filepath.Join(n.dir, name+".yaml")
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/tests/nstest"
 	"scaffold.dev/scaffold/internal/tests/safety"
 )
@@ -244,9 +245,19 @@ func TestWhatEndsWithoutAWorkerIsFound(t *testing.T) {
 // ends; none ends early as if it was whole.
 func TestNoStreamIsCutShortWhileWorkersDie(t *testing.T) {
 	safety.Test(t, safety.Bytes)
-	n := newNetwork(t)
-	n.both()
-	f := families[1]
+	for _, accept := range lane.Accepts {
+		t.Run(accept, func(t *testing.T) {
+			n := newNetwork(t)
+			n.accept = ", accept: " + accept
+			n.both()
+			n.comeAndGo()
+		})
+	}
+}
+
+// comeAndGo kills workers while connections come and go.
+func (n *network) comeAndGo() {
+	t, f := n.t, families[1]
 	l := n.server.Listen(t, "tcp", net.JoinHostPort(plain(f.server), "14"))
 	text := []byte(content(1 << 20))
 	var serving sync.WaitGroup
@@ -282,7 +293,7 @@ func TestNoStreamIsCutShortWhileWorkersDie(t *testing.T) {
 				} else {
 					cut[err.Error()]++
 				}
-				if errors.Is(err, errOther) {
+				if errors.Is(err, errOther) || err != nil && strings.Contains(err.Error(), "timeout") {
 					t.Error(err)
 				}
 				mu.Unlock()
