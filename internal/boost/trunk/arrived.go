@@ -147,6 +147,8 @@ func (t *Trunk) takeOpen(h frame.Header, payload []byte) error {
 	}
 	s, _, err := t.begin(m, m.Credit)
 	if err != nil {
+		t.sender.Gone(m.Session) // what follows its OPEN is no fault
+		t.receiver.Gone(m.Session)
 		t.refused.add(m.Session, frame.NoRoom)
 		t.say(control{typ: frame.TypeRefused, session: m.Session})
 		return nil

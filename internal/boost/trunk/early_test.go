@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/boost/memory"
 	"scaffold.dev/scaffold/internal/core/stripe"
 	"scaffold.dev/scaffold/internal/tests/safety"
 )
@@ -315,6 +316,56 @@ func TestEarlyClientsHaveNoMoreMemoryThanTheTrunk(t *testing.T) {
 		}
 	}
 	r.isEmpty(len(all))
+}
+
+// A far agent without memory refuses, and what comes behind the OPEN is no fault: others' connection would end by it.
+func TestEarlyBytesToAFullAgentAreNoFault(t *testing.T) {
+	safety.Test(t, safety.Flow)
+	r, server := newHeldRig(t, 1, func(c *Config) {
+		if c.Dials {
+			return
+		}
+		var err error
+		if c.Receive, err = memory.Map(stripe.MaxChunk); err != nil { // less than the near agent has to send from
+			t.Fatal(err)
+		}
+	})
+	var asked []*earlyClient
+	for {
+		e := r.dialEarly()
+		if _, err := e.client.Write([]byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		select {
+		case <-server.asked:
+			asked = append(asked, e)
+			continue
+		case err = <-e.done:
+		case err = <-r.broken:
+		}
+		var refused *Refused
+		if !errors.As(err, &refused) || refused.Reason != frame.NoRoom {
+			t.Fatalf("behind %d sessions: %v", len(asked), err)
+		}
+		break
+	}
+	for range asked {
+		server.goOn <- nil
+	}
+	for _, e := range asked {
+		if err := <-e.done; err != nil {
+			t.Error(err)
+		}
+		s := r.accept()
+		if _, err := io.ReadFull(s, make([]byte, 5)); err != nil {
+			t.Error(err)
+		}
+	}
+	r.nobodyIsBlamed()
+	if got := r.near.Connections(); got != 1 {
+		t.Errorf("%d connections are left of one", got)
+	}
 }
 
 // What comes early of a session that was refused is no word of one that has ended: RETIRE might come before REFUSED.

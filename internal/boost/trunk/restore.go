@@ -18,7 +18,7 @@ import (
 // Keep is what outlives this worker. How far each connection has come is not written down anywhere: the kernel knows what
 // was read and written, and the memory of the trunk has the bytes that were read and that the other agent may want again.
 type Keep interface {
-	// Hold keeps a session's connection, before anything of it is read.
+	// Hold keeps a session's connection, before anything of it is read but what went out early: until then it ends with this worker.
 	Hold(Kept, *net.TCPConn) error
 	// Note replaces what was said of a session that is held, Release lets it go.
 	Note(Kept)
