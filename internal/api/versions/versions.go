@@ -15,7 +15,7 @@ type Range struct{ From, To uint32 }
 var ours = map[string]Range{
 	agent:  {1, 2}, // 2: both sides tell their versions
 	schema: {0, 1}, // 0: records from before the number was stored
-	trunk:  {1, 1},
+	trunk:  {1, 2}, // 2: TAKEOVER and TAKEN may be said
 }
 
 // The names, as Pretend knows them.

@@ -48,6 +48,11 @@ func body(h Header, b []byte) (any, error) {
 	case TypeResume:
 		m, err := ParseResume(h, b)
 		return &m, err
+	case TypeTakeover:
+		m, err := ParseTakeover(h, b)
+		return &m, err
+	case TypeTaken:
+		return second(ParseTaken(h, b))
 	}
 	return h, nil
 }
@@ -86,6 +91,11 @@ var golden = []struct {
 	{Ping(3).Answered(), "0a010000 00000000 0000000000000000 0000000000000003"},
 	{Want(4), "0a020000 00000000 0000000000000000 0000000000000004"},
 	{Retire(7), "0b000000 00000000 0000000000000007 0000000000000000"},
+	{&Takeover{Open: Open{Session: 7, Lane: 8, Credit: 65536, Client: netip.MustParseAddrPort("192.0.2.1:4660"), Server: netip.MustParseAddrPort("198.51.100.2:443"), SYN: syn},
+		Arrived: 9, Kept: Range{16, 32}, Ended: true, Client: true, Host: syn, Own: own},
+		"0c010000 0000006c 0000000000000007 0000000000000009 0000000000000008 0000000000010000 00000000000000000000ffffc0000201 00000000000000000000ffffc6336402 1234 01bb 01020304 00000005 05b4 07 07" +
+			"0000000000000010 0000000000000020 01020304 00000005 05b4 07 07 fffffffe 00000000 04c4 00 00 01000000"},
+	{Taken{7, 9, 16}, "0d000000 00000008 0000000000000007 0000000000000009 0000000000000010"},
 }
 
 func TestFramesHaveTheBytesOfTheDocument(t *testing.T) {
@@ -146,7 +156,7 @@ func anyFrame(t *rapid.T) payloadFrame {
 	case TypeOpened:
 		return &Opened{Session: session, Credit: offsets(1)[0], Host: anyOptions(t), Own: anyOptions(t)}
 	case TypeRefused:
-		return Refused{session, Refusal(rapid.IntRange(1, 5).Draw(t, "reason"))}
+		return Refused{session, Refusal(rapid.IntRange(1, 6).Draw(t, "reason"))}
 	case TypeData:
 		return Chunk(session, offsets(1)[0], rapid.Uint32Range(1, MaxData).Draw(t, "length"))
 	case TypeEnd:
@@ -176,6 +186,16 @@ func anyFrame(t *rapid.T) payloadFrame {
 			return h.Answered()
 		}
 		return h
+	case TypeTakeover:
+		size, o := rapid.SampledFrom([]int{4, 16}).Draw(t, "family"), offsets(2)
+		m := &Takeover{Open: Open{Session: session, Lane: rapid.Uint64().Draw(t, "lane"), Credit: o[1], Client: anyEnd(t, size), Server: anyEnd(t, size), SYN: anyOptions(t)},
+			Arrived: o[0], Host: anyOptions(t), Own: anyOptions(t), Ended: rapid.Bool().Draw(t, "ended"), Client: rapid.Bool().Draw(t, "client")}
+		m.Kept.From = offsets(1)[0]
+		m.Kept.To = m.Kept.From + rapid.Uint64Range(0, MaxData).Draw(t, "kept")
+		return m
+	case TypeTaken:
+		o := offsets(2)
+		return Taken{session, o[0], o[1]}
 	}
 	return Retire(session)
 }
@@ -198,14 +218,15 @@ func TestEachFaultIsNamed(t *testing.T) {
 	hello, open := *golden[0].frame.(*Hello), *golden[1].frame.(*Open)
 	state := State{Session: 7, Acknowledged: 9, Arrived: 10, Credit: 20, Ranges: []Range{{11, 12}}}
 	resume := Resume{Session: 7, Wanted: 9, Acknowledged: 8, Credit: 10, Kept: Range{1, 2}}
+	over := Takeover{Open: open, Arrived: 9, Kept: Range{1, 2}}
 	for _, c := range []struct {
 		frame payloadFrame
 		at    int
 		put   string
 		want  string
 	}{
-		{Retire(7), 0, "00", "frame type 0 of session 0x7: type is 0, expected 1 to 11"},
-		{Retire(7), 0, "0c", "type is 12, expected 1 to 11"},
+		{Retire(7), 0, "00", "frame type 0 of session 0x7: type is 0, expected 1 to 13"},
+		{Retire(7), 0, "0e", "type is 14, expected 1 to 13"},
 		{Chunk(7, 0, 1), 4, "00000000", "frame DATA of session 0x7: length is 0, expected 1 to 1048576"},
 		{Chunk(7, 0, 1), 4, "00100001", "length is 1048577, expected 1 to 1048576"},
 		{Chunk(7, 0, 1), 4, "ffffffff", "length is 4294967295, expected 1 to 1048576"},
@@ -214,6 +235,12 @@ func TestEachFaultIsNamed(t *testing.T) {
 		{Chunk(7, 0, 1), 16, "ffffffffffffffff", "frame DATA of session 0x7: offset is 18446744073709551615, expected"},
 		{End(7, 0), 4, "00000001", "frame END of session 0x7: length is 1, expected 0"},
 		{Ping(0), 8, "0000000000000001", "frame PING of session 0x1: session is 1, expected 0: it is about the trunk"},
+		{&over, 32, "0000000000000008", "frame TAKEOVER of session 0x7: credit is 8, expected 9 to 4611686018427387904"},
+		{&over, 88, "0000000000000003", "end of what is kept is 2, expected 3 to 4611686018427387904"},
+		{&over, 96, "0000000040000002", "end of what is kept is 1073741826, expected at most 1073741824 bytes behind its beginning"},
+		{&over, 128, "02", "side is 2, expected 0 (the server) or 1 (the client)"},
+		{&over, 72, "0000", "client's port is 0, expected 1 to 65535"},
+		{Taken{7, 9, 10}, 24, "0000000000000008", "frame TAKEN of session 0x7: credit is 8, expected 9 to 4611686018427387904"},
 		{&hello, 24, "47455420", "frame HELLO: magic is 1195725856, expected 1396916806: the peer is no boost agent"},
 		{&hello, 28, "00000000", "frame HELLO: lowest version is 0, expected at least 1"},
 		{&hello, 32, "00000000", "frame HELLO: highest version is 0, expected no less than the lowest"},
@@ -231,7 +258,7 @@ func TestEachFaultIsNamed(t *testing.T) {
 		{&Opened{Session: 7}, 54, "0f", "frame OPENED of session 0x7: window scale is 15, expected 0 to 14"},
 		{&Opened{Session: 7}, 24, "ff", "frame OPENED of session 0x7: credit is 18374686479671623680, expected 0 to"},
 		{&Opened{Session: 7}, 23, "02", "frame OPENED of session 0x7: offset is 2, expected 0"},
-		{Refused{7, NoRoom}, 24, "00", "frame REFUSED of session 0x7: reason is 0, expected 1 to 5"},
+		{Refused{7, NoRoom}, 24, "00", "frame REFUSED of session 0x7: reason is 0, expected 1 to 6"},
 		{Refused{7, NoRoom}, 23, "01", "frame REFUSED of session 0x7: offset is 1, expected 0"},
 		{Abort{7, 0, Dead}, 24, "06", "frame ABORT of session 0x7: cause is 6, expected 1 to 5"},
 		{&state, 4, "00000018", "frame STATE of session 0x7: payload is 32 bytes, expected the 24 of its length"},

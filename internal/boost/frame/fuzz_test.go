@@ -31,13 +31,15 @@ func fuzz(f *testing.F, of Type) {
 	})
 }
 
-func FuzzParseHello(f *testing.F)   { fuzz(f, TypeHello) }
-func FuzzParseOpen(f *testing.F)    { fuzz(f, TypeOpen) }
-func FuzzParseOpened(f *testing.F)  { fuzz(f, TypeOpened) }
-func FuzzParseRefused(f *testing.F) { fuzz(f, TypeRefused) }
-func FuzzParseAbort(f *testing.F)   { fuzz(f, TypeAbort) }
-func FuzzParseState(f *testing.F)   { fuzz(f, TypeState) }
-func FuzzParseResume(f *testing.F)  { fuzz(f, TypeResume) }
+func FuzzParseHello(f *testing.F)    { fuzz(f, TypeHello) }
+func FuzzParseOpen(f *testing.F)     { fuzz(f, TypeOpen) }
+func FuzzParseOpened(f *testing.F)   { fuzz(f, TypeOpened) }
+func FuzzParseRefused(f *testing.F)  { fuzz(f, TypeRefused) }
+func FuzzParseAbort(f *testing.F)    { fuzz(f, TypeAbort) }
+func FuzzParseState(f *testing.F)    { fuzz(f, TypeState) }
+func FuzzParseResume(f *testing.F)   { fuzz(f, TypeResume) }
+func FuzzParseTakeover(f *testing.F) { fuzz(f, TypeTakeover) }
+func FuzzParseTaken(f *testing.F)    { fuzz(f, TypeTaken) }
 
 // No header gets a reader to expect more than its type has.
 func FuzzParseHeader(f *testing.F) {

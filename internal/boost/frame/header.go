@@ -31,6 +31,9 @@ const (
 	TypeResume  Type = 9
 	TypePing    Type = 10
 	TypeRetire  Type = 11
+	// Since version 2 of the trunk protocol.
+	TypeTakeover Type = 12
+	TypeTaken    Type = 13
 )
 
 // A shape is what holds for all frames of a type.
@@ -41,17 +44,19 @@ type shape struct {
 }
 
 var shapes = [...]shape{
-	TypeHello:   {"HELLO", helloLen, helloLen, false},
-	TypeOpen:    {"OPEN", openLen, openLen, true},
-	TypeOpened:  {"OPENED", openedLen, openedLen, true},
-	TypeRefused: {"REFUSED", reasonLen, reasonLen, true},
-	TypeData:    {"DATA", 1, MaxData, true},
-	TypeEnd:     {"END", 0, 0, true},
-	TypeAbort:   {"ABORT", reasonLen, reasonLen, true},
-	TypeState:   {"STATE", stateLen, stateLen + MaxRanges*rangeLen, true},
-	TypeResume:  {"RESUME", 0, resumeLen, false}, // of a session, or of none: Resume.check
-	TypePing:    {"PING", 0, 0, false},
-	TypeRetire:  {"RETIRE", 0, 0, true},
+	TypeHello:    {"HELLO", helloLen, helloLen, false},
+	TypeOpen:     {"OPEN", openLen, openLen, true},
+	TypeOpened:   {"OPENED", openedLen, openedLen, true},
+	TypeRefused:  {"REFUSED", reasonLen, reasonLen, true},
+	TypeData:     {"DATA", 1, MaxData, true},
+	TypeEnd:      {"END", 0, 0, true},
+	TypeAbort:    {"ABORT", reasonLen, reasonLen, true},
+	TypeState:    {"STATE", stateLen, stateLen + MaxRanges*rangeLen, true},
+	TypeResume:   {"RESUME", 0, resumeLen, false}, // of a session, or of none: Resume.check
+	TypePing:     {"PING", 0, 0, false},
+	TypeRetire:   {"RETIRE", 0, 0, true},
+	TypeTakeover: {"TAKEOVER", takeoverLen, takeoverLen, true},
+	TypeTaken:    {"TAKEN", takenLen, takenLen, true},
 }
 
 func (t Type) known() bool { return int(t) < len(shapes) && shapes[t].name != "" }

@@ -46,7 +46,10 @@ func (m *Open) Append(b []byte) []byte {
 	if err := m.check(h); err != nil {
 		panic("frame: " + err.Error())
 	}
-	b = h.Append(b)
+	return m.payload(h.Append(b))
+}
+
+func (m *Open) payload(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, m.Lane)
 	b = binary.BigEndian.AppendUint64(b, m.Credit)
 	client, server := m.Client.Addr().As16(), m.Server.Addr().As16()
@@ -56,12 +59,20 @@ func (m *Open) Append(b []byte) []byte {
 	return m.SYN.append(b)
 }
 
-// check refuses what no connection of TCP has for its ends.
 func (m *Open) check(h Header) error {
+	if h.Offset != 0 {
+		return h.wrong("offset", h.Offset, "0")
+	}
+	if err := m.ends(h); err != nil {
+		return err
+	}
+	return h.within("credit", m.Credit, 0)
+}
+
+// ends refuses what no connection of TCP has for its ends.
+func (m *Open) ends(h Header) error {
 	client, server := m.Client.Addr(), m.Server.Addr()
 	switch {
-	case h.Offset != 0:
-		return h.wrong("offset", h.Offset, "0")
 	case !single(client):
 		return h.wrong("client's address", client, "an address of one machine")
 	case !single(server):
@@ -73,7 +84,7 @@ func (m *Open) check(h Header) error {
 	case m.Server.Port() == 0:
 		return h.wrong("server's port", 0, "1 to 65535")
 	}
-	return h.within("credit", m.Credit, 0)
+	return nil
 }
 
 func single(a netip.Addr) bool {
@@ -85,14 +96,20 @@ func ParseOpen(h Header, b []byte) (Open, error) {
 	if err := h.payload(TypeOpen, b); err != nil {
 		return Open{}, err
 	}
-	m := Open{
+	m, err := h.open(b)
+	if err == nil {
+		err = m.check(h)
+	}
+	return m, err
+}
+
+// open reads what an OPEN says, at the beginning of b.
+func (h Header) open(b []byte) (m Open, err error) {
+	m = Open{
 		Session: h.Session, Lane: binary.BigEndian.Uint64(b), Credit: binary.BigEndian.Uint64(b[8:]),
 		Client: addrPort(b[16:], b[48:]), Server: addrPort(b[32:], b[50:]),
 	}
-	var err error
-	if m.SYN, err = h.options(b[52:]); err == nil {
-		err = m.check(h)
-	}
+	m.SYN, err = h.options(b[52:])
 	return m, err
 }
 

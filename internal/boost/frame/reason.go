@@ -15,12 +15,13 @@ const (
 	NoRoom        Refusal = 3 // the agent has no memory or descriptors left
 	NotMyLane     Refusal = 4 // the controller gave the agent no lane for these ends
 	Draining      Refusal = 5 // the agent takes no new sessions
+	CannotGoOn    Refusal = 6 // to TAKEOVER alone: the agent found the end host, nobody can go on with it, and it was reset
 )
 
 var refusals = [...]string{RefusedByHost: "refused by the end host", Silence: "the end host is silent", NoRoom: "no room",
-	NotMyLane: "not a lane of this agent", Draining: "draining"}
+	NotMyLane: "not a lane of this agent", Draining: "draining", CannotGoOn: "the connection cannot go on"}
 
-func (r Refusal) known() bool { return r >= RefusedByHost && r <= Draining }
+func (r Refusal) known() bool { return r >= RefusedByHost && r <= CannotGoOn }
 
 func (r Refusal) String() string {
 	if !r.known() {
@@ -58,7 +59,7 @@ func ParseRefused(h Header, b []byte) (Refused, error) {
 	}
 	m := Refused{Session: h.Session, Reason: Refusal(b[0])}
 	if !m.Reason.known() {
-		return Refused{}, h.wrong("reason", b[0], "1 to 5")
+		return Refused{}, h.wrong("reason", b[0], "1 to 6")
 	}
 	return m, nil
 }
