@@ -101,7 +101,18 @@ func addrPort(sa unix.Sockaddr) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port)), true
 }
 
+// family is that of a socket for an address. One that Take has read is IPv6 always, for IPv4-mapped addresses as well.
+func family(a netip.AddrPort) int {
+	if a.Addr().Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}
+
 func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	if a.Addr().Is4() {
+		return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
+	}
 	return &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
 }
 

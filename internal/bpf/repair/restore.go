@@ -10,14 +10,14 @@ import (
 // Restore makes a socket for the connection in the calling thread's network namespace, frozen: it neither
 // hears nor speaks until Finish. The local address need not be one of the host's. The socket blocks.
 func (c *Connection) Restore() (fd int, err error) {
-	fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	fd, err = unix.Socket(family(c.Local), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
 		return -1, failed("make a socket", err)
 	}
 	for _, step := range []struct {
 		what string
 		do   func(int) error
-	}{{"make room", c.room}, {"number its bytes", c.number}, {"connect", c.connect}, {"set its options", c.options},
+	}{{"make it as it is to be", c.prepare}, {"make room", c.room}, {"number its bytes", c.number}, {"connect", c.connect}, {"set its options", c.options},
 		{"fill its queues", c.fill}, {"set its windows", func(fd int) error { return setWindow(fd, &c.Window) }}} {
 		if err := step.do(fd); err != nil {
 			unix.Close(fd) // says nothing to the peer: it is frozen, or not connected
@@ -33,6 +33,13 @@ func (c *Connection) Finish(fd int) error {
 		return failed("unfreeze", err)
 	}
 	return failed("write what was not sent", writeAll(fd, c.Unsent))
+}
+
+func (c *Connection) prepare(fd int) error {
+	if c.Prepare == nil {
+		return nil
+	}
+	return c.Prepare(fd)
 }
 
 // room lets the queues hold what they held; the kernel's own limits are for programs.
@@ -68,7 +75,11 @@ func (c *Connection) number(fd int) error {
 }
 
 func (c *Connection) connect(fd int) error {
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1); err != nil {
+	level, option := unix.IPPROTO_IPV6, unix.IPV6_FREEBIND
+	if c.Local.Addr().Is4() {
+		level, option = unix.IPPROTO_IP, unix.IP_FREEBIND
+	}
+	if err := unix.SetsockoptInt(fd, level, option, 1); err != nil {
 		return err
 	}
 	if err := unix.Bind(fd, sockaddr(c.Local)); err != nil {

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Connection is all of an established connection that another kernel needs to go on with it. Sequence
+// A Connection is all of an established connection that another kernel needs to go on with it. Take fills it; who knows the
+// numbers from elsewhere may do so as well, for IPv4, too. Sequence
 // numbers are those of RFC 9293, modulo 2^32.
 type Connection struct {
 	Local, Peer netip.AddrPort
@@ -34,6 +35,9 @@ type Connection struct {
 	Timestamps         bool
 	Timestamp          uint32 // ours at the moment, in the kernel's form: its lowest bit tells the unit
 	Window             Window
+
+	// Prepare is called with a socket that is to be restored, before anything else; nil: as the kernel makes it.
+	Prepare func(fd int) error
 }
 
 // Window is struct tcp_repair_window of linux/tcp.h, in bytes.
