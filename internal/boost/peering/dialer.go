@@ -93,6 +93,7 @@ func (d *Dialer) once(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
+	d.Trunk.Speaks(c.hello.To)
 	down := d.Trunk.Up(c.secret, c.hello.Incarnation)
 	close(c.met)
 	w := &watcher{conn: conn, silence: d.Silence, wanted: k.wanted}

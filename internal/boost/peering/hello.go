@@ -99,6 +99,7 @@ func Answer(ctx context.Context, conn *tls.Conn, h frame.Hello, c Config, ready 
 	}
 	if disagreement == nil {
 		ready(secret)
+		c.Trunk.Speaks(chosen.To)
 		defer c.Trunk.Up(secret, h.Incarnation)() // down, when this connection ends
 	}
 	// The other agent is told what does not fit, too: its HELLO is answered by what this one can do.

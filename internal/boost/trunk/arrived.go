@@ -54,6 +54,10 @@ func (t *Trunk) take(now time.Time, h frame.Header, payload []byte) error {
 		return t.takeOpened(h, payload)
 	case frame.TypeRefused:
 		return t.takeRefused(h, payload)
+	case frame.TypeTakeover:
+		return t.takeTakeover(h, payload)
+	case frame.TypeTaken:
+		return t.takeTaken(h, payload)
 	case frame.TypeRetire:
 		t.takeRetire(h.Session)
 	case frame.TypeResume:
@@ -82,6 +86,10 @@ func (t *Trunk) takeData(now time.Time, h frame.Header, payload []byte) error {
 func (t *Trunk) takeState(h frame.Header, payload []byte) error {
 	var room [frame.MaxRanges]frame.Range
 	m, err := frame.ParseState(h, payload, room[:0])
+	if s := t.sessions[h.Session]; s != nil && s.waits() && err == nil {
+		s.stash(m)
+		return nil
+	}
 	if err == nil {
 		err = t.sender.State(&m)
 	}
@@ -169,6 +177,10 @@ func (t *Trunk) takeOpened(h frame.Header, payload []byte) error {
 	if err != nil || s == nil {
 		return err
 	}
+	if s.mine && s.move.ask != nil { // TAKEN is the answer
+		return nil
+	}
+	s.hear(&m)
 	if !s.mine || s.state != asking {
 		return nil
 	}
@@ -206,7 +218,7 @@ func (t *Trunk) takeRetire(session uint64) {
 		if s.mine && s.state == asking && !s.exposed() {
 			s.reply(&Refused{frame.NoRoom})
 		}
-		s.giveUp(frame.Lost)
+		s.lose()
 		return
 	}
 	s.sent = true // its STATE is still on its way, on another connection

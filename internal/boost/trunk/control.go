@@ -67,6 +67,10 @@ func (t *Trunk) encode(c control, on connectionID, to []byte) []byte {
 			t.sender.Follow(s.id, on) // changes nothing where nothing is early
 		}
 		return s.open.Append(to)
+	case c.typ == frame.TypeTakeover:
+		return s.move.ask.Append(to)
+	case c.typ == frame.TypeTaken:
+		return frame.Taken{Session: s.id, Wanted: s.move.taken.Wanted, Credit: t.receiver.Credit(s.id)}.Append(to)
 	case c.typ == frame.TypeOpened:
 		m := frame.Opened{Session: s.id, Credit: t.receiver.Credit(s.id), Host: s.end.Host, Own: s.end.Own}
 		return m.Append(to)

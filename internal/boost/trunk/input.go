@@ -83,7 +83,7 @@ func (s *Session) readSome() error {
 func (s *Session) makeRoom() (slot uint32, room []byte, err error) {
 	for {
 		s.t.mu.Lock()
-		if s.over || s.sent || s.aborted || s.t.sessions[s.id] != s {
+		if s.over || s.sent || s.aborted || s.move.leaving || s.t.sessions[s.id] != s {
 			s.t.mu.Unlock()
 			return 0, nil, os.ErrClosed
 		}
@@ -119,7 +119,7 @@ func (s *Session) readNow(room []byte) (n int, err error) {
 	case err != nil:
 		return 0, err
 	case n == 0:
-		return 0, ended(s.end.Conn, s.read)
+		return 0, ended(s.end.Conn, s.read-s.move.began())
 	}
 	return n, nil
 }
@@ -183,6 +183,7 @@ func (s *Session) inputEnds(err error) {
 	s.t.slots.leave(s)
 	switch {
 	case s.over || s.aborted || s.sent || errors.Is(err, os.ErrClosed):
+	case s.move.leaving && errors.Is(err, os.ErrDeadlineExceeded): // who moves it has set one
 	case errors.Is(err, io.EOF):
 		s.whole = true
 		s.note()

@@ -1,12 +1,13 @@
 package trunk
 
 import (
+	"errors"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/core/stripe"
 )
 
@@ -45,7 +46,7 @@ func (s *Session) output() {
 func (s *Session) deliverable(places []stripe.Place) (stripe.Ready, bool) {
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
-	if s.over || s.aborted || s.t.sessions[s.id] != s {
+	if s.over || s.aborted || s.move.leaving || s.t.sessions[s.id] != s {
 		return stripe.Ready{}, false
 	}
 	return s.t.receiver.Deliver(s.id, places), true
@@ -72,7 +73,7 @@ func (s *Session) deliver(places []stripe.Place) bool {
 	s.t.receiver.Delivered(time.Now(), s.id, int(n))
 	s.t.unacked[s] = struct{}{}
 	if err != nil {
-		if !s.over {
+		if !s.over && !(s.move.leaving && errors.Is(err, os.ErrDeadlineExceeded)) { // who moves it has set one
 			s.abort(causeOf(err))
 		}
 		return false
@@ -170,7 +171,7 @@ func (t *Trunk) isolated(now time.Time) {
 		return
 	}
 	for _, s := range t.sessions {
-		s.giveUp(frame.Lost)
+		s.lose()
 	}
 	t.lonely = time.Time{}
 }

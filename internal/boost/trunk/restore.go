@@ -35,6 +35,11 @@ type Kept struct {
 	Since     time.Time
 	Written   uint64 // the kernel's count of what goes to the end host, before the first byte: a SYN of ours is in it
 	Whole     bool   // the end host's FIN was read
+	// What follows programs from before do not know. Turned: the far agent opened it, for a client. Told is what the other agent
+	// has said. Base is of a connection that was taken over; Written is none then.
+	Turned bool  `json:",omitempty"`
+	Told   *Told `json:",omitempty"`
+	Base   *Base `json:",omitempty"`
 }
 
 // Found is a session that a worker before this one had.
@@ -44,7 +49,12 @@ type Found struct {
 }
 
 func (s *Session) kept(a Attached) Kept {
-	return Kept{Open: s.open, Mine: s.mine, Host: a.Host, Own: a.Own, Since: s.at, Written: s.counted, Whole: s.whole}
+	k := Kept{Open: s.open, Mine: s.mine, Host: a.Host, Own: a.Own, Since: s.at, Written: s.counted, Whole: s.whole,
+		Turned: s.move.turned, Told: s.move.told, Base: s.move.base}
+	if k.Base != nil {
+		k.Base, k.Written = &Base{k.Base.Read, k.Base.Wrote, s.counted}, mustNotGoOn
+	}
+	return k
 }
 
 // keep has a connection held that nothing was read from or written to. Where that fails the session is one that ends with
@@ -128,6 +138,10 @@ func (t *Trunk) revive(f Found) *Session {
 	s := t.newSession(f.Open)
 	s.mine, s.at, s.state, s.restored, s.held, s.counted = f.Mine, f.Since, streaming, true, t.Keep != nil, f.Written
 	s.end = Attached{Conn: f.Conn, Host: f.Host, Own: f.Own}
+	s.move.turned, s.move.told, s.move.base = f.Turned, f.Told, f.Base
+	if f.Base != nil {
+		s.counted = f.Base.Counted
+	}
 	p, err := progressOf(f)
 	if err != nil {
 		s.giveUp(frame.Lost)
@@ -168,11 +182,11 @@ func (s *Session) goOn() {
 	}
 	s.t.lonely = time.Now() // it waits for the other agent no longer than others do
 	if s.whole {
-		s.t.all.Go(s.watch)
+		s.start(s.watch)
 	} else {
-		s.t.all.Go(s.input)
+		s.start(s.input)
 	}
-	s.t.all.Go(s.output)
+	s.start(s.output)
 }
 
 // progress is how far a connection to an end host has come, by the kernel's counts.
@@ -209,17 +223,21 @@ func progressOf(f Found) (p progress, err error) {
 	if err != nil {
 		return p, err
 	}
+	base := Base{Counted: f.Written}
+	if f.Base != nil {
+		base = *f.Base
+	}
 	over := c.state == closed
 	fin := over || slices.Contains([]uint8{closeWait, lastACK, closing}, c.state)
 	p.finished = over || slices.Contains([]uint8{finWait1, finWait2, closing, lastACK}, c.state)
-	if over && !(c.acked == f.Written+c.sent+1 && c.unacked == 0 && c.failed == 0 && (f.Whole || c.unread > 0)) ||
-		c.received < c.unread+one(fin) || c.acked+c.unacked < f.Written+one(p.finished) {
+	if over && !(c.acked == base.Counted+c.sent+1 && c.unacked == 0 && c.failed == 0 && (f.Whole || c.unread > 0)) ||
+		c.received < c.unread+one(fin) || c.acked+c.unacked < base.Counted+one(p.finished) {
 		return p, fmt.Errorf("the connection of %v with %v has ended", f.Open.Client, f.Open.Server)
 	}
 	p.whole = fin && c.unread == 0
-	p.read = c.received - c.unread - one(fin)
-	p.written = c.acked + c.unacked - f.Written - one(p.finished)
-	p.acknowledged = min(c.acked-f.Written, p.written)
+	p.read = base.Read + c.received - c.unread - one(fin)
+	p.written = base.Wrote + c.acked + c.unacked - base.Counted - one(p.finished)
+	p.acknowledged = min(base.Wrote+c.acked-base.Counted, p.written)
 	return p, nil
 }
 

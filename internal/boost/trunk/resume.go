@@ -90,7 +90,7 @@ func (t *Trunk) disagree(s *Session, err error) error {
 	if t.Broken != nil {
 		t.all.Go(func() { t.Broken(err) })
 	}
-	s.giveUp(frame.Lost)
+	s.lose()
 	return stripe.ErrRetired
 }
 
@@ -113,7 +113,7 @@ func (t *Trunk) allResumed() {
 		case s.sent && s.arrived: // what it was to hear was that both streams have ended
 			s.forget()
 		default:
-			s.giveUp(frame.Lost)
+			s.lose()
 		}
 	}
 	t.resumed = nil

@@ -49,6 +49,8 @@ type Session struct {
 
 	looks looks // at what it waits for
 
+	move move // between agents
+
 	on map[frame.Type]connectionID // on which connection a frame went that would have to be said again
 }
 
@@ -156,9 +158,16 @@ func (s *Session) attach(a Attached) {
 		return
 	}
 	s.state = streaming
-	s.t.say(control{typ: frame.TypeOpened, session: s.id})
-	s.t.all.Go(s.input)
-	s.t.all.Go(s.output)
+	said := frame.TypeOpened
+	if s.move.ask != nil {
+		said = frame.TypeTaken
+	}
+	s.t.say(control{typ: said, session: s.id})
+	if s.move.told != nil { // it came before this
+		s.note()
+	}
+	s.start(s.input)
+	s.start(s.output)
 	s.t.changed()
 }
 
@@ -255,18 +264,23 @@ func (s *Session) settle() {
 	}
 }
 
-// forget takes a session out of all that knows it.
+// forget takes a session out of all that knows it. One that was to be taken over and was not is told of by who asked.
 func (s *Session) forget() {
+	s.drop()
+	if s.t.Ended != nil && (s.move.ask == nil || s.end.Conn != nil) {
+		e := Ended{Session: s.id, Client: s.open.Client.String(), Server: s.open.Server.String(), Cause: s.cause, Sent: s.read, Received: s.written}
+		s.t.all.Go(func() { s.t.Ended(e) })
+	}
+}
+
+// drop takes a session out of the trunk.
+func (s *Session) drop() {
 	s.t.sender.Close(s.id)
 	s.t.receiver.Close(s.id)
 	s.t.slots.leave(s)
 	delete(s.t.sessions, s.id)
 	delete(s.t.unacked, s)
 	delete(s.t.starved, s)
-	if s.t.Ended != nil {
-		e := Ended{Session: s.id, Client: s.open.Client.String(), Server: s.open.Server.String(), Cause: s.cause, Sent: s.read, Received: s.written}
-		s.t.all.Go(func() { s.t.Ended(e) })
-	}
 }
 
 // connect connects to the server of a session that the other agent has opened.

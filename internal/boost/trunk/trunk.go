@@ -32,6 +32,9 @@ type Config struct {
 	// Connect connects to the server of an OPEN as the client. A *Refused is passed on as it is, every other error as
 	// silence.
 	Connect func(context.Context, frame.Open) (Attached, error)
+	// Restore goes on with the connection of a TAKEOVER, and says what its end host has received. A *Refused is passed on as it
+	// is. nil: nothing is taken over.
+	Restore func(context.Context, frame.Takeover) (Attached, uint64, error)
 	// Finish is called before a FIN leaves on the connection to an end host: the stream to it is complete.
 	Finish func(*net.TCPConn)
 	// Patience is how long sessions wait for a trunk without connections, and how long an end host may take to connect.
@@ -94,6 +97,9 @@ type Trunk struct {
 	alarm    alarm
 	shaping  shaping
 	rethinks chan struct{}
+	version  uint32    // of the protocol, with this other agent
+	listens  listening // for its machine
+	moves    Moves
 	lonely   time.Time // since when there is no connection; zero: there is one, or no session needs it
 }
 
@@ -143,6 +149,7 @@ type Status struct {
 	RTT                   time.Duration // the shortest of the connections that there are; 0: not measured
 	Counts                stripe.Counts // of what was sent
 	Path                  tune.Verdict  // what of the path binds what is sent
+	Moves                 Moves         // of sessions to other agents
 }
 
 // Status asks the kernel, where a connection has not been measured lately.
@@ -151,7 +158,7 @@ func (t *Trunk) Status() Status {
 	defer t.mu.Unlock()
 	t.measure()
 	reached := t.reached()
-	s := Status{Up: reached > 0, Connections: reached, Sessions: len(t.sessions), Counts: t.sender.Counts}
+	s := Status{Up: reached > 0, Connections: reached, Sessions: len(t.sessions), Counts: t.sender.Counts, Moves: t.moves}
 	for _, c := range t.conns {
 		if c.path > 0 && (s.RTT == 0 || c.path < s.RTT) {
 			s.RTT = c.path
@@ -166,7 +173,7 @@ func (t *Trunk) Status() Status {
 // A SessionStatus is how a session fares at this end.
 type SessionStatus struct {
 	Open           frame.Open
-	Mine           bool   // it was opened here: its client is on this side
+	Mine           bool   // its client is on this side
 	Sent, Received uint64 // bytes of the end host here, and to it
 	Since          time.Time
 	Reads, Writes  tune.Look // what it waits for, to read from the end host here and to write to it
@@ -177,7 +184,7 @@ func (t *Trunk) EachSession(f func(SessionStatus)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.sessions {
-		f(SessionStatus{s.open, s.mine, s.read, s.written, s.at, s.looks.reads.Found(), s.looks.writes.Found()})
+		f(SessionStatus{s.open, s.isNear(), s.read, s.written, s.at, s.looks.reads.Found(), s.looks.writes.Found()})
 	}
 }
 
