@@ -39,6 +39,7 @@ type Ends struct {
 	hold      time.Duration
 	listeners []*net.TCPListener
 	wires     *wires
+	ears      ears
 	syns      chan *SYN
 	done      chan struct{}
 	all       sync.WaitGroup

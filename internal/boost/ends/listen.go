@@ -59,24 +59,26 @@ const Carried = 0x30b0
 // connection before still waits for late segments.
 func transparent(network, _ string, c syscall.RawConn) error {
 	var err error
-	controlled := c.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
-		if err == nil { // urgent bytes stay in the stream: reading would leave them out, and the kernel's counts have them
-			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_OOBINLINE, 1)
-		}
-		if err == nil { // what a listener accepts has the listener's mark
-			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, Carried)
-		}
-		if err != nil {
-			return
-		}
-		if network == "tcp6" {
-			err = unix.SetsockoptInt(int(fd), unix.SOL_IPV6, unix.IPV6_TRANSPARENT, 1)
-		} else {
-			err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_TRANSPARENT, 1)
-		}
-	})
+	controlled := c.Control(func(fd uintptr) { err = asEndHost(int(fd), network == "tcp6") })
 	return errors.Join(controlled, err)
+}
+
+// asEndHost is transparent for a socket of either family.
+func asEndHost(fd int, v6 bool) error {
+	err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if err == nil { // urgent bytes stay in the stream: reading would leave them out, and the kernel's counts have them
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_OOBINLINE, 1)
+	}
+	if err == nil { // what a listener accepts has the listener's mark
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, Carried)
+	}
+	switch {
+	case err != nil:
+		return err
+	case v6:
+		return unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_TRANSPARENT, 1)
+	}
+	return unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_TRANSPARENT, 1)
 }
 
 func portOf(l *net.TCPListener) uint16 { return endOf(l.Addr()).Port() }
