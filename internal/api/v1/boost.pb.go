@@ -751,7 +751,9 @@ type BoostTrunk struct {
 	RttUs         uint32                 `protobuf:"varint,5,opt,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"` // the shortest that the kernel has seen on them; 0: not measured
 	Sent          uint64                 `protobuf:"varint,6,opt,name=sent,proto3" json:"sent,omitempty"`
 	Resent        uint64                 `protobuf:"varint,7,opt,name=resent,proto3" json:"resent,omitempty"`
-	Path          *BoostPath             `protobuf:"bytes,8,opt,name=path,proto3" json:"path,omitempty"` // none: nothing that is clear, or an agent of before that does not look
+	Path          *BoostPath             `protobuf:"bytes,8,opt,name=path,proto3" json:"path,omitempty"`                           // none: nothing that is clear, or an agent of before that does not look
+	Moved         uint64                 `protobuf:"varint,9,opt,name=moved,proto3" json:"moved,omitempty"`                        // sessions with the other agent with which a third one has gone on, when that one was silent
+	NotMoved      uint64                 `protobuf:"varint,10,opt,name=not_moved,json=notMoved,proto3" json:"not_moved,omitempty"` // with which it was asked to, and has not
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -840,6 +842,20 @@ func (x *BoostTrunk) GetPath() *BoostPath {
 		return x.Path
 	}
 	return nil
+}
+
+func (x *BoostTrunk) GetMoved() uint64 {
+	if x != nil {
+		return x.Moved
+	}
+	return 0
+}
+
+func (x *BoostTrunk) GetNotMoved() uint64 {
+	if x != nil {
+		return x.NotMoved
+	}
+	return 0
 }
 
 // What of the path to another agent binds what is sent there, where the path does.
@@ -3116,7 +3132,7 @@ const file_boost_proto_rawDesc = "" +
 	"\rsince_unix_ms\x18\r \x01(\x03R\vsinceUnixMs\x12\x16\n" +
 	"\x06switch\x18\x0e \x01(\tR\x06switch\x12\x1f\n" +
 	"\vswitch_port\x18\x0f \x01(\tR\n" +
-	"switchPort\"\xdf\x01\n" +
+	"switchPort\"\x92\x02\n" +
 	"\n" +
 	"BoostTrunk\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x0e\n" +
@@ -3126,7 +3142,10 @@ const file_boost_proto_rawDesc = "" +
 	"\x06rtt_us\x18\x05 \x01(\rR\x05rttUs\x12\x12\n" +
 	"\x04sent\x18\x06 \x01(\x04R\x04sent\x12\x16\n" +
 	"\x06resent\x18\a \x01(\x04R\x06resent\x12*\n" +
-	"\x04path\x18\b \x01(\v2\x16.scaffold.v1.BoostPathR\x04path\"]\n" +
+	"\x04path\x18\b \x01(\v2\x16.scaffold.v1.BoostPathR\x04path\x12\x14\n" +
+	"\x05moved\x18\t \x01(\x04R\x05moved\x12\x1b\n" +
+	"\tnot_moved\x18\n" +
+	" \x01(\x04R\bnotMoved\"]\n" +
 	"\tBoostPath\x12\x14\n" +
 	"\x05bound\x18\x01 \x01(\tR\x05bound\x12\x12\n" +
 	"\x04rate\x18\x02 \x01(\x04R\x04rate\x12\x12\n" +

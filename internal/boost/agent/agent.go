@@ -57,6 +57,8 @@ type Event struct {
 	Agent string       // the other one; "": it is about this one
 	Err   error        // what went wrong
 	Ended *trunk.Ended // a session that has ended
+	// Turned is a session with an agent that was lost, and another one that was asked to go on with it.
+	Turned *Turned
 }
 
 // A Peer is another agent.

@@ -51,6 +51,7 @@ type fakeEnds struct {
 	err    error      // in the place of a connection
 	goOn   chan error // what each waits for, and that is in its place; nil: for nothing
 	full   error      // of the kernel, which takes no more lanes
+	take   func(frame.Takeover) (*net.TCPConn, uint64, error)
 }
 
 func (f *fakeEnds) Next(ctx context.Context) (SYN, error) {
@@ -83,6 +84,17 @@ func (f *fakeEnds) Dial(ctx context.Context, _, _ netip.AddrPort) (*net.TCPConn,
 		return nil, frame.Options{}, frame.Options{}, err
 	}
 	return c.(*net.TCPConn), frame.Options{MSS: 1400}, frame.Options{}, nil
+}
+
+func (f *fakeEnds) TakeOver(ctx context.Context, m frame.Takeover) (*net.TCPConn, uint64, error) {
+	f.mu.Lock()
+	f.dialed++
+	take := f.take
+	f.mu.Unlock()
+	if take == nil {
+		return nil, 0, &trunk.Refused{Reason: frame.Silence}
+	}
+	return take(m)
 }
 
 func (f *fakeEnds) Finished(*net.TCPConn) {}
@@ -129,7 +141,7 @@ func (s *fakeSYN) Accept(context.Context) (*net.TCPConn, frame.Options, error) {
 	}
 	s.client <- c.(*net.TCPConn)
 	s.decided <- "accepted"
-	return agent.(*net.TCPConn), frame.Options{}, nil
+	return agent.(*net.TCPConn), frame.Options{MSS: 1460}, nil
 }
 
 func listen(t *testing.T) net.Listener {

@@ -15,6 +15,9 @@ type Ends interface {
 	// Dial connects to a server in the name of a client: from its address and port. A *trunk.Refused says that the
 	// server refused.
 	Dial(ctx context.Context, client, server netip.AddrPort) (c *net.TCPConn, host, own frame.Options, err error)
+	// TakeOver goes on with a connection to an end host whose agent is lost, and says what that has received. A
+	// *trunk.Refused says why not; CannotGoOn that the end host was reset.
+	TakeOver(context.Context, frame.Takeover) (c *net.TCPConn, received uint64, err error)
 	// Finished is called before a FIN goes to an end host.
 	Finished(*net.TCPConn)
 	// SetLanes says which connections are to be held: those of the lanes at whose near end the agent is.

@@ -114,8 +114,9 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 	c := trunk.Config{
 		Dials: p.dials(), Incarnation: p.born, Protection: a.Protection, Strategy: strategy, Shape: shape, Control: a.Control,
 		Patience: a.Patience, Connect: p.connect, Finish: a.Ends.Finished,
-		Ended:  func(e trunk.Ended) { a.Report(Event{Agent: p.name, Ended: &e}) },
-		Broken: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
+		Restore: p.restore,
+		Ended:   func(e trunk.Ended) { a.Report(Event{Agent: p.name, Ended: &e}) },
+		Broken:  func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
 	}
 	var err error
 	if p.receive, err = memory.Map(a.Memory); err != nil {
@@ -128,6 +129,7 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 	c.Send, c.Receive = p.send, p.receive
 	p.trunk = trunk.New(c)
 	p.ctx, p.end = context.WithCancel(a.ctx)
+	p.all.Go(p.watch)
 	if p.dials() {
 		d := peering.Dialer{
 			Config: p.config(), Connections: max(shape.Most, a.Open), TLS: a.Client(p.name), TCP: p.tcp,

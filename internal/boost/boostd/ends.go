@@ -41,6 +41,23 @@ func (k kernelEnds) Dial(ctx context.Context, client, server netip.AddrPort) (*n
 	return c, host, k.own(c, err), err
 }
 
+func (k kernelEnds) TakeOver(ctx context.Context, m frame.Takeover) (*net.TCPConn, uint64, error) {
+	c, received, err := k.Ends.TakeOver(ctx, m)
+	switch {
+	case err == nil:
+		return c, received, nil
+	case errors.Is(err, ends.ErrLost):
+		k.log.Info("a connection of a lost agent was reset", "client", m.Open.Client, "server", m.Server, "why", err)
+		err = &trunk.Refused{Reason: frame.CannotGoOn}
+	case errors.Is(err, ends.ErrSilent):
+		err = &trunk.Refused{Reason: frame.Silence}
+	default:
+		k.log.Warn("a connection of a lost agent is not taken over", "client", m.Open.Client, "server", m.Server, "why", err)
+		err = &trunk.Refused{Reason: frame.NoRoom}
+	}
+	return nil, 0, err
+}
+
 // own are the options that this end has said of itself, where there is a connection.
 func (k kernelEnds) own(c *net.TCPConn, err error) frame.Options {
 	if err != nil {

@@ -166,6 +166,10 @@ func report(log *slog.Logger, e agent.Event) {
 		log = log.With("agent", e.Agent)
 	}
 	switch {
+	case e.Turned != nil && e.Turned.Err == nil:
+		log.Info("another agent goes on with a session of one that is lost", "client", e.Turned.Client, "server", e.Turned.Server, "to", e.Turned.To)
+	case e.Turned != nil:
+		log.Info("a session of an agent that is lost does not go on", "client", e.Turned.Client, "server", e.Turned.Server, "asked", e.Turned.To, "why", e.Turned.Err)
 	case e.Ended != nil && e.Ended.Cause == 0:
 		log.Debug("a session has ended", ended(e.Ended)...)
 	case e.Ended != nil:

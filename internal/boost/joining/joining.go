@@ -176,7 +176,7 @@ func (j *joiner) load() *apiv1.BoostLoad {
 		all.Trunks = append(all.Trunks, &apiv1.BoostTrunk{
 			Agent: name, Up: t.Up, Connections: uint32(t.Connections), Sessions: uint32(t.Sessions), RttUs: uint32(t.RTT.Microseconds()),
 			Sent: t.Counts.First + t.Counts.Again + t.Counts.Copy + t.Counts.Late, Resent: t.Counts.Again + t.Counts.Copy + t.Counts.Late,
-			Path: pathOf(t.Path),
+			Path: pathOf(t.Path), Moved: t.Moves.Made, NotMoved: t.Moves.Failed,
 		})
 	}
 	return all

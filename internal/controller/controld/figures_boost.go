@@ -22,6 +22,10 @@ func (n *network) exportBoost(m *obs.Metrics) {
 		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return float64(t.Sent) }))
 	m.CounterTable("boost_trunk_resent_bytes_total", "Of these, bytes that went out again.", trunk,
 		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return float64(t.Resent) }))
+	m.CounterTable("boost_trunk_moved_sessions_total", "Sessions between two agents with which a third one has gone on, when the other one was silent.", trunk,
+		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return float64(t.Moved) }))
+	m.CounterTable("boost_trunk_unmoved_sessions_total", "Sessions between two agents with which a third one was asked to go on, and has not.", trunk,
+		n.eachTrunk(func(t *apiv1.BoostTrunk) float64 { return float64(t.NotMoved) }))
 	m.GaugeTable("boost_trunk_bound", "1 for what of the path to another agent binds what is sent there, where that is clear.", []string{"agent", "other", "by"}, func(add obs.Add) {
 		n.trunks(func(a *apiv1.BoostAgent, t *apiv1.BoostTrunk) {
 			if by := t.GetPath().GetBound(); by != "" {
