@@ -58,14 +58,14 @@ func (s *Sender) nextLate(now time.Time, p *path) (Frame, bool) {
 	return Frame{}, false
 }
 
-// late is from when on a copy of n bytes on p is likely to overtake what should have come over c at a time. What is late by a time
+// late is from when on a copy of n bytes on o is likely to overtake what should have come over p at a time. What is late by a time
 // is expected to be late by as much again: what holds it up is not known, and a connection that lost a segment needs a round trip
 // at least. For that alone one that rests carries nothing: others are to have its part, and it is there for when nothing comes.
-func (c *path) late(due time.Time, p *path, n uint64) time.Time {
-	known := due.Add(c.RTT/2 + stateDelay) // when STATE would have told that it arrived
-	late := p.ahead(n) + p.RTT/4           // a quarter, so that jitter alone sends nothing twice
-	if p.rests {
-		late = max(late, 5*c.RTT/4)
+func (p *path) late(due time.Time, o *path, n uint64) time.Time {
+	known := due.Add(p.RTT/2 + stateDelay) // when STATE would have told that it arrived
+	late := o.ahead(n) + o.RTT/4           // a quarter, so that jitter alone sends nothing twice
+	if o.rests {
+		late = max(late, 5*p.RTT/4)
 	}
 	return known.Add(late)
 }
