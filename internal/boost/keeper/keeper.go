@@ -66,8 +66,11 @@ func Run(ctx context.Context, c Config) error {
 		why := k.once(ctx)
 		var over *overError
 		switch {
-		case k.taken != nil && !k.ready && ctx.Err() == nil && !errors.Is(why, errReplaced):
-			if k.givesWay(why, time.Since(began)) {
+		case (k.taken != nil || k.worked && errors.As(why, &over)) && !k.ready && ctx.Err() == nil && !errors.Is(why, errReplaced):
+			switch givesWay := k.givesWay(why, time.Since(began)); {
+			case givesWay && k.taken == nil:
+				return over.err
+			case givesWay:
 				k.fallBack()
 				continue
 			}
@@ -176,8 +179,8 @@ func (k *keeper) setProgram(f *os.File) {
 	k.taken, k.fails, k.wasted = f, 0, 0
 }
 
-// givesWay reports whether the program that workers run, one of which has not come to work, makes room for the one before: at
-// once where none of them ever has.
+// givesWay reports whether the program that workers run, one of which has not come to work, makes room for the one before, or,
+// where that is the keeper's own, for none: at once where none of them ever has.
 func (k *keeper) givesWay(why error, took time.Duration) bool {
 	if k.taken != k.proven {
 		k.Log.Error("the program that was to take over does not work: the one before goes on", "program", k.Program, "why", why)
@@ -189,7 +192,9 @@ func (k *keeper) givesWay(why error, took time.Duration) bool {
 		k.Log.Warn("the worker has not come to work; its program has before, and is tried again", "why", why, "held", len(k.entries))
 		return false
 	}
-	k.Log.Error("the program that took over works no more: the keeper's own goes on", "program", k.Program, "tried", k.fails, "why", why)
+	if k.taken != nil {
+		k.Log.Error("the program that took over works no more: the keeper's own goes on", "program", k.Program, "tried", k.fails, "why", why)
+	}
 	return true
 }
 
