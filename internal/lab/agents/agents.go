@@ -32,6 +32,7 @@ type Pair struct {
 	near, far Site
 	ports     []uint16
 	also      string // lines of both agents' files
+	lane      string // what each of their lanes has besides, as "key: value"
 	dir       string
 	agents    map[string]*exec.Cmd // by node
 }
@@ -70,6 +71,29 @@ func (p *Pair) RestartWith(ctx context.Context, lines string) error {
 	}
 	return p.carried(ctx)
 }
+
+// Lanes has each lane say something more, as "key: value", from the next restart on; "": nothing.
+func (p *Pair) Lanes(more string) { p.lane = more }
+
+// TakeLanes is an error where agents do not know what Lanes would have their lanes say.
+func (p *Pair) TakeLanes(ctx context.Context, more string) error {
+	was := p.lane
+	p.lane = more
+	path, err := p.settings(p.near.Agent)
+	if p.lane = was; err != nil {
+		return err
+	}
+	out, err := p.lab.Output(ctx, p.near.Agent, p.lab.Binary(), "boostd", "--check", "--config", path)
+	if err != nil {
+		line, _, _ := strings.Cut(string(out), "\n")
+		err = fmt.Errorf("%w: %s", err, line)
+	}
+	_, again := p.settings(p.near.Agent)
+	return errors.Join(err, again)
+}
+
+// Keeper is the process of an agent that was started: it has started its worker.
+func (p *Pair) Keeper(name string) (pid int) { return p.agents[name].Process.Pid }
 
 // Address is the IPv4 address of a host of the lab, with its network.
 func Address(l *lab.Lab, node string) netip.Prefix {
@@ -134,9 +158,13 @@ func (p *Pair) settings(name string) (path string, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\ndoor: %q\nports: [%s]\nkey: %s\nagents:\n  %s: {door: %q, key: %s}\nlanes:\n",
 		name, plan.Node(name).Own4, plan.Node(own.Host).Ports[0].Peer.Dev, filepath.Join(p.dir, name+".key"), other.Agent, plan.Node(other.Agent).Own4, boostd.Public(key))
+	more := ""
+	if p.lane != "" {
+		more = ", " + p.lane
+	}
 	for _, port := range p.ports {
-		fmt.Fprintf(&b, "- {client: %v, server: %v, port: %d, near: [%s], far: [%s]}\n",
-			Address(p.lab, p.near.Host).Masked(), Address(p.lab, p.far.Host).Masked(), port, p.near.Agent, p.far.Agent)
+		fmt.Fprintf(&b, "- {client: %v, server: %v, port: %d, near: [%s], far: [%s]%s}\n",
+			Address(p.lab, p.near.Host).Masked(), Address(p.lab, p.far.Host).Masked(), port, p.near.Agent, p.far.Agent, more)
 	}
 	b.WriteString(p.also)
 	path = filepath.Join(p.dir, name+".yaml")
@@ -157,16 +185,21 @@ func (p *Pair) carried(ctx context.Context) error {
 	defer l.Close()
 	for ctx.Err() == nil {
 		c, err := p.Dial(at.Port())
-		if err == nil {
-			out, _ := p.lab.Output(ctx, p.far.Agent, "ss", "-Htn", "dport", "=", strconv.Itoa(int(at.Port())))
-			c.Close()
-			if strings.Contains(string(out), client.String()) {
-				return nil
+		for range 2 { // a client that was accepted at once waits for the far agent's socket, too
+			if err == nil {
+				out, _ := p.lab.Output(ctx, p.far.Agent, "ss", "-Htn", "dport", "=", strconv.Itoa(int(at.Port())))
+				if strings.Contains(string(out), client.String()) {
+					c.Close()
+					return nil
+				}
+			}
+			select {
+			case <-time.After(lookEach):
+			case <-ctx.Done():
 			}
 		}
-		select {
-		case <-time.After(lookEach):
-		case <-ctx.Done():
+		if err == nil {
+			c.Close()
 		}
 	}
 	return errors.Join(ctx.Err(), fmt.Errorf("no connection is carried; the agents say:\n%s%s", p.Log(p.near.Agent), p.Log(p.far.Agent)))
