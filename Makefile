@@ -49,7 +49,7 @@ demo: ## show what Scaffold does, with nginx, curl, wget and ab (DEMO=boost: ove
 	@scripts/build.sh
 	@scripts/as-root.sh bin/scaffold demo $(DEMO) $(if $(KEEP),--keep) $(if $(NET),--net $(NET))
 
-BENCH ?= path switch churn cut split returns told hogs table kick link scale move failover rehome crowd flows flood tunnel gateway reactive emu
+BENCH ?= path switch churn cut split returns told hogs table kick link scale move failover rehome crowd flows flood tunnel gateway reactive boost emu
 bench: build ## measure this machine (BENCH=path names one of the benchmarks)
 	@scripts/as-root.sh scripts/packages.sh bench || echo "bench: what needs them is left out"
 	@for name in $(BENCH); do scripts/as-root.sh bin/scaffold bench $$name || exit; done

@@ -2,8 +2,11 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
+	"strings"
 	"time"
 
 	"scaffold.dev/scaffold/internal/lab"
@@ -11,9 +14,42 @@ import (
 	"scaffold.dev/scaffold/internal/lab/file"
 )
 
-// BoostLab is the lab of the boost benchmark: two sites, and a long path between their routers. The queue is one product
-// of rate and round trip.
-const BoostLab = `
+// A BoostLab is a lab of the boost benchmark, with the parts that are measured in it.
+type BoostLab struct {
+	File  string
+	parts []boostPart
+}
+
+// A boostPart is a group of rows.
+type boostPart struct {
+	name string
+	core bool // BoostOptions.Quick has it, too
+	do   func(*boostBench, context.Context) error
+}
+
+// BoostLabs are two: two sites with a long path between their routers, whose queue is one product of rate and round trip;
+// and the same with cables in place of the path, for what agents cost.
+func BoostLabs() []BoostLab {
+	return []BoostLab{
+		{strings.Replace(boostLab, "PATH", "{ends: [x, y], delay: 25ms, rate: 500Mbit, queue: 3125KB, seed: 1}", 1), []boostPart{
+			{"loss", true, (*boostBench).losses},
+			{"share", true, (*boostBench).shares},
+			{"worker", true, (*boostBench).workers},
+			{"first", true, (*boostBench).firstBytes},
+			{"mptcp", false, (*boostBench).multipath},
+			{"cubic", false, (*boostBench).cubicOnly},
+			{"fat", false, (*boostBench).fat},
+		}},
+		{strings.Replace(boostLab, "PATH", "[x, y]", 1), []boostPart{
+			{"cpu", true, (*boostBench).costs},
+			{"idle", true, (*boostBench).idle},
+			{"crowd", false, (*boostBench).idleCrowd},
+			{"short", false, (*boostBench).shorts},
+		}},
+	}
+}
+
+const boostLab = `
 name: benchboost
 nodes:
   c1: host
@@ -22,111 +58,138 @@ nodes:
   s1: host
 links:
   - [c1, x]
-  - {ends: [x, y], delay: 25ms, rate: 500Mbit, queue: 3125KB, seed: 1}
+  - PATH
   - [y, s1]
 `
 
-// Ports of the server: connections to the first two are boosted, those to the third pass. iperf3 is at the first and the
-// third.
+// BoostParts are the names of all parts, for BoostOptions.Only.
+func BoostParts() (names []string) {
+	for _, l := range BoostLabs() {
+		for _, p := range l.parts {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// BoostOptions say what is measured, and for how long.
+type BoostOptions struct {
+	Each  time.Duration // of one stream
+	Runs  int           // turns
+	Quick bool          // one run, and the core of the rows
+	Only  []string      // parts; nil for all
+	Log   func(format string, args ...any)
+}
+
+// has reports whether a part is asked for: by its name, also one that Quick leaves out.
+func (o *BoostOptions) has(p boostPart) bool {
+	if len(o.Only) > 0 {
+		return slices.Contains(o.Only, p.name)
+	}
+	return p.core || !o.Quick
+}
+
+// In reports whether anything is to be measured in a lab.
+func (o *BoostOptions) In(l BoostLab) bool { return slices.ContainsFunc(l.parts, o.has) }
+
+// Ports of the server: connections to the first two are boosted, those to the others pass. iperf3 is at those of its name,
+// this process at the others.
 const (
-	boostedPort = 5201
-	steadyPort  = 5203
-	plainPort   = 5202
+	ownBoosted   = 5203
+	iperfBoosted = 5201
+	iperfPlain   = 5202
+	ownPlain     = 5204
 )
 
 // boostSettle is how long a stream runs before it is measured: until a window has grown.
 const boostSettle = 2 * time.Second
 
-// Boost measures what one connection of iperf3 carries over the path, d long each time: by itself with CUBIC and with
-// BBR, and with CUBIC over two agents, in turns, at several rates of loss from the client's site to the server's.
-func Boost(ctx context.Context, l *lab.Lab, d time.Duration, runs int) (rep Report, err error) {
-	b := &boostBench{lab: l, d: d}
+// Measure measures in a lab of that kind what is asked for, and adds it to the report.
+func (of BoostLab) Measure(ctx context.Context, l *lab.Lab, opt BoostOptions, rep *Report) error {
+	b := &boostBench{lab: l, opt: opt, rep: rep}
 	if err := b.begin(ctx); err != nil {
-		return rep, err
+		return err
 	}
 	defer b.end()
-	for _, loss := range []string{"0%", "0.01%", "0.1%", "1%"} {
-		if err := b.at(ctx, loss, runs, &rep); err != nil {
-			return rep, err
+	for _, p := range of.parts {
+		if !opt.has(p) {
+			continue
 		}
+		opt.Log("boost: %s", p.name)
+		began := time.Now()
+		if err := p.do(b, ctx); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		b.note("%s took %v", p.name, time.Since(began).Round(time.Second))
 	}
-	if err := b.shares(ctx, runs, &rep); err != nil {
-		return rep, err
-	}
-	return rep, b.workers(ctx, runs, &rep)
+	return nil
 }
 
 type boostBench struct {
 	lab    *lab.Lab
-	d      time.Duration
+	opt    BoostOptions
+	rep    *Report
 	agents *agents.Pair
 	others []*exec.Cmd
+}
+
+func (b *boostBench) add(rows ...Row) { b.rep.Rows = append(b.rep.Rows, rows...) }
+
+func (b *boostBench) note(format string, args ...any) {
+	b.rep.Notes = append(b.rep.Notes, fmt.Sprintf(format, args...))
+}
+
+func (b *boostBench) runs() int {
+	if b.opt.Quick {
+		return 1
+	}
+	return b.opt.Runs
 }
 
 // carries is what a link of 500 Mbit/s carries of TCP's payload over IPv4 in Ethernet frames of 1514 bytes, in bits a
 // second: 1448 bytes of them with timestamps.
 const carries = 500e6 * 1448 / 1514
 
-// loss is that of the path from now on, towards the server.
-func (b *boostBench) loss(ctx context.Context, rate string) error {
-	a, err := file.ParseAction("link x->y loss " + rate)
+// link changes the path, as a line of a timeline does.
+func (b *boostBench) link(ctx context.Context, text string) error {
+	a, err := file.ParseAction("link " + text)
 	if err == nil {
 		err = b.lab.Do(ctx, a)
 	}
 	return err
 }
 
-func (b *boostBench) at(ctx context.Context, loss string, runs int, rep *Report) error {
-	if err := b.loss(ctx, loss); err != nil {
-		return err
-	}
-	kinds := []struct {
-		name, control string
-		port          int
-		rates         []float64
-	}{{"CUBIC", "cubic", plainPort, nil}, {"BBR", "bbr", plainPort, nil}, {"boosted", "cubic", boostedPort, nil}}
-	var queue []float64
-	for range runs {
-		for i := range kinds {
-			looking, end := context.WithCancel(ctx)
-			looked := make(chan []float64, 1)
-			if kinds[i].port == boostedPort {
-				go func() { looked <- b.queue(looking) }()
-			} else {
-				looked <- nil
-			}
-			rate, err := b.stream(ctx, kinds[i].control, kinds[i].port)
-			end()
-			queue = append(queue, <-looked...)
-			if err != nil {
-				return fmt.Errorf("%s at %s loss: %w", kinds[i].name, loss, err)
-			}
-			kinds[i].rates = append(kinds[i].rates, rate)
-		}
-	}
-	var of, ratio, bbr []float64
-	for i, rate := range kinds[2].rates {
-		of = append(of, rate/carries)
-		ratio = append(ratio, rate/kinds[0].rates[i])
-		bbr = append(bbr, rate/kinds[1].rates[i])
-	}
-	aim := ""
-	if loss == "0.1%" {
-		aim = ">= 38"
-	}
-	rep.Rows = append(rep.Rows,
-		NewRow("boosted, "+loss+" loss: goodput, of what the link carries", "ratio", ">= 0.98", fmt.Sprintf("%.0f Mbit/s", carries/1e6), of),
-		NewRow("boosted, "+loss+" loss: goodput, of one CUBIC connection's", "ratio", aim, fmt.Sprintf("%.3g Mbit/s", Quantile(kinds[0].rates, 0.5)/1e6), ratio),
-		NewRow("boosted, "+loss+" loss: goodput, of one BBR connection's", "ratio", "", fmt.Sprintf("%.3g Mbit/s", Quantile(kinds[1].rates, 0.5)/1e6), bbr),
-		NewRow("boosted, "+loss+" loss: standing queue between the agents", "ms", "<= 15", "", queue))
-	return nil
+// loss is that of the path from now on, towards the server.
+func (b *boostBench) loss(ctx context.Context, rate string) error {
+	return b.link(ctx, "x->y loss "+rate)
 }
 
-// stream is one connection of iperf3, in bits a second.
-func (b *boostBench) stream(ctx context.Context, control string, port int) (float64, error) {
+// iperf is that many flows of iperf3 together, in bits a second.
+func (b *boostBench) iperf(ctx context.Context, control string, port, flows int, settle, d time.Duration) (float64, error) {
 	to := agents.Address(b.lab, "s1").Addr().String()
-	return agents.Iperf(ctx, b.lab, "c1", "-c", to, "-p", fmt.Sprint(port), "-C", control,
-		"-t", fmt.Sprint(b.d.Seconds()), "-O", fmt.Sprint(boostSettle.Seconds()))
+	return agents.Iperf(ctx, b.lab, "c1", "-c", to, "-p", fmt.Sprint(port), "-C", control, "-P", fmt.Sprint(flows),
+		"-t", fmt.Sprint(d.Seconds()), "-O", fmt.Sprint(settle.Seconds()))
+}
+
+// raw is flows that pass the agents.
+func (b *boostBench) raw(control string, flows int) *contender {
+	return &contender{name: flowsOf(control, flows), run: func(ctx context.Context) (float64, error) {
+		return b.iperf(ctx, control, iperfPlain, flows, boostSettle, b.opt.Each)
+	}}
+}
+
+// boosted is one connection with CUBIC at the hosts, over the agents.
+func (b *boostBench) boosted() *contender {
+	return &contender{name: "boosted", run: func(ctx context.Context) (float64, error) {
+		return b.iperf(ctx, "cubic", iperfBoosted, 1, boostSettle, b.opt.Each)
+	}}
+}
+
+func flowsOf(control string, flows int) string {
+	if flows == 1 {
+		return "one " + strings.ToUpper(control) + " connection"
+	}
+	return fmt.Sprintf("%d %s flows", flows, strings.ToUpper(control))
 }
 
 // begin starts servers and agents, and waits until connections are carried.
@@ -136,7 +199,7 @@ func (b *boostBench) begin(ctx context.Context) (err error) {
 			b.end()
 		}
 	}()
-	for _, port := range []int{boostedPort, plainPort} {
+	for _, port := range []int{iperfBoosted, iperfPlain} {
 		cmd, err := b.lab.Command(ctx, "iperf3", "-s", "-p", fmt.Sprint(port))
 		if err == nil {
 			err = b.lab.Start("s1", cmd)
@@ -146,8 +209,20 @@ func (b *boostBench) begin(ctx context.Context) (err error) {
 		}
 		b.others = append(b.others, cmd)
 	}
-	b.agents, err = agents.Start(ctx, b.lab, agents.Site{Agent: "x", Host: "c1"}, agents.Site{Agent: "y", Host: "s1"}, steadyPort, boostedPort)
+	b.agents, err = agents.Start(ctx, b.lab, agents.Site{Agent: "x", Host: "c1"}, agents.Site{Agent: "y", Host: "s1"}, ownBoosted, iperfBoosted)
 	return err
+}
+
+// with has agents run with further lines in their files while f does, and without them again after it.
+func (b *boostBench) with(ctx context.Context, lines string, f func() error) error {
+	err := b.agents.RestartWith(ctx, lines)
+	if err == nil {
+		err = f()
+	}
+	if ctx.Err() != nil {
+		return errors.Join(err, ctx.Err()) // they end as they are
+	}
+	return errors.Join(err, b.agents.RestartWith(ctx, ""))
 }
 
 // end ends agents, which leave nothing, and servers.

@@ -11,6 +11,34 @@ import (
 // queueEach is how often it is looked how long packets wait on the path.
 const queueEach = 200 * time.Millisecond
 
+// queues are how long packets waited, in ms, in each run of a contender.
+type queues [][]float64
+
+// watched has it looked how long packets wait on the path while a contender runs.
+func (b *boostBench) watched(c *contender) *queues {
+	q, run := new(queues), c.run
+	c.run = func(ctx context.Context) (float64, error) {
+		looking, end := context.WithCancel(ctx)
+		looked := make(chan []float64, 1)
+		go func() { looked <- b.queue(looking) }()
+		rate, err := run(ctx)
+		end()
+		*q = append(*q, <-looked)
+		return rate, err
+	}
+	return q
+}
+
+// of are all that was seen, each blamed as its run is.
+func (q queues) of(runs []outcome) (all []outcome) {
+	for i, seen := range q {
+		for _, ms := range seen {
+			all = append(all, outcome{ms, runs[i].blame})
+		}
+	}
+	return all
+}
+
 // queue looks how long packets wait on the path between the agents, until ctx ends, by what the kernel of the agent that
 // sends has measured: the least round trip of its connections now, less the shortest that any has seen.
 func (b *boostBench) queue(ctx context.Context) (ms []float64) {
@@ -22,14 +50,20 @@ func (b *boostBench) queue(ctx context.Context) (ms []float64) {
 		case <-begin:
 			begin = time.After(queueEach)
 		}
-		out, err := b.lab.Output(ctx, "x", "ss", "-tinH", "dport", "=", ":23731")
+		out, err := b.trunk(ctx)
 		if err != nil {
 			continue // ctx has ended, or the agent has none at this moment
 		}
-		if wait := waiting(string(out)); !math.IsInf(wait, 1) {
+		if wait := waiting(out); !math.IsInf(wait, 1) {
 			ms = append(ms, wait)
 		}
 	}
+}
+
+// trunk is what ss says of the near agent's connections to the far one, two lines for each.
+func (b *boostBench) trunk(ctx context.Context) (string, error) {
+	out, err := b.lab.Output(ctx, "x", "ss", "-tinH", "dport", "=", ":23731")
+	return string(out), err
 }
 
 // waiting reads what ss says of connections, in ms; infinite where nothing was measured.

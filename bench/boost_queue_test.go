@@ -17,3 +17,10 @@ ESTAB 0 0 10.95.0.1:40001 10.95.0.2:23731
 		t.Errorf("where nothing was measured: %v ms", got)
 	}
 }
+
+func TestWhatWasSeenInASpoiltRunIsBlamedAsTheRunIs(t *testing.T) {
+	all := queues{{1, 2}, nil, {3}}.of([]outcome{{0, ""}, {0, ""}, {0, "late"}})
+	if len(all) != 3 || all[0] != (outcome{1, ""}) || all[2] != (outcome{3, "late"}) {
+		t.Errorf("%v", all)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/core/tune"
-	"scaffold.dev/scaffold/internal/lab/agents"
 )
 
 const (
@@ -18,51 +17,57 @@ const (
 )
 
 // shares measures how one boosted connection shares the path with eight flows of CUBIC, in each way to share: the part of
-// what both carry that is ours.
-func (b *boostBench) shares(ctx context.Context, runs int, rep *Report) error {
+// what both carry that is ours. The one that is judged runs as often as there are runs, the others once.
+func (b *boostBench) shares(ctx context.Context) error {
 	if err := b.loss(ctx, "0%"); err != nil {
 		return err
 	}
-	for _, share := range tune.Shares {
-		if err := b.agents.RestartWith(ctx, "share: "+share+"\n"); err != nil {
+	for i, share := range tune.Shares {
+		aim, runs := "", 1
+		switch {
+		case tune.Share(i) == tune.Fair:
+			aim, runs = "<= 0.25", b.runs()
+		case b.opt.Quick:
+			continue
+		}
+		var theirs []float64
+		c := &contender{name: "share: " + share, run: func(ctx context.Context) (float64, error) {
+			ours, other, err := b.share(ctx)
+			theirs = append(theirs, other/1e6)
+			return ours / (ours + other), err
+		}}
+		err := b.with(ctx, "share: "+share+"\n", func() error {
+			for range runs {
+				if err := b.once(ctx, fmt.Sprintf("beside %d flows of CUBIC", cubicFlows), c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			return err
 		}
-		var ours []float64
-		for range runs {
-			part, err := b.share(ctx)
-			if err != nil {
-				return fmt.Errorf("share: %s: %w", share, err)
-			}
-			ours = append(ours, part)
-		}
-		aim := ""
-		if share == tune.Shares[tune.Fair] {
-			aim = "<= 0.25"
-		}
-		rep.Rows = append(rep.Rows, NewRow(fmt.Sprintf("boosted beside %d flows of CUBIC, share %s: our part", cubicFlows, share), "ratio", aim, "", ours))
+		name := fmt.Sprintf("boosted beside %d flows of CUBIC, share %s: ", cubicFlows, share)
+		b.add(judged(name+"our part", "ratio", aim, "", c.all), NewRow(name+"the others", "Mbit/s", "", "", theirs))
 	}
-	return b.agents.RestartWith(ctx, "")
+	return nil
 }
 
-func (b *boostBench) share(ctx context.Context) (float64, error) {
-	to := agents.Address(b.lab, "s1").Addr().String()
-	run := func(port, flows int) (float64, error) {
-		return agents.Iperf(ctx, b.lab, "c1", "-c", to, "-p", fmt.Sprint(port), "-C", "cubic", "-P", fmt.Sprint(flows),
-			"-t", fmt.Sprint(shareFor.Seconds()), "-O", fmt.Sprint(boostSettle.Seconds()))
-	}
+// share is what each side carries, in bits a second.
+func (b *boostBench) share(ctx context.Context) (ours, theirs float64, err error) {
 	type result struct {
 		rate float64
 		err  error
 	}
-	theirs := make(chan result, 1)
+	beside := make(chan result, 1)
 	go func() {
-		rate, err := run(plainPort, cubicFlows)
-		theirs <- result{rate, err}
+		rate, err := b.iperf(ctx, "cubic", iperfPlain, cubicFlows, boostSettle, shareFor)
+		beside <- result{rate, err}
 	}()
-	ours, err := run(boostedPort, 1)
-	other := <-theirs
+	ours, err = b.iperf(ctx, "cubic", iperfBoosted, 1, boostSettle, shareFor)
+	other := <-beside
 	if err == nil {
 		err = other.err
 	}
-	return ours / (ours + other.rate), err
+	return ours, other.rate, err
 }

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -13,46 +12,47 @@ const (
 	// killedEach is the time between two deaths of workers: a window grows again in it.
 	killedEach = 3 * time.Second
 	// deaths are of each agent's workers, in a run.
-	deaths = 4
+	deaths = 2
 )
 
 // workers measures for how long nothing arrives of a boosted connection when a worker is killed, at the agent of its
 // client and at that of its server in turns.
-func (b *boostBench) workers(ctx context.Context, runs int, rep *Report) error {
-	f, err := b.steady(ctx)
-	if err == nil {
-		err = b.loss(ctx, "0.1%")
+func (b *boostBench) workers(ctx context.Context) error {
+	if err := b.loss(ctx, lossOfMost); err != nil {
+		return err
 	}
+	f, err := b.steady(ctx)
 	if err != nil {
 		return err
 	}
 	defer f.close()
-	sides := []struct {
-		name, agent string
-		ms          []float64
-	}{{"client", "x", nil}, {"server", "y", nil}}
 	if err := pause(ctx, boostSettle); err != nil {
 		return err
 	}
-	for range runs * deaths {
-		for i := range sides {
-			f.longest.Store(0)
-			if err := b.agents.KillWorker(sides[i].agent); err != nil {
-				return err
-			}
-			if err := pause(ctx, killedEach); err != nil {
-				return err
-			}
-			if err := f.failed(); err != nil {
-				return fmt.Errorf("a worker was killed at the %s's agent: %w", sides[i].name, err)
-			}
-			sides[i].ms = append(sides[i].ms, float64(f.longest.Load())/1e6)
+	sides := []*contender{{name: "client", run: b.death(f, "x")}, {name: "server", run: b.death(f, "y")}}
+	for range deaths {
+		if err := b.turns(ctx, "a worker is killed", sides...); err != nil {
+			return err
 		}
 	}
 	for _, s := range sides {
-		rep.Rows = append(rep.Rows, NewRow("boosted: standstill when the worker at the "+s.name+"'s agent is killed", "ms", "<= 300", "", s.ms))
+		b.add(judged("boosted: standstill when the worker at the "+s.name+"'s agent is killed", "ms", "<= 300", "", s.all))
 	}
 	return nil
+}
+
+// death kills the worker of an agent; it is for how many ms the connection then stands still.
+func (b *boostBench) death(f *steady, agent string) func(context.Context) (float64, error) {
+	return func(ctx context.Context) (float64, error) {
+		f.longest.Store(0)
+		if err := b.agents.KillWorker(agent); err != nil {
+			return 0, err
+		}
+		if err := pause(ctx, killedEach); err != nil {
+			return 0, err
+		}
+		return float64(f.longest.Load()) / 1e6, f.failed()
+	}
 }
 
 // A steady is a connection that is written to all the time.
@@ -66,13 +66,13 @@ type steady struct {
 
 // steady begins one from the client to the server.
 func (b *boostBench) steady(ctx context.Context) (*steady, error) {
-	l, err := b.agents.Listen(ctx, steadyPort)
+	l, err := b.agents.Listen(ctx, ownBoosted)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Close()
 	f := &steady{}
-	if f.client, err = b.agents.Dial(steadyPort); err == nil {
+	if f.client, err = b.agents.Dial(ownBoosted); err == nil {
 		f.server, err = l.Accept()
 	}
 	if err != nil {

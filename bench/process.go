@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,15 +23,47 @@ const ticks = 100
 // cpuOf is the time of processors that a process has had; 0 for one that has ended.
 func cpuOf(pid int) time.Duration {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold spaces
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
+	own, _ := processorTimes(string(text))
+	return own
+}
+
+// treeCPU is the time of processors that a process has had, with all that it has started, those that have ended included.
+func treeCPU(pid int) (all time.Duration) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	own, ended := processorTimes(string(text))
+	all = own + ended
+	for _, child := range childrenOf(pid) {
+		all += treeCPU(child)
 	}
-	var user, system int64
-	fmt.Sscan(fields[11], &user)   //nolint:errcheck // the kernel writes numbers
-	fmt.Sscan(fields[12], &system) //nolint:errcheck // the same
-	return time.Duration(user+system) * time.Second / ticks
+	return all
+}
+
+// processorTimes reads a process's /proc/PID/stat: its own time, and that of its children that have ended and been waited for.
+func processorTimes(stat string) (own, ended time.Duration) {
+	_, rest, _ := strings.Cut(stat, ") ") // the name may hold spaces
+	fields := strings.Fields(rest)
+	if len(fields) < 15 {
+		return 0, 0
+	}
+	var n [4]int64
+	for i := range n {
+		fmt.Sscan(fields[11+i], &n[i]) //nolint:errcheck // the kernel writes numbers
+	}
+	return time.Duration(n[0]+n[1]) * time.Second / ticks, time.Duration(n[2]+n[3]) * time.Second / ticks
+}
+
+// childrenOf are the processes that a process has started and that are there.
+func childrenOf(pid int) (pids []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // a thread that has ended has none
+		for word := range strings.FieldsSeq(string(text)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
 }
 
 // resident is what a process has in RAM, in bytes; 0 for one that has ended.

@@ -12,7 +12,8 @@ import (
 
 // A Row is one measured number. Value is the median of N samples (or what Name says), P25 and P75 its
 // quartiles. Aim reads "<= 500" or ">= 0.95"; Met says whether Value keeps it. Peer names what it was
-// compared with, "" where the number stands alone.
+// compared with, "" where the number stands alone. Marked says why nobody judges it: the emulator did not do what was asked
+// of it; such a row counts as met.
 type Row struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -23,6 +24,8 @@ type Row struct {
 	P25   float64 `json:"p25"`
 	P75   float64 `json:"p75"`
 	Peer  string  `json:"peer"`
+
+	Marked string `json:"marked,omitempty"`
 }
 
 // NewRow sums samples up as their median and judges it by aim.
@@ -96,6 +99,9 @@ func (r Report) WriteTable(w io.Writer) error {
 		}
 		if row.Aim == "" {
 			met = "-"
+		}
+		if row.Marked != "" {
+			met = "marked"
 		}
 		fmt.Fprintf(tw, "%s\t%s %s\t%s..%s\t%d\t%s\t%s\t%s\n", row.Name, short(row.Value), row.Unit,
 			short(row.P25), short(row.P75), row.N, row.Aim, met, row.Peer)

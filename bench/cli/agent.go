@@ -16,7 +16,7 @@ import (
 // agentCommand holds the load programs that the benchmarks start inside a lab. They are ordinary
 // socket programs and print JSON.
 func agentCommand() *cobra.Command {
-	g := command.Group("agent", "Load programs of the benchmarks", agentServe(), agentStream(), agentRR(), agentConnect(), agentCheckedServe(), agentChecked(), agentCrowd(), agentHosts(), agentFlood(), agentStorm(), agentPaced(), agentRetry(), agentReactive(), agentEngine())
+	g := command.Group("agent", "Load programs of the benchmarks", agentServe(), agentStream(), agentRR(), agentConnect(), agentCheckedServe(), agentChecked(), agentCrowd(), agentHosts(), agentFlood(), agentStorm(), agentPaced(), agentRetry(), agentReactive(), agentEngine(), agentSplice(), agentAnswer())
 	g.Hidden = true
 	return g
 }
@@ -114,4 +114,27 @@ func addTarget(cmd *cobra.Command, to *string, d *time.Duration) {
 	cmd.PreRunE = func(*cobra.Command, []string) error { return agent.Pin(*cpu) }
 	cmd.Flags().StringVar(to, "to", "", "address and port")
 	cmd.Flags().DurationVar(d, "duration", 0, "how long")
+}
+
+func agentSplice() *cobra.Command {
+	var listen, to string
+	cmd := &cobra.Command{
+		Use: "splice", Short: "Pass TCP connections on, by splice", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return agent.Splice(cmd.Context(), listen, to) },
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "address and port of IPv4")
+	cmd.Flags().StringVar(&to, "to", "", "where they are passed on to")
+	return cmd
+}
+
+func agentAnswer() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use: "answer", Short: "Answer each byte by one", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return agent.Answer(cmd.Context(), listen, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "address and port of IPv4")
+	return cmd
 }

@@ -30,6 +30,9 @@ split --flows -1                   => --flows "-1": want a whole number from 1 u
 move --flows -3                    => --flows "-3": want a whole number from 0 up
 churn -n none                      => --times "none": want a whole number from 1 up
 hogs --duration 1ms                => --duration "1ms": want a duration of at least 1s
+boost --duration 1s                => a window has not grown in 1s
+boost --only nonsense              => --only "nonsense": want some of loss, share, worker
+boost --quick --runs 3             => --quick and --runs
 table --services 0                 => --services "0": want a whole number from 1 up
 path x                             => takes no arguments, got "x"
 frobnicate                         => there is no such command: choose one of boost, chaos, churn
@@ -41,6 +44,7 @@ func TestEverySwitchSaysWhatGoesUnheardBesideIt(t *testing.T) {
 	commandtest.Switches(t, New(), `
 bench --check
 bench --far
+bench boost --quick => runs
 bench chaos --check => seed duration only moves
 bench chaos --dry-run => name logs output
 bench chaos --moves => check
