@@ -51,6 +51,9 @@ func NewSender(memory uint64, s Strategy) *Sender {
 	return &Sender{strategy: s, memory: memory, streams: map[uint64]*outgoing{}}
 }
 
+// Use has another strategy decide from now on.
+func (s *Sender) Use(strategy Strategy) { s.strategy = strategy }
+
 // A Frame is what a connection is to send.
 type Frame struct {
 	frame.Header             // of DATA, END or ABORT

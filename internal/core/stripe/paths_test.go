@@ -1,0 +1,79 @@
+package stripe
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// overPaths is a world with one session over connections of several paths, with memory for as much as these carry.
+func overPaths(t *testing.T, strategy string, connections int, paths ...link) (*world, *source) {
+	t.Helper()
+	w := newWorld(t, 1, strategy)
+	for range connections {
+		for _, l := range paths {
+			l.rate /= float64(connections)
+			w.links = append(w.links, l)
+		}
+	}
+	w.memory, w.blocks, w.slotSize = 64<<20, 64<<20/Block, MinChunk
+	w.sender, w.receiver, w.pages = w.newSender(), NewReceiver(w.blocks, w.rtt()), make([][]byte, w.blocks)
+	for i := range w.links {
+		w.dial(i)
+	}
+	s := &source{length: 100e6, room: 4 << 20}
+	w.add(s)
+	return w, s
+}
+
+// far are two paths of 300 and 200 Mbit/s, of 20 and 60 ms there and back.
+var far = []link{{rate: 37.5e6, delay: 10 * ms}, {rate: 25e6, delay: 30 * ms}}
+
+func TestECFFillsPathsOfOtherDelaysAndRates(t *testing.T) {
+	for _, connections := range []int{1, 4} {
+		w, s := overPaths(t, "ecf", connections, far...)
+		for s.got < s.length/10 { // until the window is as large as the paths
+			w.pump()
+			w.step()
+		}
+		from, got := w.now, s.got
+		for s.got < s.length*9/10 {
+			w.pump()
+			w.step()
+		}
+		if rate := float64(s.got-got) / w.now.Sub(from).Seconds(); rate < 0.95*62.5e6 {
+			t.Errorf("%d connections for each path: %.1f MB/s, of 62.5 (%+v)", connections, rate/1e6, w.sender.Counts)
+		}
+		w.run(time.Hour)
+		w.settle()
+	}
+}
+
+// A path that carries nothing any more, and of which that is known 2 s later, takes nothing of the stream with it, and the other
+// one carries the rest. How long it holds the reader up depends on what it had taken: none of what comes then waits for it.
+func TestAStreamOutlivesAPathThatIsSilent(t *testing.T) {
+	for _, connections := range []int{1, 4} {
+		for lost := range far {
+			t.Run(fmt.Sprint(connections, " connections each, path ", lost, " of ", len(far)), func(t *testing.T) {
+				w, s := overPaths(t, "ecf", connections, far...)
+				w.after(500*ms, func() {
+					for i, c := range append([]*wire(nil), w.wires...) {
+						if i%len(far) != lost {
+							continue
+						}
+						c.delay = time.Minute
+						w.after(300*ms, func() { w.sender.Measure(c.id, Measure{RTT: 2 * far[lost].delay, Rate: 1}) }) // its timer has fired
+						w.after(2*time.Second, func() { w.kill(c, -1) })
+					}
+				})
+				w.run(time.Hour) // which compares all bytes
+				w.settle()
+				rest := far[1-lost].rate
+				if took, most := w.now.Sub(time.Unix(0, 0)), 2500*ms+time.Duration(float64(s.length)/rest*float64(time.Second)); took > most || w.gap > 2300*ms {
+					t.Errorf("it took %v, of %v, and stood still for %v (%+v)", took, most, w.gap, w.sender.Counts)
+				}
+				t.Logf("%v, stood still for %v, %+v", w.now.Sub(time.Unix(0, 0)), w.gap, w.sender.Counts)
+			})
+		}
+	}
+}
