@@ -24,7 +24,7 @@ type Config struct {
 	Name        string // of the agent, as lanes and certificates have it
 	Incarnation uint64 // of this process: higher than those that the one before had for its trunks
 	Protection  frame.Protection
-	Strategy    string // one of stripe.Strategies
+	Strategy    string // one of stripe.Strategies; "": as the number of paths to each other agent asks for
 	Shape       tune.Settings
 	Control     string // congestion control between agents, see trunk.Config
 	Connections int    // data connections of a trunk, or with how many the agents begin to look for their number
@@ -35,14 +35,16 @@ type Config struct {
 	Patience    time.Duration // see trunk.Config
 
 	Ends Ends
-	Door net.Listener
-	// Server is the TLS of the door, Client that of a connection to a named agent; both show this agent's certificate
+	// Addresses are this agent's, its door's first; Doors listen at each of them.
+	Addresses []Address
+	Doors     []net.Listener
+	// Server is the TLS of the doors, Client that of a connection to a named agent; both show this agent's certificate
 	// and refuse who has none of the network's agents. Identity is the name in the other end's certificate.
 	Server   *tls.Config
 	Client   func(name string) *tls.Config
 	Identity func(tls.ConnectionState) (name string, err error)
-	// Dial connects to another agent's door.
-	Dial func(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error)
+	// Dial connects to another agent's door, from an address of this one.
+	Dial func(ctx context.Context, from netip.Addr, to netip.AddrPort) (*net.TCPConn, error)
 
 	// Keep outlives this process, and Found is what it held when this one began; nil: nothing does.
 	Keep  Keep
@@ -59,12 +61,15 @@ type Event struct {
 	Ended *trunk.Ended // a session that has ended
 	// Turned is a session with an agent that was lost, and another one that was asked to go on with it.
 	Turned *Turned
+	Path   *trunk.Change
 }
 
 // A Peer is another agent.
 type Peer struct {
-	Name string
-	Door netip.AddrPort
+	Name   string
+	Door   netip.AddrPort
+	More   []netip.AddrPort // where it is reached as well: one for each of its further paths
+	Former bool             // it is one of before, and knows this agent's door alone
 }
 
 // An Agent takes connections into trunks, and connects to servers.
@@ -88,8 +93,11 @@ type Agent struct {
 
 // Start begins to serve. It takes nothing before Tell says what.
 func Start(c Config) (*Agent, error) {
-	if _, err := stripe.StrategyNamed(c.Strategy); err != nil {
+	if _, err := c.strategy(); err != nil {
 		return nil, err
+	}
+	if len(c.Addresses) == 0 {
+		return nil, errors.New("the agent has no address")
 	}
 	if c.Memory <= 0 || c.Memory%stripe.MaxChunk != 0 {
 		return nil, fmt.Errorf("memory of %d bytes for a trunk: it must be a multiple of %d", c.Memory, stripe.MaxChunk)
@@ -108,6 +116,14 @@ func Start(c Config) (*Agent, error) {
 	a.ctx, a.end = context.WithCancel(context.Background())
 	a.all.Go(a.take)
 	return a, nil
+}
+
+// strategy is the one that the settings name; nil: none.
+func (c *Config) strategy() (stripe.Strategy, error) {
+	if c.Strategy == "" {
+		return nil, nil
+	}
+	return stripe.StrategyNamed(c.Strategy)
 }
 
 // Close ends the agent: sessions that have not ended are reset.
@@ -159,8 +175,15 @@ func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
 	a.mu.Unlock()
 	a.part(a.gone(peers))
 	a.disown()
-	a.serving.Do(func() { a.all.Go(a.serve) }) // before, it knows nobody, not even who has connected while there was no worker
+	a.serving.Do(a.openDoors) // before, it knows nobody, not even who has connected while there was no worker
 	return nil
+}
+
+// openDoors lets other agents in.
+func (a *Agent) openDoors() {
+	for _, l := range a.Doors {
+		a.all.Go(func() { a.serve(l) })
+	}
 }
 
 // incarnation is one for a trunk that is made: an agent that was forgotten and comes again is told that nothing of before

@@ -194,13 +194,13 @@ func (n *network) agent(name string, change func(*Config)) *site {
 	cert := n.certificate(name)
 	c := Config{
 		Name: name, Incarnation: uint64(time.Now().UnixNano()), Protection: frame.Sealed, Strategy: "pull", Connections: 2,
-		Memory: 4 * stripe.MaxChunk, Silence: within, Patience: within, Ends: s.ends, Door: l,
+		Memory: 4 * stripe.MaxChunk, Silence: within, Patience: within, Ends: s.ends, Doors: []net.Listener{l}, Addresses: []Address{{At: s.at.Door}},
 		Server: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: n.pool},
 		Client: func(to string) *tls.Config {
 			return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: n.pool, ServerName: to}
 		},
 		Identity: func(c tls.ConnectionState) (string, error) { return c.PeerCertificates[0].Subject.CommonName, nil },
-		Dial: func(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
+		Dial: func(ctx context.Context, _ netip.Addr, to netip.AddrPort) (*net.TCPConn, error) {
 			var d net.Dialer
 			c, err := d.DialContext(ctx, "tcp", to.String())
 			if err != nil {
@@ -250,8 +250,8 @@ func (s *site) connected(t *testing.T, name string) {
 	}
 }
 
-// pairOf are two agents, of which x is near and y is far in lane 5.
-func pairOf(t *testing.T, change func(*Config)) (x, y *site) {
+// twoAgents are two agents, of which x is near and y is far in lane 5.
+func twoAgents(t *testing.T, change func(*Config)) (x, y *site) {
 	n := newNetwork(t)
 	x, y = n.agent("x", change), n.agent("y", change)
 	lane := Lane{Number: 5, Client: clients, Server: servers, Port: 80, Near: []string{"x"}, Far: []string{"y"}}
@@ -276,7 +276,7 @@ func (s *site) offer(t *testing.T, lane uint64) (*fakeSYN, string) {
 }
 
 func TestAConnectionGoesOverTwoAgents(t *testing.T) {
-	x, y := pairOf(t, nil)
+	x, y := twoAgents(t, nil)
 	if len(x.ends.held) != 1 || len(y.ends.held) != 0 {
 		t.Errorf("the near agent holds %d lanes, the far one %d; want 1 and 0", len(x.ends.held), len(y.ends.held))
 	}
@@ -300,7 +300,7 @@ func TestAConnectionGoesOverTwoAgents(t *testing.T) {
 }
 
 func TestWhatTheServerSaysTheClientHears(t *testing.T) {
-	x, y := pairOf(t, nil)
+	x, y := twoAgents(t, nil)
 	for want, err := range map[string]error{"refused": &trunk.Refused{Reason: frame.RefusedByHost}, "dropped": errors.New("no answer")} {
 		y.ends.mu.Lock()
 		y.ends.err = err
@@ -312,7 +312,7 @@ func TestWhatTheServerSaysTheClientHears(t *testing.T) {
 }
 
 func TestWithoutAnotherAgentConnectionsPass(t *testing.T) {
-	x, y := pairOf(t, nil)
+	x, y := twoAgents(t, nil)
 	y.Drain(true)
 	if _, got := x.offer(t, 5); got != "passed" {
 		t.Errorf("the far agent drains: the connection was %s", got)
@@ -345,7 +345,7 @@ func TestTheNextAgentOfTheLaneIsAsked(t *testing.T) {
 // An agent with a certificate asks for what the controller gave it no lane for: nothing is connected to.
 func TestNobodyConnectsBeyondHisLanes(t *testing.T) {
 	safety.Test(t, safety.Door)
-	_, y := pairOf(t, nil)
+	_, y := twoAgents(t, nil)
 	good := frame.Open{Lane: 5, Client: client, Server: server}
 	if why := y.forbidden("x", good); why != 0 {
 		t.Fatalf("what is in the lane is refused: %v", why)
@@ -399,7 +399,7 @@ func TestATrunkIsOfTheTwoThatItIsBetween(t *testing.T) {
 
 // begins makes one control connection of a trunk, and waits until it ends.
 func (s *site) begins(p *peer, to Peer) error {
-	tcp, err := s.Dial(context.Background(), to.Door)
+	tcp, err := s.Dial(context.Background(), netip.Addr{}, to.Door)
 	if err != nil {
 		return err
 	}
@@ -421,7 +421,8 @@ func await(t *testing.T, s *site, want error) {
 	for {
 		select {
 		case e := <-s.events:
-			if errors.Is(e.Err, want) {
+			t.Logf("%s: %v, %v", s.Name, e.Err, e.Path)
+			if errors.Is(e.Err, want) || e.Path != nil && errors.Is(e.Path.Why, want) {
 				return
 			}
 		case <-end:
@@ -471,7 +472,7 @@ func TestTwoAgentsThatProtectFramesDifferentlySaySo(t *testing.T) {
 // What an agent cannot do changes nothing: not who the others are, whose sessions go on, nor which lanes there are.
 func TestWhatCannotBeDoneChangesNothing(t *testing.T) {
 	safety.Test(t, safety.Flow)
-	x, _ := pairOf(t, nil)
+	x, _ := twoAgents(t, nil)
 	x.ends.mu.Lock()
 	x.ends.full = errors.New("no room for lanes")
 	x.ends.mu.Unlock()
@@ -490,7 +491,7 @@ func TestWhatCannotBeDoneChangesNothing(t *testing.T) {
 
 // An agent that was given up and is told of again has a trunk again, also where it never heard of that itself.
 func TestAnAgentThatIsToldOfAgainHasATrunkAgain(t *testing.T) {
-	x, y := pairOf(t, nil)
+	x, y := twoAgents(t, nil)
 	lane := Lane{Number: 5, Client: clients, Server: servers, Port: 80, Near: []string{"x"}, Far: []string{"y"}}
 	y.tell(t, nil)
 	y.tell(t, []Peer{x.at}, lane)

@@ -21,8 +21,8 @@ type path struct {
 }
 
 // dial connects to an agent over the path.
-func (p *path) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
-	var d net.Dialer
+func (p *path) dial(ctx context.Context, from netip.Addr, to netip.AddrPort) (*net.TCPConn, error) {
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
 	far, err := d.DialContext(ctx, "tcp", to.String())
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (p *path) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error
 		return nil, err
 	}
 	defer l.Close()
-	near, err := d.DialContext(ctx, "tcp", l.Addr().String())
+	near, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.Addr().String())
 	if err != nil {
 		return nil, err
 	}
@@ -145,14 +145,14 @@ func stream(t *testing.T, x, y *site, times int, happens func()) {
 // All connections between two agents end at once, the control connection too: the trunk is there again under the stream.
 func TestATrunkThatIsCutComesBackUnderItsStreams(t *testing.T) {
 	var p path
-	x, y := pairOf(t, func(c *Config) { c.Dial = p.dial })
+	x, y := twoAgents(t, func(c *Config) { c.Dial = p.dial })
 	stream(t, x, y, 3, p.cut)
 }
 
 // The path carries nothing for longer than an agent may be silent. Both notice; nobody is reset.
 func TestAnAgentThatIsSilentIsNoticedAndHeardAgain(t *testing.T) {
 	var p path
-	x, y := pairOf(t, func(c *Config) { c.Dial, c.Silence = p.dial, time.Second })
+	x, y := twoAgents(t, func(c *Config) { c.Dial, c.Silence = p.dial, time.Second })
 	stream(t, x, y, 1, func() {
 		again := p.stop()
 		await(t, x, peering.ErrSilent)

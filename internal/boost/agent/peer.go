@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"scaffold.dev/scaffold/internal/boost/door"
 	"scaffold.dev/scaffold/internal/boost/frame"
@@ -17,7 +18,6 @@ import (
 	"scaffold.dev/scaffold/internal/boost/peering"
 	"scaffold.dev/scaffold/internal/boost/seal"
 	"scaffold.dev/scaffold/internal/boost/trunk"
-	"scaffold.dev/scaffold/internal/core/stripe"
 )
 
 // A peer is another agent, and the trunk to it. Of two agents the one whose name comes first begins the trunk.
@@ -31,11 +31,14 @@ type peer struct {
 	all           sync.WaitGroup
 	inherits      bool // it goes on with what a process before this one had
 
-	door   netip.AddrPort // under the agent's lock
-	born   uint64         // incarnation of this end of the trunk
-	number uint64         // so are these, which the agent that begins the trunk draws
-	secret seal.Secret
-	ready  bool
+	born    uint64                     // incarnation of this end of the trunk
+	numbers atomic.Uint64              // of data connections
+	dialed  map[trunk.Pair]*trunk.Path // by use, which one goroutine at a time calls
+
+	at      []netip.AddrPort // under the agent's lock, its addresses
+	doors   map[trunk.Pair]netip.AddrPort
+	number  uint64 // so are these, which the agent that begins the trunk draws
+	secrets map[trunk.Pair]seal.Secret
 }
 
 func (l *Lane) isNear(name string) bool { return slices.Contains(l.Near, name) }
@@ -84,11 +87,9 @@ func (a *Agent) know(in Peer) (made *peer, err error) {
 	}
 	a.mu.Lock()
 	p := a.peers[in.Name]
-	if p != nil {
-		p.door = in.Door
-	}
 	a.mu.Unlock()
 	if p != nil {
+		p.use(in)
 		return nil, nil
 	}
 	p, err = a.newPeer(in)
@@ -107,8 +108,11 @@ func (a *Agent) know(in Peer) (made *peer, err error) {
 func (p *peer) dials() bool { return p.a.Name < p.name }
 
 func (a *Agent) newPeer(in Peer) (*peer, error) {
-	p := &peer{a: a, name: in.Name, door: in.Door, number: rand.Uint64() | 1, born: a.incarnation()}
-	strategy, _ := stripe.StrategyNamed(a.Strategy) // Start has looked
+	p := &peer{
+		a: a, name: in.Name, number: rand.Uint64() | 1, born: a.incarnation(),
+		dialed: map[trunk.Pair]*trunk.Path{}, secrets: map[trunk.Pair]seal.Secret{},
+	}
+	strategy, _ := a.strategy() // Start has looked
 	shape := a.Shape
 	shape.First, shape.Most = a.Connections, max(a.Most, a.Connections)
 	c := trunk.Config{
@@ -117,6 +121,7 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 		Restore: p.restore,
 		Ended:   func(e trunk.Ended) { a.Report(Event{Agent: p.name, Ended: &e}) },
 		Broken:  func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
+		Changed: func(c trunk.Change) { a.Report(Event{Agent: p.name, Path: &c}) },
 	}
 	var err error
 	if p.receive, err = memory.Map(a.Memory); err != nil {
@@ -130,28 +135,14 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 	p.trunk = trunk.New(c)
 	p.ctx, p.end = context.WithCancel(a.ctx)
 	p.all.Go(p.watch)
-	if p.dials() {
-		d := peering.Dialer{
-			Config: p.config(), Connections: max(shape.Most, a.Open), TLS: a.Client(p.name), TCP: p.tcp,
-			Failed: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
-		}
-		p.all.Go(func() { d.Run(p.ctx) })
-	}
+	p.use(in)
 	return p, nil
 }
 
-func (p *peer) config() peering.Config {
+func (p *peer) config(path *trunk.Path) peering.Config {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	return peering.Config{Trunk: p.trunk, Number: p.number, Incarnation: p.born, Protection: p.a.Protection, Silence: p.a.Silence}
-}
-
-// tcp connects to the other agent, wherever it was told to be last.
-func (p *peer) tcp(ctx context.Context) (*net.TCPConn, error) {
-	p.a.mu.Lock()
-	to := p.door
-	p.a.mu.Unlock()
-	return p.a.Dial(ctx, to)
+	return peering.Config{Path: path, Number: p.number, Incarnation: p.born, Protection: p.a.Protection, Silence: p.a.Silence}
 }
 
 // close ends the trunk, and then gives its memory back.
@@ -187,9 +178,9 @@ func (p *peer) connect(ctx context.Context, m frame.Open) (trunk.Attached, error
 	return trunk.Attached{Conn: c, Host: host, Own: own}, err
 }
 
-// serve opens the door to other agents.
-func (a *Agent) serve() {
-	err := door.Serve(a.ctx, a.Door, door.Config{
+// serve opens a door to other agents.
+func (a *Agent) serve(l net.Listener) {
+	err := door.Serve(a.ctx, l, door.Config{
 		TLS: a.Server, Known: a.known, Secret: a.secretOf, Control: a.control, Data: a.data, Count: a.count,
 	})
 	if err != nil {
@@ -201,7 +192,7 @@ func (a *Agent) known(from netip.Addr) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range a.peers {
-		if p.door.Addr() == from {
+		if slices.ContainsFunc(p.at, func(at netip.AddrPort) bool { return at.Addr().Unmap() == from }) {
 			return true
 		}
 	}
@@ -214,14 +205,14 @@ func (a *Agent) count(why door.Reason) {
 	a.refused[why]++
 }
 
-func (a *Agent) secretOf(number uint64) (seal.Secret, bool) {
+// secretOf is that of a trunk on the path by which a connection comes.
+func (a *Agent) secretOf(number uint64, c net.Conn) (secret seal.Secret, there bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p := a.byTrunk[number]
-	if p == nil || !p.ready {
-		return seal.Secret{}, false
+	if p := a.byTrunk[number]; p != nil {
+		secret, there = p.secrets[pairOf(c)]
 	}
-	return p.secret, true
+	return secret, there
 }
 
 // errNoPeer says that who has a certificate of an agent is none that this one was told of.
@@ -252,26 +243,33 @@ func (a *Agent) control(c *tls.Conn) {
 	}
 }
 
-// answer keeps a control connection. A trunk's number is that of the agent that has begun it, and of no other.
+// answer keeps a control connection.
 func (p *peer) answer(c *tls.Conn, hello frame.Hello) error {
+	path, err := p.path(c)
+	if err != nil {
+		return err
+	}
+	return peering.Answer(p.ctx, c, hello, p.config(path), func(s seal.Secret) error { return p.begun(hello.Trunk, path, s) })
+}
+
+// begun notes the number of the trunk, and the secret that it has on a path. A number is that of the agent that has begun the
+// trunk, and of no other.
+func (p *peer) begun(number uint64, on *trunk.Path, secret seal.Secret) error {
 	p.a.mu.Lock()
+	defer p.a.mu.Unlock()
 	if p.a.peers[p.name] != p { // it was given up meanwhile
-		p.a.mu.Unlock()
 		return errNoPeer
 	}
-	if other := p.a.byTrunk[hello.Trunk]; other != nil && other != p {
-		p.a.mu.Unlock()
-		return fmt.Errorf("agent %s says that trunk %#x is its own, which is that to agent %s", p.name, hello.Trunk, other.name)
+	if other := p.a.byTrunk[number]; other != nil && other != p {
+		return fmt.Errorf("agent %s says that trunk %#x is its own, which is that to agent %s", p.name, number, other.name)
+	}
+	if number != p.number { // the agent has begun it anew: what it said of other paths before is of the former one
+		p.secrets = map[trunk.Pair]seal.Secret{}
 	}
 	delete(p.a.byTrunk, p.number)
-	p.number = hello.Trunk
-	p.a.byTrunk[p.number] = p
-	p.a.mu.Unlock()
-	return peering.Answer(p.ctx, c, hello, p.config(), func(s seal.Secret) {
-		p.a.mu.Lock()
-		p.secret, p.ready = s, true
-		p.a.mu.Unlock()
-	})
+	p.number, p.secrets[on.Pair] = number, secret
+	p.a.byTrunk[number] = p
+	return nil
 }
 
 // data serves a data connection, whose HELLO the door has verified.
@@ -279,14 +277,19 @@ func (a *Agent) data(c net.Conn, hello frame.Hello) {
 	a.mu.Lock()
 	p := a.byTrunk[hello.Trunk]
 	var secret seal.Secret
+	pair := pairOf(c)
 	if p != nil {
-		secret = p.secret
+		secret = p.secrets[pair]
 	}
 	a.mu.Unlock()
 	tcp, ok := c.(*net.TCPConn)
-	if p == nil || !ok {
+	var path *trunk.Path
+	if p != nil {
+		path = p.trunk.Path(pair)
+	}
+	if path == nil || !ok {
 		c.Close()
 		return
 	}
-	peering.Data(tcp, hello, secret, p.config()) //nolint:errcheck // the trunk has told what the other agent did wrong
+	peering.Data(tcp, hello, secret, p.config(path)) //nolint:errcheck // the trunk has told what the other agent did wrong
 }

@@ -13,7 +13,7 @@ import (
 // Who connects while no worker is there is served by the next one.
 func TestTheDoorStaysOpenBetweenWorkers(t *testing.T) {
 	s := &stored{t: t}
-	first, err := listen(netip.MustParseAddrPort("127.0.0.1:0"), s)
+	first, err := listen(netip.MustParseAddrPort("127.0.0.1:0"), doorKey, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestTheDoorStaysOpenBetweenWorkers(t *testing.T) {
 		t.Fatalf("between two workers: %v", err)
 	}
 	defer c.Close()
-	second, err := listen(netip.MustParseAddrPort("127.0.0.1:0"), s)
+	second, err := listen(netip.MustParseAddrPort("127.0.0.1:0"), doorKey, s)
 	if err != nil {
 		t.Fatal(err)
 	}

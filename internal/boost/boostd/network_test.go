@@ -67,6 +67,7 @@ type network struct {
 	t                    *testing.T
 	client, x, y, server *nstest.NS
 	dir                  string
+	paths                map[string]string // further address of each agent; none: one path
 	agents               map[string]*nstest.Proc
 	accept               string // more of each lane
 }
@@ -144,6 +145,11 @@ func (n *network) file(name, other string, own, theirs string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\ndoor: %q\nports: [p0, p1]\nkey: %s\nmemory: 8\nagents:\n  %s: {door: %q, key: %s}\nlanes:\n",
 		name, plain(own), filepath.Join(n.dir, name+".key"), other, plain(theirs), Public(key))
+	if n.paths != nil {
+		text := strings.Replace(b.String(), "ports:", fmt.Sprintf("paths: [%q]\nports:", n.paths[name]), 1)
+		b.Reset()
+		b.WriteString(strings.Replace(text, ": {door:", fmt.Sprintf(": {paths: [%q], door:", n.paths[other]), 1))
+	}
 	for _, f := range families {
 		fmt.Fprintf(&b, "- {client: %s, server: %s, near: [x], far: [y]%s}\n", f.clients, f.servers, n.accept)
 	}

@@ -32,11 +32,11 @@ var patience = 10 * time.Second
 
 // run is an agent's worker until ctx ends, which keep ends as well.
 func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger) (err error) {
-	l, err := listen(s.Door, keep)
+	doors, err := listenAll(s.addresses(), keep)
 	if err != nil {
 		return fmt.Errorf("the port for other agents: %w", err)
 	}
-	defer l.Close()
+	defer closeAll(doors)
 	key, err := s.key(log) // made only once the rest of the file has shown to fit this machine
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	}()
 	others := &ring{all: s.Agents}
 	s.choose(allowsBBR(), log)
-	c := s.config(own, l, kernelEnds{kernel, log}, others, log)
+	c := s.config(own, doors, kernelEnds{kernel, log}, others, log)
 	c.Keep, c.Found = keep, keep.Found()
 	if c.Incarnation, err = incarnation(time.Now(), keep); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	if err := kernel.Beat(); err != nil {
 		return err
 	}
-	log.Info("agent", "name", s.Name, "door", s.Door, "lanes", len(s.Lanes), "agents", len(s.Agents), "controllers", len(s.Controllers), "control", s.Control, "connections", s.Connections)
+	log.Info("agent", "name", s.Name, "door", s.Door, "paths", len(s.Paths), "lanes", len(s.Lanes), "agents", len(s.Agents), "controllers", len(s.Controllers), "control", s.Control, "connections", s.Connections)
 	if len(s.Controllers) > 0 {
 		ctx, cancel := context.WithCancel(ctx) // it ends as well where the kernel does not hear us any more
 		var joined sync.WaitGroup
@@ -138,21 +138,21 @@ func (s *Settings) peers() (list []agent.Peer) {
 	return list
 }
 
-func (s *Settings) config(own tls.Certificate, l net.Listener, e agent.Ends, others *ring, log *slog.Logger) agent.Config {
+func (s *Settings) config(own tls.Certificate, doors []net.Listener, e agent.Ends, others *ring, log *slog.Logger) agent.Config {
 	return agent.Config{
 		Name: s.Name, Protection: s.Protection, Strategy: s.Strategy, Shape: s.Shape,
 		Control: s.Control, Connections: s.Connections.First, Most: s.Connections.Most, Open: s.Connections.Open, Memory: s.Memory << 20, Silence: silence, Patience: patience,
-		Ends: e, Door: l, Server: config(own, others.now),
+		Ends: e, Doors: doors, Addresses: append([]agent.Address{{At: s.Door}}, s.Paths...), Server: config(own, others.now),
 		Client:   func(name string) *tls.Config { return config(own, func() []Other { return others.only(name) }) },
 		Identity: func(c tls.ConnectionState) (string, error) { return nameOf(c, others.now()) },
-		Dial:     s.dial,
+		Dial:     dial,
 		Report:   func(e agent.Event) { report(log, e) },
 	}
 }
 
-// dial connects to another agent's door from the address of this one's: by that the other one knows it.
-func (s *Settings) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, error) {
-	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.Door.Addr(), 0))}
+// dial connects to another agent's door from an address of this one: by that the other one knows it, and the path.
+func dial(ctx context.Context, from netip.Addr, to netip.AddrPort) (*net.TCPConn, error) {
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
 	d.SetMultipathTCP(false)
 	c, err := d.DialContext(ctx, "tcp", to.String())
 	if err != nil {
@@ -170,6 +170,10 @@ func report(log *slog.Logger, e agent.Event) {
 		log.Info("another agent goes on with a session of one that is lost", "client", e.Turned.Client, "server", e.Turned.Server, "to", e.Turned.To)
 	case e.Turned != nil:
 		log.Info("a session of an agent that is lost does not go on", "client", e.Turned.Client, "server", e.Turned.Server, "asked", e.Turned.To, "why", e.Turned.Err)
+	case e.Path != nil && e.Path.Up:
+		log.Info("a path to another agent is there", "path", e.Path.Pair)
+	case e.Path != nil:
+		log.Warn("a path to another agent is lost", "path", e.Path.Pair, "why", e.Path.Why)
 	case e.Ended != nil && e.Ended.Cause == 0:
 		log.Debug("a session has ended", ended(e.Ended)...)
 	case e.Ended != nil:

@@ -23,15 +23,16 @@ import (
 
 // Settings are what the file says.
 type Settings struct {
-	Name        string         // of this agent
-	Door        netip.AddrPort // where other agents reach it
-	Ports       []string       // interfaces by which the connections pass
-	Key         string         // path of its private key; "": Credentials has it
-	Controllers []string       // endpoints; none: the file says what the agent is to do
-	Credentials string         // directory of what makes it a member of a network with keys
-	Memory      int            // MiB of each trunk, each way
-	Connections Connections    // of each trunk
-	Control     string         // congestion control between agents: bbr or cubic; "": the first that the kernel has
+	Name        string          // of this agent
+	Door        netip.AddrPort  // where other agents reach it
+	Paths       []agent.Address // where they do as well, each by another path
+	Ports       []string        // interfaces by which the connections pass
+	Key         string          // path of its private key; "": Credentials has it
+	Controllers []string        // endpoints; none: the file says what the agent is to do
+	Credentials string          // directory of what makes it a member of a network with keys
+	Memory      int             // MiB of each trunk, each way
+	Connections Connections     // of each trunk
+	Control     string          // congestion control between agents: bbr or cubic; "": the first that the kernel has
 	Protection  frame.Protection
 	Strategy    string
 	Shape       tune.Settings
@@ -60,6 +61,7 @@ const (
 	mostConnections = frame.MaxConnections
 	mostWeight      = 64
 	mostLimit       = 1_000_000 // Mbit/s
+	mostPaths       = agent.MostAddresses
 )
 
 // Read reads the file; all that is wrong with it is told at once, with lines.
@@ -72,7 +74,7 @@ func Read(path string) (Settings, error) {
 }
 
 func parse(path string, text []byte) (s Settings, err error) {
-	s = Settings{Memory: defaultMemory, Protection: frame.Sealed, Strategy: stripe.Strategies[0], Credentials: DefaultCredentials}
+	s = Settings{Memory: defaultMemory, Protection: frame.Sealed, Credentials: DefaultCredentials}
 	r := reader{Reader: yamlfile.Reader{Path: path, Columns: true}, s: &s}
 	if root := r.Tree(text, "name, door, ports, and controllers, or key, agents and lanes"); root != nil {
 		r.file(root)
@@ -94,6 +96,7 @@ func (r *reader) file(root *yamlfile.Node) {
 	r.Object(root, "an agent's settings", yamlfile.Fields{
 		"name":        note("name", func(n *yamlfile.Node) { s.Name = r.name(n) }),
 		"door":        note("door", func(n *yamlfile.Node) { s.Door = r.door(n) }),
+		"paths":       func(n *yamlfile.Node) { r.List(n, "paths", r.path) },
 		"ports":       note("ports", func(n *yamlfile.Node) { s.Ports = r.names(n, "ports") }),
 		"key":         note("key", func(n *yamlfile.Node) { s.Key = r.Text(n, "key") }),
 		"controllers": note("controllers", func(n *yamlfile.Node) { r.controllers(n) }),
@@ -108,7 +111,7 @@ func (r *reader) file(root *yamlfile.Node) {
 		},
 		"weight": func(n *yamlfile.Node) { s.Shape.Weight = float64(r.Integer(n, "weight", 1, mostWeight)) },
 		"limit": func(n *yamlfile.Node) {
-			s.Shape.Limit = float64(r.Integer(n, "limit, in Mbit/s", 1, mostLimit)) * 1e6 / 8
+			s.Shape.Limit = r.limit(n)
 		},
 		"agents": note("agents", func(n *yamlfile.Node) { r.Each(n, "agents", r.other) }),
 		"lanes":  note("lanes", func(n *yamlfile.Node) { r.List(n, "lanes", r.lane) }),
@@ -135,8 +138,10 @@ func (r *reader) file(root *yamlfile.Node) {
 // fits looks at what lines alone do not show.
 func (r *reader) fits(root *yamlfile.Node) {
 	s := r.s
+	r.apart(root, "paths", s.addresses())
 	known := map[string]bool{s.Name: true}
 	for _, o := range s.Agents {
+		r.apart(root, "agents: "+o.Name, append([]netip.AddrPort{o.Door}, o.More...))
 		if o.Name == s.Name {
 			r.At(root, "agents: %q is this agent itself", o.Name)
 		}
@@ -194,6 +199,50 @@ func (r *reader) door(n *yamlfile.Node) netip.AddrPort {
 	return a
 }
 
+// path reads a further address of this agent: alone, or with what the path takes.
+func (r *reader) path(n *yamlfile.Node) {
+	if yamlfile.IsValue(n) {
+		r.s.Paths = append(r.s.Paths, agent.Address{At: r.door(n)})
+		return
+	}
+	var a agent.Address
+	r.Object(n, "a path", yamlfile.Fields{
+		"door":  func(n *yamlfile.Node) { a.At = r.door(n) },
+		"limit": func(n *yamlfile.Node) { a.Limit = r.limit(n) },
+	})
+	if !a.At.IsValid() {
+		r.At(n, "paths: each needs a door: the address at which other agents reach this one by it")
+		return
+	}
+	r.s.Paths = append(r.s.Paths, a)
+}
+
+// limit reads what a path takes at most, in bytes a second.
+func (r *reader) limit(n *yamlfile.Node) float64 {
+	return float64(r.Integer(n, "limit, in Mbit/s", 1, mostLimit)) * 1e6 / 8
+}
+
+// apart looks that addresses of one agent are different ones: a path is known by its two.
+func (r *reader) apart(n *yamlfile.Node, what string, all []netip.AddrPort) {
+	for i, a := range all {
+		if slices.ContainsFunc(all[:i], func(o netip.AddrPort) bool { return o.Addr().Unmap() == a.Addr().Unmap() }) {
+			r.At(n, "%s: %v is named twice: each path has an address of its own", what, a.Addr())
+		}
+	}
+	if len(all) > mostPaths {
+		r.At(n, "%s: expected at most %d addresses, with the door", what, mostPaths)
+	}
+}
+
+// addresses are this agent's, its door first.
+func (s *Settings) addresses() (list []netip.AddrPort) {
+	list = append(list, s.Door)
+	for _, p := range s.Paths {
+		list = append(list, p.At)
+	}
+	return list
+}
+
 // connections reads a number, or that the agents are to find it.
 func (r *reader) connections(n *yamlfile.Node) Connections {
 	if yamlfile.IsValue(n) && n.Value == "auto" {
@@ -222,6 +271,9 @@ func (r *reader) other(key, value *yamlfile.Node) {
 	o := Other{Peer: agent.Peer{Name: r.name(key)}}
 	r.Object(value, "agent "+key.Value, yamlfile.Fields{
 		"door": func(n *yamlfile.Node) { o.Door = r.door(n) },
+		"paths": func(n *yamlfile.Node) {
+			r.List(n, "paths", func(n *yamlfile.Node) { o.More = append(o.More, r.door(n)) })
+		},
 		"key": func(n *yamlfile.Node) {
 			b, err := base64.StdEncoding.DecodeString(r.Text(n, "key"))
 			if err != nil || len(b) != ed25519.PublicKeySize {

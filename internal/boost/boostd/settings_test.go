@@ -61,6 +61,11 @@ func TestWhatIsWrongInTheFileIsSaidWithItsLine(t *testing.T) {
 		"two numbers":  {"key: k", "key: k\nconnections: [1, 4]", "connections: expected a number from 1 to 64, or auto, found a list"},
 		"nothing":      {"key: k", "key: k\nconnections:", "connections: expected a number from 1 to 64, or auto, found nothing"},
 		"no control":   {"key: k", "key: k\ncontrol: reno", `f:5:10: control: expected one of bbr, cubic, found "reno"`},
+		"no path":      {"key: k", "key: k\npaths: [here]", "f:5:9: door: expected an address"},
+		"no address":   {"key: k", "key: k\npaths: [{limit: 3}]", "paths: each needs a door"},
+		"twice":        {"key: k", "key: k\npaths: [192.0.2.1]", "paths: 192.0.2.1 is named twice"},
+		"theirs twice": {"y: {", "y: {paths: [\"2001:db8::1\"], ", "agents: y: 2001:db8::1 is named twice"},
+		"many paths":   {"key: k", "key: k\npaths: [10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5, 10.0.0.6, 10.0.0.7, 10.0.0.8]", "at most 8 addresses"},
 		"much":         {"key: k", "key: k\nmemory: 9999999", "memory, in MiB: expected a number"},
 	} {
 		_, err := parse("f", []byte(strings.Replace(good, c.old, c.new, 1)))
@@ -99,6 +104,21 @@ func TestConnectionsFollowFromTheirControl(t *testing.T) {
 		if got := s.Control + " " + s.Connections.String(); got != c.want || strings.Contains(log.String(), "level=WARN") != c.warns {
 			t.Errorf("%q, BBR allowed %v: %s, want %s; %s", c.file, c.allowed, got, c.want, log.String())
 		}
+	}
+}
+
+// A further path is an address, or one with what it takes.
+func TestFurtherPathsAreRead(t *testing.T) {
+	text := strings.Replace(good, "key: k", "key: k\nlimit: 8\npaths: [203.0.113.1, {door: \"[2001:db8::7]:99\", limit: 80}]", 1)
+	s, err := parse("f", []byte(strings.Replace(text, "y: {", "y: {paths: [203.0.113.2], ", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Paths) != 2 || s.Paths[0].At.String() != "203.0.113.1:23731" || s.Paths[0].Limit != 0 || s.Paths[1].At.String() != "[2001:db8::7]:99" || s.Paths[1].Limit != 1e7 || s.Shape.Limit != 1e6 {
+		t.Errorf("%+v", s)
+	}
+	if o := s.Agents[0]; len(o.More) != 1 || o.More[0].String() != "203.0.113.2:23731" {
+		t.Errorf("%+v", o)
 	}
 }
 

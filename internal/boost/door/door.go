@@ -28,8 +28,8 @@ type Config struct {
 	TLS *tls.Config
 	// Known says whether an agent of the network has the address.
 	Known func(netip.Addr) bool
-	// Secret is that of a trunk, and whether there is one.
-	Secret func(trunk uint64) (seal.Secret, bool)
+	// Secret is that of a trunk, on the path of a connection that calls, and whether there is one.
+	Secret func(trunk uint64, of net.Conn) (seal.Secret, bool)
 	// Control and Data get connections whose other end has proved who it is, without a deadline. They close them.
 	Control func(*tls.Conn)
 	Data    func(net.Conn, frame.Hello)

@@ -53,7 +53,7 @@ func open(t *testing.T, c *tls.Config) *world {
 		w.served <- door.Serve(ctx, w.l, door.Config{
 			TLS:   c,
 			Known: func(a netip.Addr) bool { return a == agent || a == another },
-			Secret: func(n uint64) (seal.Secret, bool) {
+			Secret: func(n uint64, _ net.Conn) (seal.Secret, bool) {
 				return secret(n), n == trunk
 			},
 			Control: func(c *tls.Conn) { w.control <- c; c.Close() },

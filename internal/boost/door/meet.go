@@ -59,7 +59,7 @@ func (d *door) data(c net.Conn, b []byte) (func(), Reason) {
 	if err != nil || hello.Use != frame.Data {
 		return nil, Garbled
 	}
-	secret, there := d.Secret(hello.Trunk)
+	secret, there := d.Secret(hello.Trunk, c)
 	if !there {
 		return nil, NoTrunk
 	}

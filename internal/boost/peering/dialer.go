@@ -15,10 +15,10 @@ import (
 	"scaffold.dev/scaffold/internal/core/backoff"
 )
 
-// A Dialer keeps the trunk connected that this agent has begun.
+// A Dialer keeps a path of a trunk connected that this agent has begun.
 type Dialer struct {
 	Config
-	// TCP connects to the other agent's door.
+	// TCP connects to the other agent's door at the path's end, from its beginning.
 	TCP func(context.Context) (*net.TCPConn, error)
 	// TLS has this agent's certificate, and knows the other one by its own.
 	TLS *tls.Config
@@ -28,8 +28,8 @@ type Dialer struct {
 	Lingers time.Duration
 	// Failed is called with what ended the control connection or kept it from beginning, before it is tried again.
 	Failed func(error)
-
-	numbers atomic.Uint64 // of data connections, over all control connections
+	// Numbers counts the data connections of all paths of the trunk, over all control connections.
+	Numbers *atomic.Uint64
 }
 
 // Pauses between two attempts that come to nothing: the last is what an agent that was away for long may wait for its
@@ -39,7 +39,7 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// Run keeps the trunk connected until ctx ends.
+// Run keeps the path connected until ctx ends.
 func (d *Dialer) Run(ctx context.Context) {
 	again := backoff.Backoff{First: firstPause, Last: lastPause}
 	for ctx.Err() == nil {
@@ -93,12 +93,15 @@ func (d *Dialer) once(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	d.Trunk.Speaks(c.hello.To)
-	down := d.Trunk.Up(c.secret, c.hello.Incarnation)
+	d.Path.Speaks(c.hello.To)
+	down, err := d.Path.Up(c.secret, c.hello.Incarnation)
+	if err != nil {
+		return err
+	}
 	close(c.met)
 	w := &watcher{conn: conn, silence: d.Silence, wanted: k.wanted}
 	err = w.watch(ctx)
-	down()
+	down(err)
 	return err
 }
 
@@ -147,12 +150,12 @@ func (d *Dialer) data(ctx context.Context, c *control) error {
 		conn.Close()
 		return context.Cause(ctx)
 	}
-	number := d.Incarnation + d.numbers.Add(1) // above those of an agent before, which the other one remembers
+	number := d.Incarnation + d.Numbers.Add(1) // above those of an agent before, which the other one remembers
 	if err := say(conn, d.hello(frame.Data, number, versions.Range{From: c.hello.To, To: c.hello.To}), &c.secret, seal.FromDialer); err != nil {
 		conn.Close()
 		return err
 	}
-	return d.Trunk.Serve(conn, number, c.secret, func() error {
+	return d.Path.Serve(conn, number, c.secret, func() error {
 		h, err := hear(conn, &c.secret, seal.ToDialer)
 		if err == nil && h.Connection != number {
 			err = fmt.Errorf("the other agent answers for data connection %d, asked was %d", h.Connection, number)

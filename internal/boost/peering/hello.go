@@ -14,9 +14,9 @@ import (
 	"scaffold.dev/scaffold/internal/boost/trunk"
 )
 
-// A Config is what both agents of a trunk need to know.
+// A Config is what both agents of a trunk need to know of one of its paths.
 type Config struct {
-	Trunk       *trunk.Trunk
+	Path        *trunk.Path
 	Number      uint64 // of the trunk
 	Incarnation uint64 // of this worker
 	Protection  frame.Protection
@@ -83,10 +83,13 @@ func Greet(c *tls.Conn) (frame.Hello, error) {
 	return h, err
 }
 
-// Answer answers a HELLO that Greet has read, and keeps the control connection until it ends, or ctx does. ready is told
-// the trunk's secret before the other agent can use it.
-func Answer(ctx context.Context, conn *tls.Conn, h frame.Hello, c Config, ready func(seal.Secret)) error {
+// Answer answers a HELLO that Greet has read, and keeps the control connection until it ends, or ctx or its path does. ready is
+// told the path's secret before the other agent can use it, and may refuse.
+func Answer(ctx context.Context, conn *tls.Conn, h frame.Hello, c Config, ready func(seal.Secret) error) (fail error) {
 	defer conn.Close()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(c.Path.Context(), end)()
 	disagreement := c.agrees(h)
 	chosen := versions.Trunk()
 	if disagreement == nil {
@@ -98,9 +101,15 @@ func Answer(ctx context.Context, conn *tls.Conn, h frame.Hello, c Config, ready 
 		return err
 	}
 	if disagreement == nil {
-		ready(secret)
-		c.Trunk.Speaks(chosen.To)
-		defer c.Trunk.Up(secret, h.Incarnation)() // down, when this connection ends
+		c.Path.Speaks(chosen.To)
+		down, err := c.Path.Up(secret, h.Incarnation)
+		if err != nil {
+			return err
+		}
+		defer func() { down(fail) }() // when this connection ends
+		if err := ready(secret); err != nil {
+			return err
+		}
 	}
 	// The other agent is told what does not fit, too: its HELLO is answered by what this one can do.
 	if err := say(conn, c.hello(frame.Control, 0, chosen), nil, 0); err != nil {
@@ -109,13 +118,13 @@ func Answer(ctx context.Context, conn *tls.Conn, h frame.Hello, c Config, ready 
 	if disagreement != nil {
 		return disagreement
 	}
-	w := &watcher{conn: conn, silence: c.Silence, ping: c.wish, soon: c.Trunk.Rethinks()}
+	w := &watcher{conn: conn, silence: c.Silence, ping: c.wish, soon: c.Path.Rethinks()}
 	return w.watch(ctx)
 }
 
 // wish is a PING of the agent that was called. Each says how many connections it wants: it is told again where one is lost with
 // its control connection.
-func (c *Config) wish(uint64) frame.Header { return frame.Want(c.Trunk.Wants()) }
+func (c *Config) wish(uint64) frame.Header { return frame.Want(c.Path.Wants()) }
 
 // Data answers the HELLO of a data connection, which the door has verified, and serves it until it ends.
 func Data(conn *net.TCPConn, h frame.Hello, secret seal.Secret, c Config) error {
@@ -123,5 +132,5 @@ func Data(conn *net.TCPConn, h frame.Hello, secret seal.Secret, c Config) error 
 		conn.Close()
 		return err
 	}
-	return c.Trunk.Serve(conn, h.Connection, secret, nil)
+	return c.Path.Serve(conn, h.Connection, secret, nil)
 }

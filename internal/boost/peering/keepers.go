@@ -63,7 +63,7 @@ func (k *keepers) run(ctx context.Context) {
 		later.Reset(in)
 		select {
 		case <-k.again:
-		case <-k.d.Trunk.Rethinks():
+		case <-k.d.Path.Rethinks():
 		case <-later.C:
 		case <-ctx.Done():
 			return
@@ -74,7 +74,7 @@ func (k *keepers) run(ctx context.Context) {
 // next is how many keepers begin, and when to look again. More there are at once, fewer when that many have been unused for a
 // while.
 func (k *keepers) next(now time.Time) (begin int, in time.Duration) {
-	own := k.d.Trunk.Wants()
+	own := k.d.Path.Wants()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n := min(max(own, k.asked), k.d.Connections)
@@ -89,7 +89,7 @@ func (k *keepers) next(now time.Time) (begin int, in time.Duration) {
 	}
 	stay := k.running - k.retired
 	if stay > k.want { // one that was only about to connect just now does so after all: it is looked for again
-		k.retired += k.d.Trunk.Retire(k.want) // under the lock: one of them may be about to ask whether it is needed
+		k.retired += k.d.Path.Retire(k.want) // under the lock: one of them may be about to ask whether it is needed
 	}
 	// No more than the file allows with those that retire, too: another agent can keep these for a while.
 	begin = max(min(k.want-stay, k.d.Connections-k.running), 0)

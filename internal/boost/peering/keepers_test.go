@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,7 +105,7 @@ func newTrunk(t *testing.T, c trunk.Config) *trunk.Trunk {
 			t.Fatal(err)
 		}
 	}
-	c.Protection, c.Patience = frame.Sealed, within
+	c.Protection, c.Patience, c.Paths = frame.Sealed, within, []trunk.Way{{}}
 	c.Strategy, _ = stripe.StrategyNamed("pull")
 	made := trunk.New(c)
 	t.Cleanup(made.Close)
@@ -127,7 +128,7 @@ func call(t *testing.T, most int) *called {
 	all.Go(func() {
 		door.Serve(ctx, l, door.Config{
 			TLS: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}, Known: func(netip.Addr) bool { return true },
-			Secret: func(uint64) (seal.Secret, bool) { a.mu.Lock(); defer a.mu.Unlock(); return a.secret, a.ready },
+			Secret: func(uint64, net.Conn) (seal.Secret, bool) { a.mu.Lock(); defer a.mu.Unlock(); return a.secret, a.ready },
 			Control: func(c *tls.Conn) {
 				stop := context.AfterFunc(ctx, func() { c.Close() })
 				defer stop()
@@ -138,7 +139,7 @@ func call(t *testing.T, most int) *called {
 		})
 	})
 	d := Dialer{
-		Config: Config{Trunk: a.near, Number: 1, Incarnation: 1, Protection: frame.Sealed, Silence: within}, Connections: most, Lingers: time.Nanosecond,
+		Config: Config{Path: a.near.Path(trunk.Pair{}), Number: 1, Incarnation: 1, Protection: frame.Sealed, Silence: within}, Connections: most, Lingers: time.Nanosecond, Numbers: &atomic.Uint64{},
 		TLS:    &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}, // #nosec G402 -- who is who is not what is tried here
 		TCP:    func(context.Context) (*net.TCPConn, error) { return a.way.between(l.Addr().String()) },
 		Failed: func(error) {},
@@ -177,7 +178,12 @@ func (a *called) control(c *tls.Conn) {
 	a.mu.Lock()
 	a.secret, a.ready = secret, true
 	a.mu.Unlock()
-	defer a.trunk.Up(secret, h.Incarnation)()
+	down, err := a.trunk.Path(trunk.Pair{}).Up(secret, h.Incarnation)
+	if err != nil {
+		a.t.Error(err)
+		return
+	}
+	defer func() { down(io.EOF) }()
 	own := a.config()
 	if err := say(c, own.hello(frame.Control, 0, versions.Trunk()), nil, 0); err != nil {
 		a.t.Error(err)
@@ -218,7 +224,7 @@ func (a *called) control(c *tls.Conn) {
 }
 
 func (a *called) config() *Config {
-	return &Config{Trunk: a.trunk, Number: 1, Incarnation: 1, Protection: frame.Sealed, Silence: within}
+	return &Config{Path: a.trunk.Path(trunk.Pair{}), Number: 1, Incarnation: 1, Protection: frame.Sealed, Silence: within}
 }
 
 func (a *called) serve(c net.Conn, h frame.Hello) {
@@ -403,7 +409,7 @@ func TestTheAgentThatIsCalledSaysWhatItWants(t *testing.T) {
 	defer a.Close()
 	b.SetDeadline(time.Now().Add(within))
 	soon, ended := make(chan struct{}), make(chan error, 1)
-	w := &watcher{conn: a, silence: within, soon: soon, ping: (&Config{Trunk: far}).wish}
+	w := &watcher{conn: a, silence: within, soon: soon, ping: (&Config{Path: far.Path(trunk.Pair{})}).wish}
 	go func() { ended <- w.watch(t.Context()) }()
 	for range 3 {
 		var in [frame.HeaderLen]byte

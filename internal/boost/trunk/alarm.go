@@ -70,8 +70,10 @@ func (t *Trunk) expire() {
 	}
 	if !now.Before(t.alarm.measure) {
 		t.alarm.measure = now.Add(measured)
-		rtt := t.measure()
-		t.shape(now)
+		rtt := t.measure(now)
+		for _, p := range t.paths {
+			p.shape(now)
+		}
 		if !now.Before(t.alarm.look) {
 			t.alarm.look = now.Add(max(measured, time.Duration(len(t.sessions))*lookTakes))
 			t.look(now, rtt)

@@ -10,12 +10,13 @@ import (
 )
 
 // arrived takes a frame of the other agent. An error ends the connection that carried it.
-func (t *Trunk) arrived(h frame.Header, payload []byte) error {
+func (t *Trunk) arrived(by *Path, h frame.Header, payload []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return ErrClosed
 	}
+	by.counts(h, &by.received)
 	err := t.take(time.Now(), h, payload)
 	if errors.Is(err, stripe.ErrRetired) {
 		t.say(control{typ: t.gone(h.Session), session: h.Session})

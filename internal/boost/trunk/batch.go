@@ -56,6 +56,7 @@ func (t *Trunk) collect(c *connection, b *batch) bool {
 			break
 		}
 		t.collectFrame(f, b)
+		c.path.counts(f.Header, &c.path.sent)
 		total += frame.HeaderLen + int(f.Length)
 	}
 	t.arm()

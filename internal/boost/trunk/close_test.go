@@ -11,7 +11,7 @@ func TestAConnectionThatEndsAfterTheTrunkTouchesNoMemory(t *testing.T) {
 	r := newRig(t, 0)
 	a, b := pair(t)
 	defer b.Close()
-	last := newConnection(r.near, a, 1000, r.secret) // nobody serves it yet
+	last := newConnection(only(r.near), a, 1000, r.secret) // nobody serves it yet
 	if err := r.near.add(last, r.secret); err != nil {
 		t.Fatal(err)
 	}

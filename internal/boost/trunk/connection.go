@@ -20,13 +20,15 @@ import (
 // A connection carries frames of the trunk, whose keys are known.
 type connection struct {
 	t    *Trunk
+	path *Path
 	id   connectionID
 	conn *net.TCPConn
 	work chan struct{} // there may be something to send
 
-	rtt  time.Duration // under the trunk's lock, as it was measured last
-	path time.Duration // the shortest that the kernel has seen; 0: it has seen none
-	met  bool          // the other agent has said its HELLO
+	rtt      time.Duration // under the trunk's lock, as it was measured last
+	shortest time.Duration // that the kernel has seen; 0: it has seen none
+	heard    time.Time     // when something that was sent was last known to have been acknowledged
+	met      bool          // the other agent has said its HELLO
 
 	greeted func() error // reads it; nil: it was read
 
@@ -39,19 +41,20 @@ type connection struct {
 	control string // congestion control
 
 	rests   bool // it carries no chunks
+	stalls  bool // its timer has fired, and nothing came since
 	retires bool // it carries nothing that is not on its way already, and ends
-	late    bool // it takes more than twice as long as another one: what is small goes there
+	late    bool // it takes more than twice as long as another one, or answers nothing: what is small goes there
 
 	in  *link.Reader
 	out *link.Writer
 }
 
-// Serve carries frames over a data connection on which this end has said its HELLO, until that ends, and says why. greeted
-// reads the other one's, if that is still to come. A number that was used before is refused.
-func (t *Trunk) Serve(conn *net.TCPConn, number uint64, secret seal.Secret, greeted func() error) error {
-	c := newConnection(t, conn, number, secret)
+// Serve carries frames over a data connection of the path on which this end has said its HELLO, until that ends, and says why.
+// greeted reads the other one's, if that is still to come. A number that was used before is refused.
+func (p *Path) Serve(conn *net.TCPConn, number uint64, secret seal.Secret, greeted func() error) error {
+	c := newConnection(p, conn, number, secret)
 	c.greeted = greeted
-	if err := t.add(c, secret); err != nil {
+	if err := p.t.add(c, secret); err != nil {
 		conn.Close()
 		return err
 	}
@@ -74,12 +77,13 @@ func (c *connection) serve() (err error) {
 	return err
 }
 
-func newConnection(t *Trunk, conn *net.TCPConn, number uint64, secret seal.Secret) *connection {
+func newConnection(p *Path, conn *net.TCPConn, number uint64, secret seal.Secret) *connection {
+	t := p.t
 	from, to := seal.FromDialer, seal.ToDialer
 	if !t.Dials {
 		from, to = to, from
 	}
-	c := &connection{t: t, id: connectionID(number), conn: conn, work: make(chan struct{}, 1), rtt: firstRTT}
+	c := &connection{t: t, path: p, id: connectionID(number), conn: conn, work: make(chan struct{}, 1), rtt: firstRTT, heard: time.Now()}
 	c.in = link.NewReader(conn, t.Protection, seal.NewOpener(t.Protection, secret, number, to))
 	c.out = link.NewWriter(conn, seal.NewSealer(t.Protection, secret, number, from))
 	return c
@@ -94,7 +98,7 @@ func (t *Trunk) add(c *connection, secret seal.Secret) error {
 	if t.closed {
 		return ErrClosed
 	}
-	if !t.up || secret != t.secret || !t.used.take(uint64(c.id)) {
+	if p := c.path; !p.up || secret != p.secret || !p.used.take(uint64(c.id)) || t.conns[c.id] != nil {
 		return ErrStale
 	}
 	t.conns[c.id] = c
@@ -103,7 +107,7 @@ func (t *Trunk) add(c *connection, secret seal.Secret) error {
 		c.met, t.lonely = true, time.Time{}
 	}
 	t.sender.Connect(c.id, stripe.Measure{RTT: c.rtt})
-	t.rest()
+	c.path.rest()
 	t.all.Go(c.write) // under the lock: Close waits for all that began before it
 	t.changed()
 	return nil
@@ -122,10 +126,8 @@ func (t *Trunk) meet(c *connection) {
 
 // reached is how many connections there are with the other agent at their other end.
 func (t *Trunk) reached() (connections int) {
-	for _, c := range t.conns {
-		if c.met && !c.retires {
-			connections++
-		}
+	for _, p := range t.paths {
+		connections += p.reached()
 	}
 	return connections
 }
@@ -139,11 +141,11 @@ func (t *Trunk) remove(c *connection) {
 		return
 	}
 	delete(t.conns, c.id)
-	t.shaping.changed = true
+	c.path.shaping.changed = true
 	c.conn.Close()
 	wake(c.work) // its writer ends
 	t.sender.Disconnect(c.id)
-	t.rest()
+	c.path.rest()
 	t.compare()
 	t.receiver.Repeat()
 	t.sayAgain(c.id)
@@ -189,15 +191,15 @@ func (c *connection) tune() {
 			c.now = c.was
 		}
 	})
-	s := &c.t.shaping
+	s := &c.path.shaping
 	if s.tuner == nil {
-		settings := c.t.Shape
+		settings := c.path.settings()
 		settings.BBR = c.control == bbr && cmp.Or(c.t.Control, bbr) == bbr
 		s.tuner, s.at = tune.NewTuner(settings), time.Now()
 		s.decision = s.tuner.Step(tune.Measure{Now: s.at})
 	}
 	s.changed = true
-	c.obey(s.decision, c.t.carry(c.t.usable()))
+	c.obey(s.decision, c.path.carry(c.path.usable()))
 }
 
 // bbr is the congestion control of connections between agents, where it can be had.
@@ -235,8 +237,20 @@ func full(i *unix.TCPInfo) bool {
 	return i.Notsent_bytes > 0 || flying > 0 && 3*flying >= 2*int64(i.Snd_cwnd)
 }
 
+// lately is for how long what was measured on a connection that rests says how its path is.
+const lately = 10 * time.Second
+
+// current reports whether what was measured of a connection is of now, or of so long ago at most. One that rests carries next to
+// nothing, and what the kernel has measured on it may be of any time.
+func (c *connection) current(now time.Time, within time.Duration) bool {
+	return !c.rests || now.Sub(c.heard) < within
+}
+
+// stalledRate is what a connection is taken to carry that answers nothing, bytes a second: nobody waits for it.
+const stalledRate = 1
+
 // measure tells the engines how fast the connections are. It returns the longest round trip of them, 0 without any.
-func (t *Trunk) measure() time.Duration {
+func (t *Trunk) measure(now time.Time) time.Duration {
 	worst := time.Duration(0)
 	for _, c := range t.conns {
 		i, err := info(c.conn)
@@ -245,11 +259,22 @@ func (t *Trunk) measure() time.Duration {
 		}
 		c.rtt = time.Duration(i.Rtt) * time.Microsecond
 		if i.Min_rtt != noMinRTT {
-			c.path = time.Duration(i.Min_rtt) * time.Microsecond
+			c.shortest = time.Duration(i.Min_rtt) * time.Microsecond
 		}
-		c.now, c.full = countedBy(i), full(i)
-		t.sender.Measure(c.id, stripe.Measure{RTT: c.rtt, Rate: float64(i.Delivery_rate)})
-		worst = max(worst, c.rtt)
+		counts := countedBy(i)
+		if counts.acked != c.now.acked {
+			c.heard = now
+		}
+		c.now, c.full = counts, full(i)
+		c.stalls = i.Retransmits > 0
+		m := stripe.Measure{RTT: c.rtt, Rate: float64(i.Delivery_rate)}
+		if c.stalls { // its timer has fired, and nothing came since: the last rate is of a path that was
+			m.Rate = stalledRate
+		}
+		t.sender.Measure(c.id, m)
+		if c.current(now, lately) {
+			worst = max(worst, c.rtt)
+		}
 	}
 	t.compare()
 	if worst > 0 {
@@ -263,12 +288,12 @@ func (t *Trunk) measure() time.Duration {
 func (t *Trunk) compare() {
 	best := time.Duration(0)
 	for _, c := range t.conns {
-		if !c.retires && (best == 0 || c.rtt < best) {
+		if !c.retires && !c.stalls && (best == 0 || c.rtt < best) {
 			best = c.rtt
 		}
 	}
 	for _, c := range t.conns {
-		c.late = best > 0 && c.rtt > 2*best
+		c.late = best > 0 && (c.stalls || c.rtt > 2*best)
 	}
 }
 
@@ -286,7 +311,7 @@ func (c *connection) read() error {
 		if err != nil {
 			return err
 		}
-		if err := c.t.arrived(h, payload); err != nil {
+		if err := c.t.arrived(c.path, h, payload); err != nil {
 			return err
 		}
 	}

@@ -7,37 +7,38 @@ import (
 	"time"
 )
 
-// How many data connections there are decides the agent that dials, by what both want of it: each knows what brings more of
+// How many data connections a path has decides the agent that dials, by what both want of it: each knows what brings more of
 // what it sends (internal/core/tune).
 
-// Wants is how many data connections this end wants for what it sends, and Rethinks says when that has become another number.
-// One goroutine listens.
-func (t *Trunk) Wants() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.wants()
+// Wants is how many data connections this end wants for what it sends over the path, and Rethinks says when that has become
+// another number. One goroutine listens.
+func (p *Path) Wants() int {
+	p.t.mu.Lock()
+	defer p.t.mu.Unlock()
+	return p.wants()
 }
 
-func (t *Trunk) wants() int {
-	if n := t.shaping.decision.Connections; n > 0 && t.Shape.Seeks() {
+func (p *Path) wants() int {
+	if n := p.shaping.decision.Connections; n > 0 && p.t.Shape.Seeks() {
 		return n
 	}
-	return max(t.Shape.First, 1)
+	return max(p.t.Shape.First, 1)
 }
 
 // Rethinks has something when Wants has another answer than before.
-func (t *Trunk) Rethinks() <-chan struct{} { return t.rethinks }
+func (p *Path) Rethinks() <-chan struct{} { return p.rethinks }
 
-// Retire has all but so many connections end, those with the highest numbers: which carry nothing at either end where the two
+// Retire has all but so many connections of the path end, those with the highest numbers: which carry nothing at either end where the two
 // want no more. What is on its way on them arrives; nothing else goes out on them. Those on which the other agent has not
 // answered are not counted, and stay. It returns how many are to end now that were not before: Serve says ErrRetired of each.
-func (t *Trunk) Retire(all int) (retired int) {
+func (p *Path) Retire(all int) (retired int) {
+	t := p.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kept := 0
 	for _, id := range slices.Sorted(maps.Keys(t.conns)) {
 		c := t.conns[id]
-		if !c.met || c.retires {
+		if c.path != p || !c.met || c.retires {
 			continue
 		}
 		if kept++; kept > max(all, 1) {
@@ -46,7 +47,7 @@ func (t *Trunk) Retire(all int) (retired int) {
 			t.sender.Retire(id)
 		}
 	}
-	t.rest()
+	p.rest()
 	t.compare()
 	t.changed()
 	return retired
@@ -68,9 +69,9 @@ func (c *connection) leave() {
 	_ = c.conn.CloseWrite()
 }
 
-// usable is how many connections take what is new.
-func (t *Trunk) usable() (connections int) {
-	for _, c := range t.conns {
+// usable is how many connections of the path take what is new.
+func (p *Path) usable() (connections int) {
+	for _, c := range p.conns() {
 		if !c.retires {
 			connections++
 		}

@@ -21,8 +21,8 @@ import (
 func decides(t *Trunk, d tune.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.shaping.at = time.Now().Add(time.Hour)
-	t.decide(d)
+	only(t).shaping.at = time.Now().Add(time.Hour)
+	only(t).decide(d)
 }
 
 // carries is by which connections a trunk carries chunks.
@@ -39,7 +39,7 @@ func carries(t *Trunk) (numbers string) {
 
 func rethinks(t *Trunk) bool {
 	select {
-	case <-t.Rethinks():
+	case <-only(t).Rethinks():
 		return true
 	default:
 		return false
@@ -54,20 +54,20 @@ func TestEachEndUsesAsManyConnectionsAsItWants(t *testing.T) {
 			c.Shape = tune.Settings{First: 1, Most: 8}
 		}
 	})
-	if near, far := carries(r.near), carries(r.far); near != "1 " || far != "1 2 " || r.near.Wants() != 1 || r.far.Wants() != 2 {
-		t.Errorf("one end that begins with one uses %s, and wants %d; one of a fixed number uses %s, and wants %d", near, r.near.Wants(), far, r.far.Wants())
+	if near, far := carries(r.near), carries(r.far); near != "1 " || far != "1 2 " || only(r.near).Wants() != 1 || only(r.far).Wants() != 2 {
+		t.Errorf("one end that begins with one uses %s, and wants %d; one of a fixed number uses %s, and wants %d", near, only(r.near).Wants(), far, only(r.far).Wants())
 	}
 	decides(r.near, tune.Decision{Connections: 3})
-	if got := carries(r.near); got != "1 2 3 " || r.near.Wants() != 3 || !rethinks(r.near) {
-		t.Errorf("it wants %d, and uses %s", r.near.Wants(), got)
+	if got := carries(r.near); got != "1 2 3 " || only(r.near).Wants() != 3 || !rethinks(r.near) {
+		t.Errorf("it wants %d, and uses %s", only(r.near).Wants(), got)
 	}
 	decides(r.near, tune.Decision{Connections: 3, Cap: 1e9})
 	if rethinks(r.near) {
 		t.Error("it tells of a number that is the same")
 	}
 	decides(r.far, tune.Decision{Connections: 1, Beside: true})
-	if got := carries(r.far); got != "1 " || r.far.Wants() != 2 || rethinks(r.far) {
-		t.Errorf("beside others a fixed number is %d, and %s are used", r.far.Wants(), got)
+	if got := carries(r.far); got != "1 " || only(r.far).Wants() != 2 || rethinks(r.far) {
+		t.Errorf("beside others a fixed number is %d, and %s are used", only(r.far).Wants(), got)
 	}
 	client, server := r.dial()
 	defer client.Close()
@@ -120,7 +120,7 @@ func TestConnectionsRetireUnderAStream(t *testing.T) {
 			if sum := <-want; [32]byte(got.Sum(nil)) != sum || <-back != sum || <-want != sum {
 				t.Errorf("%d bytes have arrived at the server, or others, or others at the client", total)
 			}
-			r.near.Retire(1)
+			only(r.near).Retire(1)
 			until(t, func() error { return is("connections", r.far.Connections(), 1) })
 			server.Close()
 			client.Close()
@@ -137,7 +137,7 @@ func TestConnectionsRetireUnderAStream(t *testing.T) {
 // retire has the near trunk keep one to three of four connections, and then some come; each third time one that stays dies.
 func (r *rig) retire(turn int) {
 	keep := 1 + turn%3
-	r.near.Retire(keep)
+	only(r.near).Retire(keep)
 	until(r.t, func() error { return is("connections", r.far.Connections(), keep) })
 	for number := range r.live {
 		r.near.mu.Lock()
@@ -166,7 +166,7 @@ func (r *rig) retire(turn int) {
 // lone is a connection of the near trunk whose other end is the test's.
 func (r *rig) lone(number uint64) (*net.TCPConn, *link.Reader, *link.Writer) {
 	a, b := pair(r.t)
-	c := newConnection(r.near, a, number, r.secret)
+	c := newConnection(only(r.near), a, number, r.secret)
 	if err := r.near.add(c, r.secret); err != nil {
 		r.t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestAConnectionThatRetiresIsHeardToItsEnd(t *testing.T) {
 	if n := r.near.Connections(); n != 2 {
 		t.Fatalf("%d connections", n)
 	}
-	r.near.Retire(1)
+	only(r.near).Retire(1)
 	if n := r.near.Connections(); n != 1 {
 		t.Errorf("%d connections beside one that retires", n)
 	}
@@ -230,7 +230,7 @@ func TestNoConnectionIsLateBesideOneThatRetires(t *testing.T) {
 		if dies {
 			r.near.remove(r.near.connection(1000))
 		} else {
-			r.near.Retire(1)
+			only(r.near).Retire(1)
 		}
 		r.near.mu.Lock()
 		after := r.near.lates()
@@ -257,7 +257,7 @@ func TestAnAgentThatKeepsARetiredConnectionIsNotWaitedFor(t *testing.T) {
 	r := newRig(t, 1)
 	b, _, _ := r.lone(1000)
 	defer b.Close()
-	r.near.Retire(1)
+	only(r.near).Retire(1)
 	until(t, func() error {
 		if r.near.connection(1000) != nil {
 			return errors.New("it is there still")
@@ -279,7 +279,7 @@ func (t *Trunk) connection(number connectionID) *connection {
 // Where the file says CUBIC no connection begins or goes on with BBR, whatever the kernel has.
 func TestAControlThatIsNotAllowedIsNotUsed(t *testing.T) {
 	r := newRig(t, 2, func(c *Config) { c.Control = "cubic" })
-	decides(r.near, r.near.shaping.tuner.Step(tune.Measure{Now: time.Now(), Length: time.Second, RTT: time.Second, MinRTT: time.Second, Rate: 1e6, Flows: 2, Bound: true}))
+	decides(r.near, only(r.near).shaping.tuner.Step(tune.Measure{Now: time.Now(), Length: time.Second, RTT: time.Second, MinRTT: time.Second, Rate: 1e6, Flows: 2, Bound: true}))
 	r.connect()
 	for number, c := range r.live {
 		if err := onSocket(c[0], func(fd int) error {

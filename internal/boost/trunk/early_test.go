@@ -397,8 +397,8 @@ func TestAFarAgentThatBeginsAnewIsNotToldEarlyBytesTwice(t *testing.T) {
 			defer former.Close()
 			r.far = r.trunk(false, []func(*Config){func(c *Config) { holdServer(c, server) }})
 			rand.Read(r.secret[:])
-			r.near.Up(r.secret, 2)
-			r.far.Up(r.secret, 1)
+			up(r.near, r.secret, 2)
+			up(r.far, r.secret, 1)
 			r.connect()
 			if says == "" {
 				<-server.asked

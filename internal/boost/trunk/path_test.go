@@ -16,19 +16,19 @@ func TestWhatBuffersHoldUpIsSaidOfThePath(t *testing.T) {
 	defer client.Close()
 	defer server.Close()
 	r.near.mu.Lock()
-	s, c := &r.near.shaping, r.near.conns[1]
+	s, c := &only(r.near).shaping, r.near.conns[1]
 	s.tuner, s.changed = tune.NewTuner(tune.Settings{}), false
 	now := time.Now()
 	s.at = now
 	i := unix.TCPInfo{}
 	c.was = countedBy(&i)
-	c.rtt, c.path = time.Millisecond, time.Millisecond
+	c.rtt, c.shortest = time.Millisecond, time.Millisecond
 	for range 5 {
-		now = now.Add(tune.Interval(c.path))
+		now = now.Add(tune.Interval(c.shortest))
 		i.Bytes_acked, i.Bytes_sent, i.Busy_time, i.Sndbuf_limited = i.Bytes_acked+1e6, i.Bytes_sent+1e6, i.Busy_time+200_000, i.Sndbuf_limited+150_000
 		c.now = countedBy(&i)
 		s.looks, s.bound = 10, 10
-		r.near.shape(now)
+		only(r.near).shape(now)
 	}
 	r.near.mu.Unlock()
 	if got := r.near.Status().Path; got.Cause != tune.SendBuffer || got.Held < 0.7 || got.Held > 0.8 {

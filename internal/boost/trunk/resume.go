@@ -5,57 +5,8 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
-	"scaffold.dev/scaffold/internal/boost/seal"
 	"scaffold.dev/scaffold/internal/core/stripe"
 )
-
-// Up says that there is a control connection to a worker of the other agent, and the secret of the data connections that
-// come now. Those of before end. Where the worker is another one than before, what the former one said of credit and of
-// ranges is void.
-//
-// down says that this control connection has ended. One that another has followed meanwhile takes nothing away: an agent
-// that stood still finds both when it goes on, the next one to greet and the end of the last one, in any order.
-func (t *Trunk) Up(secret seal.Secret, incarnation uint64) (down func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if secret != t.secret { // a connection's keys follow from both: its number counts once under each secret
-		t.used = numbers{}
-	}
-	t.secret, t.up = secret, true
-	t.drop()
-	before := t.peer
-	t.peer = incarnation
-	switch {
-	case incarnation == before:
-	case before == 0:
-		t.met()
-	default:
-		t.sender.PeerRestarted()
-		t.receiver.PeerRestarted()
-		t.resumed, t.resuming = map[uint64]struct{}{}, time.Now() // the next worker of ours has to wait for it, too: met once it is over
-	}
-	t.changed()
-	t.controls++
-	number := t.controls
-	return func() { t.down(number) }
-}
-
-func (t *Trunk) down(number uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if number != t.controls {
-		return
-	}
-	t.up = false
-	t.drop()
-}
-
-// drop ends all data connections; their readers take them away.
-func (t *Trunk) drop() {
-	for _, c := range t.conns {
-		c.conn.Close()
-	}
-}
 
 // takeResume is how far a session has come at the other agent's new worker. What it has not named when it has told all
 // is gone with the former one.

@@ -31,7 +31,7 @@ func TestAResumeThatDoesNotFitCostsItsSessionAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.near.arrived(h, b[frame.HeaderLen:]); err != nil {
+	if err := r.near.arrived(only(r.near), h, b[frame.HeaderLen:]); err != nil {
 		t.Errorf("it ends the connection: %v", err)
 	}
 	for name, c := range map[string]*net.TCPConn{"client": client, "server": server} {
@@ -73,7 +73,7 @@ func TestAnotherWorkerIsMetOnceItHasToldAll(t *testing.T) {
 			c.Keep = n
 		}
 	})
-	r.near.Up(r.secret, 7)
+	up(r.near, r.secret, 7)
 	r.near.mu.Lock()
 	defer r.near.mu.Unlock()
 	if len(n.met) != 1 || n.met[0] != 1 {
@@ -92,7 +92,7 @@ func TestNumbersOfConnectionsCountUnderTheirSecret(t *testing.T) {
 		a, b := pair(t)
 		defer a.Close()
 		defer b.Close()
-		c := newConnection(r.near, a, number, secret)
+		c := newConnection(only(r.near), a, number, secret)
 		err := r.near.add(c, secret)
 		r.near.remove(c)
 		return err
@@ -104,7 +104,7 @@ func TestNumbersOfConnectionsCountUnderTheirSecret(t *testing.T) {
 		t.Errorf("one that is far behind, of the same secret: %v", err)
 	}
 	other := seal.Secret{1}
-	r.near.Up(other, 2)
+	up(r.near, other, 2)
 	if err := used(7, other); err != nil {
 		t.Errorf("of another secret: %v", err)
 	}

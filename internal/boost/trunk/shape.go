@@ -1,6 +1,7 @@
 package trunk
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -10,7 +11,7 @@ import (
 	"scaffold.dev/scaffold/internal/core/tune"
 )
 
-// A shaping is how the trunk uses its path: what the kernel has counted, and what follows.
+// A shaping is how the trunk uses one of its paths: what the kernel has counted, and what follows.
 type shaping struct {
 	tuner    *tune.Tuner // nil: no connection has been made
 	decision tune.Decision
@@ -33,10 +34,35 @@ func countedBy(i *unix.TCPInfo) counted {
 
 func micros(n uint64) time.Duration { return time.Duration(n) * time.Microsecond }
 
+// remembers is for how long the kernel knows the shortest round trip of a connection that carries something
+// (net.ipv4.tcp_min_rtt_wlen). On one that carries nothing it never forgets one.
+const remembers = 300 * time.Second
+
+// shortest is the shortest round trip that the kernel has seen on the path's connections; 0: none.
+func (p *Path) shortest(now time.Time) (rtt time.Duration) {
+	for _, c := range p.conns() {
+		if c.shortest > 0 && c.current(now, remembers) && (rtt == 0 || c.shortest < rtt) {
+			rtt = c.shortest
+		}
+	}
+	return rtt
+}
+
+// conns are the path's connections.
+func (p *Path) conns() iter.Seq2[connectionID, *connection] {
+	return func(yield func(connectionID, *connection) bool) {
+		for id, c := range p.t.conns {
+			if c.path == p && !yield(id, c) {
+				return
+			}
+		}
+	}
+}
+
 // shape looks whether the path is what binds, and decides once in an interval. It follows measure.
-func (t *Trunk) shape(now time.Time) {
-	s := &t.shaping
-	if s.tuner == nil || len(t.conns) == 0 {
+func (p *Path) shape(now time.Time) {
+	s, t := &p.shaping, p.t
+	if s.tuner == nil || !p.has() {
 		return
 	}
 	s.looks++
@@ -44,7 +70,7 @@ func (t *Trunk) shape(now time.Time) {
 	case n > 0:
 		s.bound++
 		s.sessions = max(s.sessions, n)
-	case len(t.starved) > 0 && t.full():
+	case len(t.starved) > 0 && p.full():
 		// Credit is twice what a path carries in a round trip, and comes back a round trip later: a sender that waits for it has
 		// nothing left behind a window which is as small as CUBIC or the other agent's socket makes it, and it is that window
 		// which binds.
@@ -52,12 +78,10 @@ func (t *Trunk) shape(now time.Time) {
 		s.sessions = max(s.sessions, len(t.starved))
 	}
 	m := tune.Measure{Now: now, Sessions: s.sessions, Bound: 2*s.bound > s.looks}
-	for _, c := range t.conns { // all of them over one path: what is slow of one is its own loss
+	m.MinRTT = p.shortest(now)
+	for _, c := range p.conns() { // all of them over one path: what is slow of one is its own loss
 		if !c.rests && (m.RTT == 0 || c.rtt < m.RTT) { // what one that rests has measured is long ago
 			m.RTT = c.rtt
-		}
-		if c.path > 0 && (m.MinRTT == 0 || c.path < m.MinRTT) {
-			m.MinRTT = c.path
 		}
 	}
 	passed, interval := now.Sub(s.at), tune.Interval(m.MinRTT)
@@ -65,15 +89,15 @@ func (t *Trunk) shape(now time.Time) {
 		return
 	}
 	if s.changed || passed > 2*interval { // of what connections carried that are gone nothing is known, nor of a time in which nobody looked
-		for _, c := range t.conns {
+		for _, c := range p.conns() {
 			c.was = c.now
 		}
 		s.at, s.looks, s.bound, s.sessions, s.changed = now, 0, 0, 0, false
-		t.decide(s.tuner.Skip(s.decision, int(passed/interval)))
+		p.decide(s.tuner.Skip(s.decision, int(passed/interval)))
 		return
 	}
 	var all counted
-	for _, c := range t.conns {
+	for _, c := range p.conns() {
 		all.acked += c.now.acked - c.was.acked
 		all.sent += c.now.sent - c.was.sent
 		all.resent += c.now.resent - c.was.resent
@@ -82,17 +106,25 @@ func (t *Trunk) shape(now time.Time) {
 		all.receiveBuf += c.now.receiveBuf - c.was.receiveBuf
 		c.was = c.now
 	}
-	m.Length, m.Flows = passed, t.carry(t.usable())
+	m.Length, m.Flows = passed, p.carry(p.usable())
 	m.Rate, m.Sent, m.Resent = float64(all.acked)/passed.Seconds(), all.sent, all.resent
 	m.Busy, m.SendBuffer, m.ReceiveBuffer = micros(all.busy), micros(all.sendBuf), micros(all.receiveBuf)
 	s.at, s.looks, s.bound, s.sessions = now, 0, 0, 0
-	t.decide(s.tuner.Step(m))
+	p.decide(s.tuner.Step(m))
 }
 
-// full reports whether most connections that carry chunks take no more.
-func (t *Trunk) full() bool {
+// has reports whether the path has a connection.
+func (p *Path) has() bool {
+	for range p.conns() {
+		return true
+	}
+	return false
+}
+
+// full reports whether most connections of the path that carry chunks take no more.
+func (p *Path) full() bool {
 	carry, full := 0, 0
-	for _, c := range t.conns {
+	for _, c := range p.conns() {
 		switch {
 		case c.rests:
 		case c.full:
@@ -105,22 +137,22 @@ func (t *Trunk) full() bool {
 	return carry > 0 && 2*full >= carry
 }
 
-// decide has all connections do what was decided.
-func (t *Trunk) decide(d tune.Decision) {
-	before := t.wants()
-	t.shaping.decision = d
-	if t.wants() != before {
-		wake(t.rethinks)
+// decide has all connections of the path do what was decided.
+func (p *Path) decide(d tune.Decision) {
+	before := p.wants()
+	p.shaping.decision = d
+	if p.wants() != before {
+		wake(p.rethinks)
 	}
-	t.rest()
-	for _, c := range t.conns {
-		c.obey(d, t.carry(t.usable()))
+	p.rest()
+	for _, c := range p.conns() {
+		c.obey(d, p.carry(p.usable()))
 	}
 }
 
 // carry is how many of so many connections carry chunks: as many as this end wants, the others are there for the other one.
-func (t *Trunk) carry(of int) int {
-	if d := t.shaping.decision; d.Beside || t.Shape.First > 0 {
+func (p *Path) carry(of int) int {
+	if d := p.shaping.decision; d.Beside || p.t.Shape.First > 0 {
 		return min(max(d.Connections, 1), of)
 	}
 	return of
@@ -152,10 +184,13 @@ func (c *connection) obey(d tune.Decision, of int) {
 
 // rest has connections carry no chunks where fewer bring as much, or the path has others on it who are to have their part.
 // Those with the lowest numbers carry them: the oldest, but for what died.
-func (t *Trunk) rest() {
-	left := t.carry(t.usable())
+func (p *Path) rest() {
+	t, left := p.t, p.carry(p.usable())
 	for _, id := range slices.Sorted(maps.Keys(t.conns)) {
 		c := t.conns[id]
+		if c.path != p {
+			continue
+		}
 		if c.rests = c.retires || left == 0; !c.rests {
 			left--
 		}

@@ -34,8 +34,8 @@ func TestALimitIsSharedByAllConnections(t *testing.T) {
 	r.connect()
 	r.near.mu.Lock()
 	for range 2 { // the first interval is one in which a connection came
-		r.near.shaping.at = time.Now().Add(-tune.Interval(0) - time.Millisecond)
-		r.near.shape(time.Now())
+		only(r.near).shaping.at = time.Now().Add(-tune.Interval(0) - time.Millisecond)
+		only(r.near).shape(time.Now())
 	}
 	r.near.mu.Unlock()
 	for number, c := range r.live {
@@ -53,7 +53,7 @@ func TestADrainDoesNotOutlastItsInterval(t *testing.T) {
 	r := newRig(t, 1)
 	r.near.mu.Lock()
 	defer r.near.mu.Unlock()
-	s := &r.near.shaping
+	s := &only(r.near).shaping
 	s.tuner = tune.NewTuner(tune.Settings{})
 	now := s.at
 	for i := 0; s.decision.Why != tune.Drains; i++ {
@@ -61,13 +61,13 @@ func TestADrainDoesNotOutlastItsInterval(t *testing.T) {
 			t.Fatalf("a long queue is not drained: %+v", s.decision)
 		}
 		now = now.Add(tune.Interval(0))
-		r.near.decide(s.tuner.Step(tune.Measure{Now: now, Length: tune.Interval(0), RTT: 60 * time.Millisecond, MinRTT: 10 * time.Millisecond, Rate: 1e8, Sent: 2e7, Flows: 1, Bound: true, Sessions: 1}))
+		only(r.near).decide(s.tuner.Step(tune.Measure{Now: now, Length: tune.Interval(0), RTT: 60 * time.Millisecond, MinRTT: 10 * time.Millisecond, Rate: 1e8, Sent: 2e7, Flows: 1, Bound: true, Sessions: 1}))
 	}
 	if got := pacing(t, r.live[1][0]); got != uint64(s.decision.Cap) || got > 9e7 {
 		t.Fatalf("in a drain it may send %d bytes a second, of %+v", got, s.decision)
 	}
 	s.at = now
-	r.near.shape(now.Add(time.Minute))
+	only(r.near).shape(now.Add(time.Minute))
 	if got := pacing(t, r.live[1][0]); got < 9.5e7 {
 		t.Errorf("a minute behind a drain it may send %d bytes a second", got)
 	}
@@ -92,8 +92,8 @@ func TestBesideOthersSomeConnectionsRest(t *testing.T) {
 			become := func(d tune.Decision) {
 				r.near.mu.Lock()
 				defer r.near.mu.Unlock()
-				r.near.shaping.decision, r.near.shaping.at = d, time.Now().Add(time.Hour) // no other one comes
-				r.near.rest()
+				only(r.near).shaping.decision, only(r.near).shaping.at = d, time.Now().Add(time.Hour) // no other one comes
+				only(r.near).rest()
 			}
 			become(tune.Decision{Connections: 1})
 			if got := rest(); got != 0 {

@@ -27,7 +27,7 @@ func (t *Trunk) Silent(now time.Time, limit time.Duration) bool {
 		}
 		segments += uint64(i.Segs_in)
 		out = out || i.Unacked > 0
-		path = max(path, c.path)
+		path = max(path, c.shortest)
 	}
 	if segments != l.heard {
 		l.heard, l.at = segments, now

@@ -80,6 +80,9 @@ func (t *Trunk) Speaks(version uint32) {
 	t.version = version
 }
 
+// Speaks is that of its trunk: all paths are to the same agent.
+func (p *Path) Speaks(version uint32) { p.t.Speaks(version) }
+
 // takesOver is the version from which on agents know TAKEOVER.
 const takesOver = 2
 

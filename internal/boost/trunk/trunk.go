@@ -9,7 +9,6 @@ import (
 
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/memory"
-	"scaffold.dev/scaffold/internal/boost/seal"
 	"scaffold.dev/scaffold/internal/core/stripe"
 	"scaffold.dev/scaffold/internal/core/tune"
 )
@@ -17,12 +16,14 @@ import (
 // A Config is what a trunk needs to know. Its functions are called by several goroutines, none of which holds a lock.
 type Config struct {
 	Dials bool // this agent began the trunk
+	// Paths are the ways to the other agent, see Use.
+	Paths []Way
 	// Incarnation is that of this end's HELLO. Sessions have numbers above it: the other agent remembers those of the one
 	// before, and would take the same ones for these.
 	Incarnation uint64
 	Protection  frame.Protection
-	Strategy    stripe.Strategy
-	// Shape is how the path is shared with others' traffic. Whether the kernel has BBR the trunk finds out. Where First is 0
+	Strategy    stripe.Strategy // nil: as the number of paths asks for
+	// Shape is how each path is shared with others' traffic. Whether the kernel has BBR the trunk finds out. Where First is 0
 	// all connections that there are carry.
 	Shape tune.Settings
 	// Control is the congestion control of data connections, as the kernel names it; "": BBR where it can be had.
@@ -48,6 +49,8 @@ type Config struct {
 	Ended func(Ended)
 	// Broken is called when a connection has ended by a fault of the other agent.
 	Broken func(error)
+	// Changed is called when a path is there, or was lost; nil: nobody is told.
+	Changed func(Change)
 }
 
 // Attached is a connection to an end host, and what its two ends said of themselves in their handshake.
@@ -78,8 +81,8 @@ type Trunk struct {
 	sender   *stripe.Sender
 	receiver *stripe.Receiver
 	slots    slots
+	paths    map[Pair]*Path
 	conns    map[stripe.Conn]*connection
-	used     numbers // of connections
 	sessions map[uint64]*Session
 	last     uint64  // session that was opened here
 	opened   numbers // of sessions that the other agent opened, halved
@@ -90,13 +93,8 @@ type Trunk struct {
 	resumed  map[uint64]struct{}   // what the peer's new worker has named; nil: it is not telling
 	resuming time.Time             // since when it is telling
 	peer     uint64                // incarnation of its worker
-	secret   seal.Secret
-	up       bool   // there is a secret
-	controls uint64 // how many control connections there have been: the number of the present one
 	closed   bool
 	alarm    alarm
-	shaping  shaping
-	rethinks chan struct{}
 	version  uint32    // of the protocol, with this other agent
 	listens  listening // for its machine
 	moves    Moves
@@ -106,11 +104,16 @@ type Trunk struct {
 // New makes a trunk without connections.
 func New(c Config) *Trunk {
 	t := &Trunk{
-		Config: c, sender: stripe.NewSender(uint64(len(c.Send.Bytes())), c.Strategy),
+		Config: c, paths: map[Pair]*Path{},
 		receiver: stripe.NewReceiver(uint32(len(c.Receive.Bytes())/stripe.Block), firstRTT),
 		conns:    map[stripe.Conn]*connection{}, sessions: map[uint64]*Session{},
-		unacked: map[*Session]struct{}{}, starved: map[*Session]struct{}{}, peer: c.Peer, rethinks: make(chan struct{}, 1),
+		unacked: map[*Session]struct{}{}, starved: map[*Session]struct{}{}, peer: c.Peer,
 	}
+	strategy := c.Strategy
+	if strategy == nil {
+		strategy = strategyFor(len(c.Paths))
+	}
+	t.sender = stripe.NewSender(uint64(len(c.Send.Bytes())), strategy)
 	if t.last = c.Incarnation &^ 1; !c.Dials {
 		t.last++ // odd: called
 	}
@@ -118,6 +121,7 @@ func New(c Config) *Trunk {
 	t.alarm.ring = time.AfterFunc(time.Hour, t.expire)
 	t.alarm.ring.Stop()
 	t.restore()
+	t.Use(c.Paths)
 	return t
 }
 
@@ -148,24 +152,28 @@ type Status struct {
 	Connections, Sessions int
 	RTT                   time.Duration // the shortest of the connections that there are; 0: not measured
 	Counts                stripe.Counts // of what was sent
-	Path                  tune.Verdict  // what of the path binds what is sent
+	Path                  tune.Verdict  // what binds what is sent of the path that carries most
 	Moves                 Moves         // of sessions to other agents
+	Paths                 []PathStatus
 }
 
 // Status asks the kernel, where a connection has not been measured lately.
 func (t *Trunk) Status() Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.measure()
+	now := time.Now()
+	t.measure(now)
 	reached := t.reached()
 	s := Status{Up: reached > 0, Connections: reached, Sessions: len(t.sessions), Counts: t.sender.Counts, Moves: t.moves}
-	for _, c := range t.conns {
-		if c.path > 0 && (s.RTT == 0 || c.path < s.RTT) {
-			s.RTT = c.path
+	for i, p := range t.ordered() {
+		one := p.status(now)
+		if one.RTT > 0 && (s.RTT == 0 || one.RTT < s.RTT) {
+			s.RTT = one.RTT
 		}
-	}
-	if t.shaping.tuner != nil && len(t.sessions) > 0 { // without any nobody has looked since the last one ended
-		s.Path = t.shaping.tuner.Verdict()
+		if i == 0 || one.Path.Rate > s.Path.Rate {
+			s.Path = one.Path
+		}
+		s.Paths = append(s.Paths, one)
 	}
 	return s
 }

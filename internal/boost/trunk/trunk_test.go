@@ -42,8 +42,8 @@ func newRig(t testing.TB, connections int, change ...func(*Config)) *rig {
 	r := &rig{t: t, server: listen(t), live: map[uint64][2]*net.TCPConn{}, ended: make(chan Ended, 1000), broken: make(chan error, 10)}
 	rand.Read(r.secret[:])
 	r.near, r.far = r.trunk(true, change), r.trunk(false, change)
-	r.down = r.near.Up(r.secret, 1)
-	r.far.Up(r.secret, 1)
+	r.down = up(r.near, r.secret, 1)
+	up(r.far, r.secret, 1)
 	for range connections {
 		r.connect()
 	}
@@ -53,6 +53,17 @@ func newRig(t testing.TB, connections int, change ...func(*Config)) *rig {
 		r.serving.Wait()
 	})
 	return r
+}
+
+// only is the path of a trunk that has one, and up says that it has a control connection.
+func only(t *Trunk) *Path { return t.paths[Pair{}] }
+
+func up(t *Trunk, secret seal.Secret, incarnation uint64) (down func()) {
+	over, err := only(t).Up(secret, incarnation)
+	if err != nil {
+		panic(err)
+	}
+	return func() { over(io.EOF) }
 }
 
 func listen(t testing.TB) net.Listener {
@@ -67,7 +78,7 @@ func listen(t testing.TB) net.Listener {
 
 func (r *rig) trunk(dials bool, change []func(*Config)) *Trunk {
 	c := Config{
-		Dials: dials, Protection: frame.Sealed, Patience: within,
+		Dials: dials, Protection: frame.Sealed, Patience: within, Paths: []Way{{}},
 		Send: mapping(r.t), Receive: mapping(r.t),
 		Ended: func(e Ended) { r.ended <- e }, Broken: func(err error) { r.broken <- err },
 	}
@@ -104,7 +115,7 @@ func (r *rig) connect() uint64 {
 	number := r.next
 	r.live[number] = [2]*net.TCPConn{a, b}
 	for t, conn := range map[*Trunk]*net.TCPConn{r.near: a, r.far: b} {
-		c := newConnection(t, conn, number, r.secret)
+		c := newConnection(only(t), conn, number, r.secret)
 		if err := t.add(c, r.secret); err != nil {
 			r.t.Fatal(err)
 		}
@@ -440,12 +451,12 @@ func TestAConnectionOfAnotherSecretIsRefused(t *testing.T) {
 	r := newRig(t, 1)
 	a, b := pair(t)
 	defer b.Close()
-	if err := r.near.Serve(a, 99, seal.Secret{1}, nil); !errors.Is(err, ErrStale) {
+	if err := only(r.near).Serve(a, 99, seal.Secret{1}, nil); !errors.Is(err, ErrStale) {
 		t.Errorf("another secret: %v", err)
 	}
 	a, c := pair(t)
 	defer c.Close()
-	if err := r.near.Serve(a, 1, r.secret, nil); !errors.Is(err, ErrStale) {
+	if err := only(r.near).Serve(a, 1, r.secret, nil); !errors.Is(err, ErrStale) {
 		t.Errorf("a number for the second time: %v", err)
 	}
 }
@@ -454,7 +465,7 @@ func TestAConnectionOfAnotherSecretIsRefused(t *testing.T) {
 func TestTheEndOfAFormerControlConnectionTakesNothingAway(t *testing.T) {
 	r := newRig(t, 0)
 	former := r.down
-	r.near.Up(r.secret, 1)
+	up(r.near, r.secret, 1)
 	former()
 	r.connect() // refused by a trunk that is down
 	client, server := r.dial()
@@ -481,8 +492,8 @@ func TestAnAgentThatBeginsAnewIsToldNothingOfBefore(t *testing.T) {
 	former := r.far
 	r.far = r.trunk(false, nil)
 	rand.Read(r.secret[:])
-	r.near.Up(r.secret, 2)
-	r.far.Up(r.secret, 1)
+	up(r.near, r.secret, 2)
+	up(r.far, r.secret, 1)
 	r.connect()
 	r.connect()
 	if n, err := client.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
@@ -509,7 +520,7 @@ func TestAnAgentThatBeginsAnewIsToldNothingOfBefore(t *testing.T) {
 // One that does not say what it has is waited for as long as one that is gone.
 func TestAnAgentThatBeginsAnewAndSaysNothingIsNotWaitedForForEver(t *testing.T) {
 	r := newRig(t, 0)
-	r.near.Up(r.secret, 2)
+	up(r.near, r.secret, 2)
 	waits := func(since time.Duration) bool {
 		r.near.mu.Lock()
 		r.near.resuming = time.Now().Add(-since)
@@ -541,8 +552,8 @@ func TestANearAgentThatBeginsAnewIsServedAtOnce(t *testing.T) {
 	first = 1 << 40
 	r.near = r.trunk(true, []func(*Config){func(c *Config) { c.Incarnation = first }})
 	rand.Read(r.secret[:])
-	r.near.Up(r.secret, 1)
-	r.far.Up(r.secret, 2)
+	up(r.near, r.secret, 1)
+	up(r.far, r.secret, 2)
 	r.connect()
 	client, server := r.dial()
 	defer client.Close()
@@ -564,7 +575,7 @@ func TestConnectionsWithoutAnAnswerDoNotCount(t *testing.T) {
 	defer b.Close()
 	hangs, served := make(chan struct{}), make(chan error, 1)
 	go func() {
-		served <- r.near.Serve(a, 1000, r.secret, func() error { <-hangs; return errors.New("no answer") })
+		served <- only(r.near).Serve(a, 1000, r.secret, func() error { <-hangs; return errors.New("no answer") })
 	}()
 	until(t, func() error {
 		r.near.mu.Lock()
