@@ -602,6 +602,7 @@ type BoostAgent struct {
 	SinceUnixMs   int64                  `protobuf:"varint,13,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"` // of its state
 	Switch        string                 `protobuf:"bytes,14,opt,name=switch,proto3" json:"switch,omitempty"`                                 // where a switch of its site has seen it
 	SwitchPort    string                 `protobuf:"bytes,15,opt,name=switch_port,json=switchPort,proto3" json:"switch_port,omitempty"`
+	Paths         []string               `protobuf:"bytes,16,rep,name=paths,proto3" json:"paths,omitempty"` // where others reach it as well, each time by another path
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -741,6 +742,13 @@ func (x *BoostAgent) GetSwitchPort() string {
 	return ""
 }
 
+func (x *BoostAgent) GetPaths() []string {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
 // What an agent says of its connections to another one.
 type BoostTrunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -751,9 +759,10 @@ type BoostTrunk struct {
 	RttUs         uint32                 `protobuf:"varint,5,opt,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"` // the shortest that the kernel has seen on them; 0: not measured
 	Sent          uint64                 `protobuf:"varint,6,opt,name=sent,proto3" json:"sent,omitempty"`
 	Resent        uint64                 `protobuf:"varint,7,opt,name=resent,proto3" json:"resent,omitempty"`
-	Path          *BoostPath             `protobuf:"bytes,8,opt,name=path,proto3" json:"path,omitempty"`                           // none: nothing that is clear, or an agent of before that does not look
+	Path          *BoostPath             `protobuf:"bytes,8,opt,name=path,proto3" json:"path,omitempty"`                           // of the path that carries most. None: nothing that is clear, or an agent of before that does not look
 	Moved         uint64                 `protobuf:"varint,9,opt,name=moved,proto3" json:"moved,omitempty"`                        // sessions with the other agent with which a third one has gone on, when that one was silent
 	NotMoved      uint64                 `protobuf:"varint,10,opt,name=not_moved,json=notMoved,proto3" json:"not_moved,omitempty"` // with which it was asked to, and has not
+	Ways          []*BoostWay            `protobuf:"bytes,11,rep,name=ways,proto3" json:"ways,omitempty"`                          // the paths; none: an agent of before, which has one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -858,6 +867,130 @@ func (x *BoostTrunk) GetNotMoved() uint64 {
 	return 0
 }
 
+func (x *BoostTrunk) GetWays() []*BoostWay {
+	if x != nil {
+		return x.Ways
+	}
+	return nil
+}
+
+// How one of the paths to another agent fares.
+type BoostWay struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Own           string                 `protobuf:"bytes,1,opt,name=own,proto3" json:"own,omitempty"`     // address of the agent that says so
+	Other         string                 `protobuf:"bytes,2,opt,name=other,proto3" json:"other,omitempty"` // address of the other one
+	Up            bool                   `protobuf:"varint,3,opt,name=up,proto3" json:"up,omitempty"`
+	Connections   uint32                 `protobuf:"varint,4,opt,name=connections,proto3" json:"connections,omitempty"`
+	RttUs         uint32                 `protobuf:"varint,5,opt,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"`
+	Sent          uint64                 `protobuf:"varint,6,opt,name=sent,proto3" json:"sent,omitempty"` // bytes of what is carried, with those that went out again
+	Received      uint64                 `protobuf:"varint,7,opt,name=received,proto3" json:"received,omitempty"`
+	Path          *BoostPath             `protobuf:"bytes,8,opt,name=path,proto3" json:"path,omitempty"`
+	Why           string                 `protobuf:"bytes,9,opt,name=why,proto3" json:"why,omitempty"`                                        // it is not up
+	SinceUnixMs   int64                  `protobuf:"varint,10,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"` // it is up, or not
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostWay) Reset() {
+	*x = BoostWay{}
+	mi := &file_boost_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostWay) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostWay) ProtoMessage() {}
+
+func (x *BoostWay) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostWay.ProtoReflect.Descriptor instead.
+func (*BoostWay) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *BoostWay) GetOwn() string {
+	if x != nil {
+		return x.Own
+	}
+	return ""
+}
+
+func (x *BoostWay) GetOther() string {
+	if x != nil {
+		return x.Other
+	}
+	return ""
+}
+
+func (x *BoostWay) GetUp() bool {
+	if x != nil {
+		return x.Up
+	}
+	return false
+}
+
+func (x *BoostWay) GetConnections() uint32 {
+	if x != nil {
+		return x.Connections
+	}
+	return 0
+}
+
+func (x *BoostWay) GetRttUs() uint32 {
+	if x != nil {
+		return x.RttUs
+	}
+	return 0
+}
+
+func (x *BoostWay) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *BoostWay) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *BoostWay) GetPath() *BoostPath {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *BoostWay) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *BoostWay) GetSinceUnixMs() int64 {
+	if x != nil {
+		return x.SinceUnixMs
+	}
+	return 0
+}
+
 // What of the path to another agent binds what is sent there, where the path does.
 type BoostPath struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -872,7 +1005,7 @@ type BoostPath struct {
 
 func (x *BoostPath) Reset() {
 	*x = BoostPath{}
-	mi := &file_boost_proto_msgTypes[11]
+	mi := &file_boost_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1017,7 @@ func (x *BoostPath) String() string {
 func (*BoostPath) ProtoMessage() {}
 
 func (x *BoostPath) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[11]
+	mi := &file_boost_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1030,7 @@ func (x *BoostPath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostPath.ProtoReflect.Descriptor instead.
 func (*BoostPath) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{11}
+	return file_boost_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *BoostPath) GetBound() string {
@@ -942,7 +1075,7 @@ type ListBoostSessionsRequest struct {
 
 func (x *ListBoostSessionsRequest) Reset() {
 	*x = ListBoostSessionsRequest{}
-	mi := &file_boost_proto_msgTypes[12]
+	mi := &file_boost_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1087,7 @@ func (x *ListBoostSessionsRequest) String() string {
 func (*ListBoostSessionsRequest) ProtoMessage() {}
 
 func (x *ListBoostSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[12]
+	mi := &file_boost_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1100,7 @@ func (x *ListBoostSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoostSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoostSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{12}
+	return file_boost_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListBoostSessionsRequest) GetEntry() string {
@@ -1015,7 +1148,7 @@ type ListBoostSessionsResponse struct {
 
 func (x *ListBoostSessionsResponse) Reset() {
 	*x = ListBoostSessionsResponse{}
-	mi := &file_boost_proto_msgTypes[13]
+	mi := &file_boost_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1160,7 @@ func (x *ListBoostSessionsResponse) String() string {
 func (*ListBoostSessionsResponse) ProtoMessage() {}
 
 func (x *ListBoostSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[13]
+	mi := &file_boost_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1173,7 @@ func (x *ListBoostSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoostSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoostSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{13}
+	return file_boost_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListBoostSessionsResponse) GetSessions() []*BoostSession {
@@ -1086,7 +1219,7 @@ type BoostSession struct {
 
 func (x *BoostSession) Reset() {
 	*x = BoostSession{}
-	mi := &file_boost_proto_msgTypes[14]
+	mi := &file_boost_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1231,7 @@ func (x *BoostSession) String() string {
 func (*BoostSession) ProtoMessage() {}
 
 func (x *BoostSession) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[14]
+	mi := &file_boost_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1244,7 @@ func (x *BoostSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSession.ProtoReflect.Descriptor instead.
 func (*BoostSession) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{14}
+	return file_boost_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *BoostSession) GetNumber() uint64 {
@@ -1251,7 +1384,7 @@ type BoostWaits struct {
 
 func (x *BoostWaits) Reset() {
 	*x = BoostWaits{}
-	mi := &file_boost_proto_msgTypes[15]
+	mi := &file_boost_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1396,7 @@ func (x *BoostWaits) String() string {
 func (*BoostWaits) ProtoMessage() {}
 
 func (x *BoostWaits) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[15]
+	mi := &file_boost_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1409,7 @@ func (x *BoostWaits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostWaits.ProtoReflect.Descriptor instead.
 func (*BoostWaits) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{15}
+	return file_boost_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *BoostWaits) GetReads() string {
@@ -1313,7 +1446,7 @@ type BoostLane struct {
 
 func (x *BoostLane) Reset() {
 	*x = BoostLane{}
-	mi := &file_boost_proto_msgTypes[16]
+	mi := &file_boost_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1458,7 @@ func (x *BoostLane) String() string {
 func (*BoostLane) ProtoMessage() {}
 
 func (x *BoostLane) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[16]
+	mi := &file_boost_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1471,7 @@ func (x *BoostLane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLane.ProtoReflect.Descriptor instead.
 func (*BoostLane) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{16}
+	return file_boost_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BoostLane) GetNumber() uint64 {
@@ -1433,7 +1566,7 @@ type BoostReport struct {
 
 func (x *BoostReport) Reset() {
 	*x = BoostReport{}
-	mi := &file_boost_proto_msgTypes[17]
+	mi := &file_boost_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1578,7 @@ func (x *BoostReport) String() string {
 func (*BoostReport) ProtoMessage() {}
 
 func (x *BoostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[17]
+	mi := &file_boost_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1591,7 @@ func (x *BoostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostReport.ProtoReflect.Descriptor instead.
 func (*BoostReport) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{17}
+	return file_boost_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BoostReport) GetReport() isBoostReport_Report {
@@ -1542,13 +1675,14 @@ type BoostJoin struct {
 	Speaks        *Versions              `protobuf:"bytes,6,opt,name=speaks,proto3" json:"speaks,omitempty"`
 	Held          []*BoostLane           `protobuf:"bytes,7,rep,name=held,proto3" json:"held,omitempty"`              // of the last session, by which a new leader knows who has which lane
 	Generation    uint64                 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"` // of these
+	Doors         []string               `protobuf:"bytes,9,rep,name=doors,proto3" json:"doors,omitempty"`            // all its addresses, door first; none: an agent of before, which has one, and knows one of each other
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BoostJoin) Reset() {
 	*x = BoostJoin{}
-	mi := &file_boost_proto_msgTypes[18]
+	mi := &file_boost_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1694,7 @@ func (x *BoostJoin) String() string {
 func (*BoostJoin) ProtoMessage() {}
 
 func (x *BoostJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[18]
+	mi := &file_boost_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1707,7 @@ func (x *BoostJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostJoin.ProtoReflect.Descriptor instead.
 func (*BoostJoin) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{18}
+	return file_boost_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BoostJoin) GetName() string {
@@ -1632,6 +1766,13 @@ func (x *BoostJoin) GetGeneration() uint64 {
 	return 0
 }
 
+func (x *BoostJoin) GetDoors() []string {
+	if x != nil {
+		return x.Doors
+	}
+	return nil
+}
+
 type BoostLoad struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sessions      uint32                 `protobuf:"varint,1,opt,name=sessions,proto3" json:"sessions,omitempty"`
@@ -1643,7 +1784,7 @@ type BoostLoad struct {
 
 func (x *BoostLoad) Reset() {
 	*x = BoostLoad{}
-	mi := &file_boost_proto_msgTypes[19]
+	mi := &file_boost_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1796,7 @@ func (x *BoostLoad) String() string {
 func (*BoostLoad) ProtoMessage() {}
 
 func (x *BoostLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[19]
+	mi := &file_boost_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1809,7 @@ func (x *BoostLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLoad.ProtoReflect.Descriptor instead.
 func (*BoostLoad) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{19}
+	return file_boost_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BoostLoad) GetSessions() uint32 {
@@ -1704,7 +1845,7 @@ type BoostSessions struct {
 
 func (x *BoostSessions) Reset() {
 	*x = BoostSessions{}
-	mi := &file_boost_proto_msgTypes[20]
+	mi := &file_boost_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1857,7 @@ func (x *BoostSessions) String() string {
 func (*BoostSessions) ProtoMessage() {}
 
 func (x *BoostSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[20]
+	mi := &file_boost_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1870,7 @@ func (x *BoostSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessions.ProtoReflect.Descriptor instead.
 func (*BoostSessions) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{20}
+	return file_boost_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BoostSessions) GetChanged() []*BoostSession {
@@ -1764,7 +1905,7 @@ type BoostSessionWaits struct {
 
 func (x *BoostSessionWaits) Reset() {
 	*x = BoostSessionWaits{}
-	mi := &file_boost_proto_msgTypes[21]
+	mi := &file_boost_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +1917,7 @@ func (x *BoostSessionWaits) String() string {
 func (*BoostSessionWaits) ProtoMessage() {}
 
 func (x *BoostSessionWaits) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[21]
+	mi := &file_boost_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +1930,7 @@ func (x *BoostSessionWaits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessionWaits.ProtoReflect.Descriptor instead.
 func (*BoostSessionWaits) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{21}
+	return file_boost_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BoostSessionWaits) GetNear() string {
@@ -1823,7 +1964,7 @@ type BoostSessionEnd struct {
 
 func (x *BoostSessionEnd) Reset() {
 	*x = BoostSessionEnd{}
-	mi := &file_boost_proto_msgTypes[22]
+	mi := &file_boost_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +1976,7 @@ func (x *BoostSessionEnd) String() string {
 func (*BoostSessionEnd) ProtoMessage() {}
 
 func (x *BoostSessionEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[22]
+	mi := &file_boost_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +1989,7 @@ func (x *BoostSessionEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessionEnd.ProtoReflect.Descriptor instead.
 func (*BoostSessionEnd) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{22}
+	return file_boost_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BoostSessionEnd) GetFar() string {
@@ -1875,7 +2016,7 @@ type BoostApplied struct {
 
 func (x *BoostApplied) Reset() {
 	*x = BoostApplied{}
-	mi := &file_boost_proto_msgTypes[23]
+	mi := &file_boost_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +2028,7 @@ func (x *BoostApplied) String() string {
 func (*BoostApplied) ProtoMessage() {}
 
 func (x *BoostApplied) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[23]
+	mi := &file_boost_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +2041,7 @@ func (x *BoostApplied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostApplied.ProtoReflect.Descriptor instead.
 func (*BoostApplied) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{23}
+	return file_boost_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BoostApplied) GetGeneration() uint64 {
@@ -1933,7 +2074,7 @@ type BoostOrder struct {
 
 func (x *BoostOrder) Reset() {
 	*x = BoostOrder{}
-	mi := &file_boost_proto_msgTypes[24]
+	mi := &file_boost_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2086,7 @@ func (x *BoostOrder) String() string {
 func (*BoostOrder) ProtoMessage() {}
 
 func (x *BoostOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[24]
+	mi := &file_boost_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2099,7 @@ func (x *BoostOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostOrder.ProtoReflect.Descriptor instead.
 func (*BoostOrder) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{24}
+	return file_boost_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BoostOrder) GetOrder() isBoostOrder_Order {
@@ -2063,7 +2204,7 @@ type BoostJoined struct {
 
 func (x *BoostJoined) Reset() {
 	*x = BoostJoined{}
-	mi := &file_boost_proto_msgTypes[25]
+	mi := &file_boost_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +2216,7 @@ func (x *BoostJoined) String() string {
 func (*BoostJoined) ProtoMessage() {}
 
 func (x *BoostJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[25]
+	mi := &file_boost_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2088,7 +2229,7 @@ func (x *BoostJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostJoined.ProtoReflect.Descriptor instead.
 func (*BoostJoined) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{25}
+	return file_boost_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BoostJoined) GetNetwork() string {
@@ -2159,7 +2300,7 @@ type BoostLanes struct {
 
 func (x *BoostLanes) Reset() {
 	*x = BoostLanes{}
-	mi := &file_boost_proto_msgTypes[26]
+	mi := &file_boost_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2312,7 @@ func (x *BoostLanes) String() string {
 func (*BoostLanes) ProtoMessage() {}
 
 func (x *BoostLanes) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[26]
+	mi := &file_boost_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2325,7 @@ func (x *BoostLanes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLanes.ProtoReflect.Descriptor instead.
 func (*BoostLanes) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{26}
+	return file_boost_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BoostLanes) GetGeneration() uint64 {
@@ -2220,13 +2361,14 @@ type BoostPeer struct {
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Door          string                 `protobuf:"bytes,2,opt,name=door,proto3" json:"door,omitempty"`
 	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	Doors         []string               `protobuf:"bytes,4,rep,name=doors,proto3" json:"doors,omitempty"` // as it said in its BoostJoin
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BoostPeer) Reset() {
 	*x = BoostPeer{}
-	mi := &file_boost_proto_msgTypes[27]
+	mi := &file_boost_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2238,7 +2380,7 @@ func (x *BoostPeer) String() string {
 func (*BoostPeer) ProtoMessage() {}
 
 func (x *BoostPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[27]
+	mi := &file_boost_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2251,7 +2393,7 @@ func (x *BoostPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostPeer.ProtoReflect.Descriptor instead.
 func (*BoostPeer) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{27}
+	return file_boost_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BoostPeer) GetName() string {
@@ -2275,6 +2417,13 @@ func (x *BoostPeer) GetKey() []byte {
 	return nil
 }
 
+func (x *BoostPeer) GetDoors() []string {
+	if x != nil {
+		return x.Doors
+	}
+	return nil
+}
+
 type SteerReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Report:
@@ -2291,7 +2440,7 @@ type SteerReport struct {
 
 func (x *SteerReport) Reset() {
 	*x = SteerReport{}
-	mi := &file_boost_proto_msgTypes[28]
+	mi := &file_boost_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2452,7 @@ func (x *SteerReport) String() string {
 func (*SteerReport) ProtoMessage() {}
 
 func (x *SteerReport) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[28]
+	mi := &file_boost_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2465,7 @@ func (x *SteerReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerReport.ProtoReflect.Descriptor instead.
 func (*SteerReport) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{28}
+	return file_boost_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SteerReport) GetReport() isSteerReport_Report {
@@ -2415,7 +2564,7 @@ type SteerJoin struct {
 
 func (x *SteerJoin) Reset() {
 	*x = SteerJoin{}
-	mi := &file_boost_proto_msgTypes[29]
+	mi := &file_boost_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2576,7 @@ func (x *SteerJoin) String() string {
 func (*SteerJoin) ProtoMessage() {}
 
 func (x *SteerJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[29]
+	mi := &file_boost_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2589,7 @@ func (x *SteerJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerJoin.ProtoReflect.Descriptor instead.
 func (*SteerJoin) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{29}
+	return file_boost_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SteerJoin) GetName() string {
@@ -2473,7 +2622,7 @@ type Sighting struct {
 
 func (x *Sighting) Reset() {
 	*x = Sighting{}
-	mi := &file_boost_proto_msgTypes[30]
+	mi := &file_boost_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2485,7 +2634,7 @@ func (x *Sighting) String() string {
 func (*Sighting) ProtoMessage() {}
 
 func (x *Sighting) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[30]
+	mi := &file_boost_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2647,7 @@ func (x *Sighting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sighting.ProtoReflect.Descriptor instead.
 func (*Sighting) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{30}
+	return file_boost_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Sighting) GetSwitch() string {
@@ -2560,7 +2709,7 @@ type SwitchState struct {
 
 func (x *SwitchState) Reset() {
 	*x = SwitchState{}
-	mi := &file_boost_proto_msgTypes[31]
+	mi := &file_boost_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2572,7 +2721,7 @@ func (x *SwitchState) String() string {
 func (*SwitchState) ProtoMessage() {}
 
 func (x *SwitchState) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[31]
+	mi := &file_boost_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2585,7 +2734,7 @@ func (x *SwitchState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchState.ProtoReflect.Descriptor instead.
 func (*SwitchState) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{31}
+	return file_boost_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SwitchState) GetSwitch() string {
@@ -2612,7 +2761,7 @@ type PortDown struct {
 
 func (x *PortDown) Reset() {
 	*x = PortDown{}
-	mi := &file_boost_proto_msgTypes[32]
+	mi := &file_boost_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2773,7 @@ func (x *PortDown) String() string {
 func (*PortDown) ProtoMessage() {}
 
 func (x *PortDown) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[32]
+	mi := &file_boost_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2786,7 @@ func (x *PortDown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortDown.ProtoReflect.Descriptor instead.
 func (*PortDown) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{32}
+	return file_boost_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PortDown) GetSwitch() string {
@@ -2665,7 +2814,7 @@ type Steered struct {
 
 func (x *Steered) Reset() {
 	*x = Steered{}
-	mi := &file_boost_proto_msgTypes[33]
+	mi := &file_boost_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +2826,7 @@ func (x *Steered) String() string {
 func (*Steered) ProtoMessage() {}
 
 func (x *Steered) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[33]
+	mi := &file_boost_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +2839,7 @@ func (x *Steered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Steered.ProtoReflect.Descriptor instead.
 func (*Steered) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{33}
+	return file_boost_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Steered) GetSwitch() string {
@@ -2722,7 +2871,7 @@ type SteerOrder struct {
 
 func (x *SteerOrder) Reset() {
 	*x = SteerOrder{}
-	mi := &file_boost_proto_msgTypes[34]
+	mi := &file_boost_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2734,7 +2883,7 @@ func (x *SteerOrder) String() string {
 func (*SteerOrder) ProtoMessage() {}
 
 func (x *SteerOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[34]
+	mi := &file_boost_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2747,7 +2896,7 @@ func (x *SteerOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerOrder.ProtoReflect.Descriptor instead.
 func (*SteerOrder) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{34}
+	return file_boost_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SteerOrder) GetOrder() isSteerOrder_Order {
@@ -2834,7 +2983,7 @@ type SteerJoined struct {
 
 func (x *SteerJoined) Reset() {
 	*x = SteerJoined{}
-	mi := &file_boost_proto_msgTypes[35]
+	mi := &file_boost_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2846,7 +2995,7 @@ func (x *SteerJoined) String() string {
 func (*SteerJoined) ProtoMessage() {}
 
 func (x *SteerJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[35]
+	mi := &file_boost_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2859,7 +3008,7 @@ func (x *SteerJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerJoined.ProtoReflect.Descriptor instead.
 func (*SteerJoined) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{35}
+	return file_boost_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SteerJoined) GetNetwork() string {
@@ -2909,7 +3058,7 @@ type SteerRules struct {
 
 func (x *SteerRules) Reset() {
 	*x = SteerRules{}
-	mi := &file_boost_proto_msgTypes[36]
+	mi := &file_boost_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2921,7 +3070,7 @@ func (x *SteerRules) String() string {
 func (*SteerRules) ProtoMessage() {}
 
 func (x *SteerRules) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[36]
+	mi := &file_boost_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2934,7 +3083,7 @@ func (x *SteerRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerRules.ProtoReflect.Descriptor instead.
 func (*SteerRules) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{36}
+	return file_boost_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SteerRules) GetSwitch() string {
@@ -2983,7 +3132,7 @@ type SteerRule struct {
 
 func (x *SteerRule) Reset() {
 	*x = SteerRule{}
-	mi := &file_boost_proto_msgTypes[37]
+	mi := &file_boost_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2995,7 +3144,7 @@ func (x *SteerRule) String() string {
 func (*SteerRule) ProtoMessage() {}
 
 func (x *SteerRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[37]
+	mi := &file_boost_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3008,7 +3157,7 @@ func (x *SteerRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerRule.ProtoReflect.Descriptor instead.
 func (*SteerRule) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{37}
+	return file_boost_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SteerRule) GetSource() string {
@@ -3113,7 +3262,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x11DenyBoostResponse\"F\n" +
 	"\x16DrainBoostAgentRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aundrain\x18\x02 \x01(\bR\aundrain\"\x92\x03\n" +
+	"\aundrain\x18\x02 \x01(\bR\aundrain\"\xa8\x03\n" +
 	"\n" +
 	"BoostAgent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -3132,7 +3281,8 @@ const file_boost_proto_rawDesc = "" +
 	"\rsince_unix_ms\x18\r \x01(\x03R\vsinceUnixMs\x12\x16\n" +
 	"\x06switch\x18\x0e \x01(\tR\x06switch\x12\x1f\n" +
 	"\vswitch_port\x18\x0f \x01(\tR\n" +
-	"switchPort\"\x92\x02\n" +
+	"switchPort\x12\x14\n" +
+	"\x05paths\x18\x10 \x03(\tR\x05paths\"\xbd\x02\n" +
 	"\n" +
 	"BoostTrunk\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x0e\n" +
@@ -3145,7 +3295,20 @@ const file_boost_proto_rawDesc = "" +
 	"\x04path\x18\b \x01(\v2\x16.scaffold.v1.BoostPathR\x04path\x12\x14\n" +
 	"\x05moved\x18\t \x01(\x04R\x05moved\x12\x1b\n" +
 	"\tnot_moved\x18\n" +
-	" \x01(\x04R\bnotMoved\"]\n" +
+	" \x01(\x04R\bnotMoved\x12)\n" +
+	"\x04ways\x18\v \x03(\v2\x15.scaffold.v1.BoostWayR\x04ways\"\x8d\x02\n" +
+	"\bBoostWay\x12\x10\n" +
+	"\x03own\x18\x01 \x01(\tR\x03own\x12\x14\n" +
+	"\x05other\x18\x02 \x01(\tR\x05other\x12\x0e\n" +
+	"\x02up\x18\x03 \x01(\bR\x02up\x12 \n" +
+	"\vconnections\x18\x04 \x01(\rR\vconnections\x12\x15\n" +
+	"\x06rtt_us\x18\x05 \x01(\rR\x05rttUs\x12\x12\n" +
+	"\x04sent\x18\x06 \x01(\x04R\x04sent\x12\x1a\n" +
+	"\breceived\x18\a \x01(\x04R\breceived\x12*\n" +
+	"\x04path\x18\b \x01(\v2\x16.scaffold.v1.BoostPathR\x04path\x12\x10\n" +
+	"\x03why\x18\t \x01(\tR\x03why\x12\"\n" +
+	"\rsince_unix_ms\x18\n" +
+	" \x01(\x03R\vsinceUnixMs\"]\n" +
 	"\tBoostPath\x12\x14\n" +
 	"\x05bound\x18\x01 \x01(\tR\x05bound\x12\x12\n" +
 	"\x04rate\x18\x02 \x01(\x04R\x04rate\x12\x12\n" +
@@ -3204,7 +3367,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x04load\x18\x02 \x01(\v2\x16.scaffold.v1.BoostLoadH\x00R\x04load\x125\n" +
 	"\aapplied\x18\x03 \x01(\v2\x19.scaffold.v1.BoostAppliedH\x00R\aapplied\x128\n" +
 	"\bsessions\x18\x04 \x01(\v2\x1a.scaffold.v1.BoostSessionsH\x00R\bsessionsB\b\n" +
-	"\x06report\"\xf3\x01\n" +
+	"\x06report\"\x89\x02\n" +
 	"\tBoostJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04door\x18\x02 \x01(\tR\x04door\x12\x10\n" +
@@ -3215,7 +3378,8 @@ const file_boost_proto_rawDesc = "" +
 	"\x04held\x18\a \x03(\v2\x16.scaffold.v1.BoostLaneR\x04held\x12\x1e\n" +
 	"\n" +
 	"generation\x18\b \x01(\x04R\n" +
-	"generation\"l\n" +
+	"generation\x12\x14\n" +
+	"\x05doors\x18\t \x03(\tR\x05doors\"l\n" +
 	"\tBoostLoad\x12\x1a\n" +
 	"\bsessions\x18\x01 \x01(\rR\bsessions\x12\x12\n" +
 	"\x04load\x18\x02 \x01(\x01R\x04load\x12/\n" +
@@ -3265,11 +3429,12 @@ const file_boost_proto_rawDesc = "" +
 	"generation\x12.\n" +
 	"\x06agents\x18\x02 \x03(\v2\x16.scaffold.v1.BoostPeerR\x06agents\x12,\n" +
 	"\x05lanes\x18\x03 \x03(\v2\x16.scaffold.v1.BoostLaneR\x05lanes\x12\x1a\n" +
-	"\bdraining\x18\x04 \x01(\bR\bdraining\"E\n" +
+	"\bdraining\x18\x04 \x01(\bR\bdraining\"[\n" +
 	"\tBoostPeer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04door\x18\x02 \x01(\tR\x04door\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\fR\x03key\"\x94\x02\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\x12\x14\n" +
+	"\x05doors\x18\x04 \x03(\tR\x05doors\"\x94\x02\n" +
 	"\vSteerReport\x12,\n" +
 	"\x04join\x18\x01 \x01(\v2\x16.scaffold.v1.SteerJoinH\x00R\x04join\x123\n" +
 	"\bsighting\x18\x02 \x01(\v2\x15.scaffold.v1.SightingH\x00R\bsighting\x124\n" +
@@ -3366,7 +3531,7 @@ func file_boost_proto_rawDescGZIP() []byte {
 }
 
 var file_boost_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_boost_proto_goTypes = []any{
 	(SteerKind)(0),                    // 0: scaffold.v1.SteerKind
 	(*ListBoostRequest)(nil),          // 1: scaffold.v1.ListBoostRequest
@@ -3380,106 +3545,109 @@ var file_boost_proto_goTypes = []any{
 	(*DrainBoostAgentRequest)(nil),    // 9: scaffold.v1.DrainBoostAgentRequest
 	(*BoostAgent)(nil),                // 10: scaffold.v1.BoostAgent
 	(*BoostTrunk)(nil),                // 11: scaffold.v1.BoostTrunk
-	(*BoostPath)(nil),                 // 12: scaffold.v1.BoostPath
-	(*ListBoostSessionsRequest)(nil),  // 13: scaffold.v1.ListBoostSessionsRequest
-	(*ListBoostSessionsResponse)(nil), // 14: scaffold.v1.ListBoostSessionsResponse
-	(*BoostSession)(nil),              // 15: scaffold.v1.BoostSession
-	(*BoostWaits)(nil),                // 16: scaffold.v1.BoostWaits
-	(*BoostLane)(nil),                 // 17: scaffold.v1.BoostLane
-	(*BoostReport)(nil),               // 18: scaffold.v1.BoostReport
-	(*BoostJoin)(nil),                 // 19: scaffold.v1.BoostJoin
-	(*BoostLoad)(nil),                 // 20: scaffold.v1.BoostLoad
-	(*BoostSessions)(nil),             // 21: scaffold.v1.BoostSessions
-	(*BoostSessionWaits)(nil),         // 22: scaffold.v1.BoostSessionWaits
-	(*BoostSessionEnd)(nil),           // 23: scaffold.v1.BoostSessionEnd
-	(*BoostApplied)(nil),              // 24: scaffold.v1.BoostApplied
-	(*BoostOrder)(nil),                // 25: scaffold.v1.BoostOrder
-	(*BoostJoined)(nil),               // 26: scaffold.v1.BoostJoined
-	(*BoostLanes)(nil),                // 27: scaffold.v1.BoostLanes
-	(*BoostPeer)(nil),                 // 28: scaffold.v1.BoostPeer
-	(*SteerReport)(nil),               // 29: scaffold.v1.SteerReport
-	(*SteerJoin)(nil),                 // 30: scaffold.v1.SteerJoin
-	(*Sighting)(nil),                  // 31: scaffold.v1.Sighting
-	(*SwitchState)(nil),               // 32: scaffold.v1.SwitchState
-	(*PortDown)(nil),                  // 33: scaffold.v1.PortDown
-	(*Steered)(nil),                   // 34: scaffold.v1.Steered
-	(*SteerOrder)(nil),                // 35: scaffold.v1.SteerOrder
-	(*SteerJoined)(nil),               // 36: scaffold.v1.SteerJoined
-	(*SteerRules)(nil),                // 37: scaffold.v1.SteerRules
-	(*SteerRule)(nil),                 // 38: scaffold.v1.SteerRule
-	(*Versions)(nil),                  // 39: scaffold.v1.Versions
-	(*Refused)(nil),                   // 40: scaffold.v1.Refused
-	(*Controllers)(nil),               // 41: scaffold.v1.Controllers
-	(*Credential)(nil),                // 42: scaffold.v1.Credential
+	(*BoostWay)(nil),                  // 12: scaffold.v1.BoostWay
+	(*BoostPath)(nil),                 // 13: scaffold.v1.BoostPath
+	(*ListBoostSessionsRequest)(nil),  // 14: scaffold.v1.ListBoostSessionsRequest
+	(*ListBoostSessionsResponse)(nil), // 15: scaffold.v1.ListBoostSessionsResponse
+	(*BoostSession)(nil),              // 16: scaffold.v1.BoostSession
+	(*BoostWaits)(nil),                // 17: scaffold.v1.BoostWaits
+	(*BoostLane)(nil),                 // 18: scaffold.v1.BoostLane
+	(*BoostReport)(nil),               // 19: scaffold.v1.BoostReport
+	(*BoostJoin)(nil),                 // 20: scaffold.v1.BoostJoin
+	(*BoostLoad)(nil),                 // 21: scaffold.v1.BoostLoad
+	(*BoostSessions)(nil),             // 22: scaffold.v1.BoostSessions
+	(*BoostSessionWaits)(nil),         // 23: scaffold.v1.BoostSessionWaits
+	(*BoostSessionEnd)(nil),           // 24: scaffold.v1.BoostSessionEnd
+	(*BoostApplied)(nil),              // 25: scaffold.v1.BoostApplied
+	(*BoostOrder)(nil),                // 26: scaffold.v1.BoostOrder
+	(*BoostJoined)(nil),               // 27: scaffold.v1.BoostJoined
+	(*BoostLanes)(nil),                // 28: scaffold.v1.BoostLanes
+	(*BoostPeer)(nil),                 // 29: scaffold.v1.BoostPeer
+	(*SteerReport)(nil),               // 30: scaffold.v1.SteerReport
+	(*SteerJoin)(nil),                 // 31: scaffold.v1.SteerJoin
+	(*Sighting)(nil),                  // 32: scaffold.v1.Sighting
+	(*SwitchState)(nil),               // 33: scaffold.v1.SwitchState
+	(*PortDown)(nil),                  // 34: scaffold.v1.PortDown
+	(*Steered)(nil),                   // 35: scaffold.v1.Steered
+	(*SteerOrder)(nil),                // 36: scaffold.v1.SteerOrder
+	(*SteerJoined)(nil),               // 37: scaffold.v1.SteerJoined
+	(*SteerRules)(nil),                // 38: scaffold.v1.SteerRules
+	(*SteerRule)(nil),                 // 39: scaffold.v1.SteerRule
+	(*Versions)(nil),                  // 40: scaffold.v1.Versions
+	(*Refused)(nil),                   // 41: scaffold.v1.Refused
+	(*Controllers)(nil),               // 42: scaffold.v1.Controllers
+	(*Credential)(nil),                // 43: scaffold.v1.Credential
 }
 var file_boost_proto_depIdxs = []int32{
 	3,  // 0: scaffold.v1.ListBoostResponse.sites:type_name -> scaffold.v1.BoostSite
 	6,  // 1: scaffold.v1.ListBoostResponse.entries:type_name -> scaffold.v1.BoostEntry
 	10, // 2: scaffold.v1.ListBoostResponse.agents:type_name -> scaffold.v1.BoostAgent
-	17, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
+	18, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
 	11, // 4: scaffold.v1.BoostAgent.trunks:type_name -> scaffold.v1.BoostTrunk
-	12, // 5: scaffold.v1.BoostTrunk.path:type_name -> scaffold.v1.BoostPath
-	15, // 6: scaffold.v1.ListBoostSessionsResponse.sessions:type_name -> scaffold.v1.BoostSession
-	16, // 7: scaffold.v1.BoostSession.near_waits:type_name -> scaffold.v1.BoostWaits
-	16, // 8: scaffold.v1.BoostSession.far_waits:type_name -> scaffold.v1.BoostWaits
-	12, // 9: scaffold.v1.BoostSession.sent_path:type_name -> scaffold.v1.BoostPath
-	12, // 10: scaffold.v1.BoostSession.received_path:type_name -> scaffold.v1.BoostPath
-	19, // 11: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
-	20, // 12: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
-	24, // 13: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
-	21, // 14: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
-	39, // 15: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
-	17, // 16: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
-	11, // 17: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
-	15, // 18: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
-	23, // 19: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
-	22, // 20: scaffold.v1.BoostSessions.waits:type_name -> scaffold.v1.BoostSessionWaits
-	16, // 21: scaffold.v1.BoostSessionWaits.waits:type_name -> scaffold.v1.BoostWaits
-	26, // 22: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
-	40, // 23: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
-	41, // 24: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
-	42, // 25: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
-	27, // 26: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
-	41, // 27: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
-	42, // 28: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
-	28, // 29: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
-	17, // 30: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
-	30, // 31: scaffold.v1.SteerReport.join:type_name -> scaffold.v1.SteerJoin
-	31, // 32: scaffold.v1.SteerReport.sighting:type_name -> scaffold.v1.Sighting
-	33, // 33: scaffold.v1.SteerReport.port_down:type_name -> scaffold.v1.PortDown
-	34, // 34: scaffold.v1.SteerReport.steered:type_name -> scaffold.v1.Steered
-	32, // 35: scaffold.v1.SteerReport.state:type_name -> scaffold.v1.SwitchState
-	39, // 36: scaffold.v1.SteerJoin.speaks:type_name -> scaffold.v1.Versions
-	36, // 37: scaffold.v1.SteerOrder.joined:type_name -> scaffold.v1.SteerJoined
-	40, // 38: scaffold.v1.SteerOrder.refused:type_name -> scaffold.v1.Refused
-	41, // 39: scaffold.v1.SteerOrder.controllers:type_name -> scaffold.v1.Controllers
-	37, // 40: scaffold.v1.SteerOrder.rules:type_name -> scaffold.v1.SteerRules
-	41, // 41: scaffold.v1.SteerJoined.controllers:type_name -> scaffold.v1.Controllers
-	38, // 42: scaffold.v1.SteerRules.rules:type_name -> scaffold.v1.SteerRule
-	0,  // 43: scaffold.v1.SteerRule.kind:type_name -> scaffold.v1.SteerKind
-	1,  // 44: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
-	3,  // 45: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
-	4,  // 46: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
-	6,  // 47: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
-	7,  // 48: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
-	9,  // 49: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
-	13, // 50: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
-	18, // 51: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
-	29, // 52: scaffold.v1.BoostSteering.Steer:input_type -> scaffold.v1.SteerReport
-	2,  // 53: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
-	3,  // 54: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
-	5,  // 55: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
-	6,  // 56: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
-	8,  // 57: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
-	10, // 58: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
-	14, // 59: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
-	25, // 60: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
-	35, // 61: scaffold.v1.BoostSteering.Steer:output_type -> scaffold.v1.SteerOrder
-	53, // [53:62] is the sub-list for method output_type
-	44, // [44:53] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	13, // 5: scaffold.v1.BoostTrunk.path:type_name -> scaffold.v1.BoostPath
+	12, // 6: scaffold.v1.BoostTrunk.ways:type_name -> scaffold.v1.BoostWay
+	13, // 7: scaffold.v1.BoostWay.path:type_name -> scaffold.v1.BoostPath
+	16, // 8: scaffold.v1.ListBoostSessionsResponse.sessions:type_name -> scaffold.v1.BoostSession
+	17, // 9: scaffold.v1.BoostSession.near_waits:type_name -> scaffold.v1.BoostWaits
+	17, // 10: scaffold.v1.BoostSession.far_waits:type_name -> scaffold.v1.BoostWaits
+	13, // 11: scaffold.v1.BoostSession.sent_path:type_name -> scaffold.v1.BoostPath
+	13, // 12: scaffold.v1.BoostSession.received_path:type_name -> scaffold.v1.BoostPath
+	20, // 13: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
+	21, // 14: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
+	25, // 15: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
+	22, // 16: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
+	40, // 17: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
+	18, // 18: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
+	11, // 19: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
+	16, // 20: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
+	24, // 21: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
+	23, // 22: scaffold.v1.BoostSessions.waits:type_name -> scaffold.v1.BoostSessionWaits
+	17, // 23: scaffold.v1.BoostSessionWaits.waits:type_name -> scaffold.v1.BoostWaits
+	27, // 24: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
+	41, // 25: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
+	42, // 26: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
+	43, // 27: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
+	28, // 28: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
+	42, // 29: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
+	43, // 30: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
+	29, // 31: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
+	18, // 32: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
+	31, // 33: scaffold.v1.SteerReport.join:type_name -> scaffold.v1.SteerJoin
+	32, // 34: scaffold.v1.SteerReport.sighting:type_name -> scaffold.v1.Sighting
+	34, // 35: scaffold.v1.SteerReport.port_down:type_name -> scaffold.v1.PortDown
+	35, // 36: scaffold.v1.SteerReport.steered:type_name -> scaffold.v1.Steered
+	33, // 37: scaffold.v1.SteerReport.state:type_name -> scaffold.v1.SwitchState
+	40, // 38: scaffold.v1.SteerJoin.speaks:type_name -> scaffold.v1.Versions
+	37, // 39: scaffold.v1.SteerOrder.joined:type_name -> scaffold.v1.SteerJoined
+	41, // 40: scaffold.v1.SteerOrder.refused:type_name -> scaffold.v1.Refused
+	42, // 41: scaffold.v1.SteerOrder.controllers:type_name -> scaffold.v1.Controllers
+	38, // 42: scaffold.v1.SteerOrder.rules:type_name -> scaffold.v1.SteerRules
+	42, // 43: scaffold.v1.SteerJoined.controllers:type_name -> scaffold.v1.Controllers
+	39, // 44: scaffold.v1.SteerRules.rules:type_name -> scaffold.v1.SteerRule
+	0,  // 45: scaffold.v1.SteerRule.kind:type_name -> scaffold.v1.SteerKind
+	1,  // 46: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
+	3,  // 47: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
+	4,  // 48: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
+	6,  // 49: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
+	7,  // 50: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
+	9,  // 51: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
+	14, // 52: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
+	19, // 53: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
+	30, // 54: scaffold.v1.BoostSteering.Steer:input_type -> scaffold.v1.SteerReport
+	2,  // 55: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
+	3,  // 56: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
+	5,  // 57: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
+	6,  // 58: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
+	8,  // 59: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
+	10, // 60: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
+	15, // 61: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
+	26, // 62: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
+	36, // 63: scaffold.v1.BoostSteering.Steer:output_type -> scaffold.v1.SteerOrder
+	55, // [55:64] is the sub-list for method output_type
+	46, // [46:55] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_boost_proto_init() }
@@ -3488,27 +3656,27 @@ func file_boost_proto_init() {
 		return
 	}
 	file_scaffold_proto_init()
-	file_boost_proto_msgTypes[17].OneofWrappers = []any{
+	file_boost_proto_msgTypes[18].OneofWrappers = []any{
 		(*BoostReport_Join)(nil),
 		(*BoostReport_Load)(nil),
 		(*BoostReport_Applied)(nil),
 		(*BoostReport_Sessions)(nil),
 	}
-	file_boost_proto_msgTypes[24].OneofWrappers = []any{
+	file_boost_proto_msgTypes[25].OneofWrappers = []any{
 		(*BoostOrder_Joined)(nil),
 		(*BoostOrder_Refused)(nil),
 		(*BoostOrder_Controllers)(nil),
 		(*BoostOrder_Credential)(nil),
 		(*BoostOrder_Lanes)(nil),
 	}
-	file_boost_proto_msgTypes[28].OneofWrappers = []any{
+	file_boost_proto_msgTypes[29].OneofWrappers = []any{
 		(*SteerReport_Join)(nil),
 		(*SteerReport_Sighting)(nil),
 		(*SteerReport_PortDown)(nil),
 		(*SteerReport_Steered)(nil),
 		(*SteerReport_State)(nil),
 	}
-	file_boost_proto_msgTypes[34].OneofWrappers = []any{
+	file_boost_proto_msgTypes[35].OneofWrappers = []any{
 		(*SteerOrder_Joined)(nil),
 		(*SteerOrder_Refused)(nil),
 		(*SteerOrder_Controllers)(nil),
@@ -3520,7 +3688,7 @@ func file_boost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boost_proto_rawDesc), len(file_boost_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -50,7 +50,7 @@ type Agent interface {
 // A Config is who joins, and by which way.
 type Config struct {
 	Name        string
-	Door        netip.AddrPort
+	Doors       []netip.AddrPort // all its addresses, that of its door first
 	Key         ed25519.PublicKey
 	BootID      string // of this process
 	Version     string
@@ -106,8 +106,12 @@ func (j *joiner) ask(context.Context) (*apiv1.BoostReport, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	speaks := versions.Agent()
+	var doors []string
+	for _, d := range j.Doors {
+		doors = append(doors, d.String())
+	}
 	return &apiv1.BoostReport{Report: &apiv1.BoostReport_Join{Join: &apiv1.BoostJoin{
-		Name: j.Name, Door: j.Door.String(), Key: j.Key, BootId: j.BootID, Version: j.Version,
+		Name: j.Name, Door: doors[0], Doors: doors, Key: j.Key, BootId: j.BootID, Version: j.Version,
 		Speaks: &apiv1.Versions{From: speaks.From, To: speaks.To}, Held: j.held, Generation: j.told,
 	}}}, nil
 }
@@ -176,10 +180,21 @@ func (j *joiner) load() *apiv1.BoostLoad {
 		all.Trunks = append(all.Trunks, &apiv1.BoostTrunk{
 			Agent: name, Up: t.Up, Connections: uint32(t.Connections), Sessions: uint32(t.Sessions), RttUs: uint32(t.RTT.Microseconds()),
 			Sent: t.Counts.First + t.Counts.Again + t.Counts.Copy + t.Counts.Late, Resent: t.Counts.Again + t.Counts.Copy + t.Counts.Late,
-			Path: pathOf(t.Path), Moved: t.Moves.Made, NotMoved: t.Moves.Failed,
+			Path: pathOf(t.Path), Ways: waysOf(t.Paths), Moved: t.Moves.Made, NotMoved: t.Moves.Failed,
 		})
 	}
 	return all
+}
+
+// waysOf is how paths fare, as messages.
+func waysOf(all []trunk.PathStatus) (list []*apiv1.BoostWay) {
+	for _, p := range all {
+		list = append(list, &apiv1.BoostWay{
+			Own: p.Own.String(), Other: p.Other.String(), Up: p.Up, Connections: uint32(p.Connections), RttUs: uint32(p.RTT.Microseconds()),
+			Sent: p.Sent, Received: p.Received, Path: pathOf(p.Path), Why: p.Why, SinceUnixMs: p.Since.UnixMilli(),
+		})
+	}
+	return list
 }
 
 // pathOf is what of a path binds, as a message; nil: nothing that is clear.
@@ -267,14 +282,11 @@ var errKey = errors.New("its key is none of Ed25519")
 // decode reads what the controller tells.
 func decode(told *apiv1.BoostLanes) (peers []Peer, lanes []agent.Lane, err error) {
 	for _, p := range told.Agents {
-		door, err := netip.ParseAddrPort(p.Door)
-		if err == nil && len(p.Key) != ed25519.PublicKeySize {
-			err = errKey
-		}
+		out, err := decodePeer(p)
 		if err != nil {
 			return nil, nil, fmt.Errorf("agent %.80q: %w", p.Name, err)
 		}
-		peers = append(peers, Peer{agent.Peer{Name: p.Name, Door: door}, p.Key})
+		peers = append(peers, out)
 	}
 	for _, l := range told.Lanes {
 		out, err := decodeLane(l)
@@ -284,6 +296,25 @@ func decode(told *apiv1.BoostLanes) (peers []Peer, lanes []agent.Lane, err error
 		lanes = append(lanes, out)
 	}
 	return peers, lanes, nil
+}
+
+// decodePeer reads who another agent is. One of before says no more than its door, and so does a controller of before.
+func decodePeer(p *apiv1.BoostPeer) (out Peer, err error) {
+	out = Peer{agent.Peer{Name: p.Name, Former: len(p.Doors) == 0}, p.Key}
+	if len(p.Key) != ed25519.PublicKeySize {
+		return out, errKey
+	}
+	out.Door, err = netip.ParseAddrPort(p.Door)
+	for i, text := range p.Doors {
+		at, wrong := netip.ParseAddrPort(text)
+		if wrong != nil {
+			return out, wrong
+		}
+		if i > 0 {
+			out.More = append(out.More, at)
+		}
+	}
+	return out, err
 }
 
 // errRange says that a number of a lane is larger than it may be.

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"slices"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/api/member"
@@ -59,7 +62,7 @@ func hold(t *testing.T, j *joiner, key []byte) {
 
 func TestTheAgentAnnouncesItselfByTheKeyOfItsStream(t *testing.T) {
 	var told [][]byte
-	j := &joiner{Config: Config{Name: "w1", Agent: idle{}, Log: slog.New(slog.DiscardHandler), Announce: func(key []byte) { told = append(told, key) }}}
+	j := &joiner{Config: Config{Name: "w1", Doors: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.2:1")}, Agent: idle{}, Log: slog.New(slog.DiscardHandler), Announce: func(key []byte) { told = append(told, key) }}}
 	first, second := bytes.Repeat([]byte{1}, announce.KeyLen), bytes.Repeat([]byte{2}, announce.KeyLen)
 	for _, key := range [][]byte{first, nil, first[1:], append(first[:announce.KeyLen:announce.KeyLen], 0), second} {
 		hold(t, j, key)
@@ -69,6 +72,33 @@ func TestTheAgentAnnouncesItselfByTheKeyOfItsStream(t *testing.T) {
 	}
 	j.Announce = nil
 	hold(t, j, first)
+}
+
+// What another agent is follows from how many addresses it has said: one of before says none.
+func TestWhereAnotherAgentIsIsRead(t *testing.T) {
+	key := make([]byte, 32)
+	peers, _, err := decode(&apiv1.BoostLanes{Agents: []*apiv1.BoostPeer{
+		{Name: "now", Door: "192.0.2.1:1", Key: key, Doors: []string{"192.0.2.1:1", "[2001:db8::1]:2"}},
+		{Name: "one", Door: "192.0.2.2:1", Key: key, Doors: []string{"192.0.2.2:1"}},
+		{Name: "before", Door: "192.0.2.3:1", Key: key},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"now 192.0.2.1:1 [[2001:db8::1]:2] false", "one 192.0.2.2:1 [] false", "before 192.0.2.3:1 [] true"} {
+		if p := peers[i]; fmt.Sprint(p.Name, " ", p.Door, " ", p.More, " ", p.Former) != want {
+			t.Errorf("%+v, want %s", p, want)
+		}
+	}
+	for _, wrong := range []*apiv1.BoostPeer{{Door: "here", Key: key}, {Door: "192.0.2.1:1"}, {Door: "192.0.2.1:1", Key: key, Doors: []string{"192.0.2.1:1", "there"}}} {
+		if _, _, err := decode(&apiv1.BoostLanes{Agents: []*apiv1.BoostPeer{wrong}}); err == nil {
+			t.Errorf("%v is read", wrong)
+		}
+	}
+	var ask, _ = (&joiner{Config: Config{Doors: []netip.AddrPort{peers[0].Door, peers[0].More[0]}}}).ask(t.Context())
+	if j := ask.GetJoin(); j.Door != "192.0.2.1:1" || !slices.Equal(j.Doors, []string{"192.0.2.1:1", "[2001:db8::1]:2"}) {
+		t.Errorf("it says of itself %v", j)
+	}
 }
 
 // between is an agent with trunks.
@@ -83,7 +113,7 @@ func (a between) Trunks() map[string]trunk.Status { return a.trunks }
 func TestWhatOfAPathBindsIsTold(t *testing.T) {
 	j := &joiner{Config: Config{Agent: between{trunks: map[string]trunk.Status{
 		"w1": {Up: true, Path: tune.Verdict{Cause: tune.ChanceLoss, Rate: 5e6, Loss: 0.001, Held: 0.25}},
-		"w2": {Up: true, Path: tune.Verdict{Rate: 5e6}},
+		"w2": {Up: true, Path: tune.Verdict{Rate: 5e6}, Paths: []trunk.PathStatus{{Why: "silent", Sent: 7, Path: tune.Verdict{Cause: tune.LinkFull}}}},
 	}}}}
 	all := j.load().Trunks
 	if p := all[0].Path; p.GetBound() != "loss" || p.GetRate() != 5e6 || p.GetLoss() != 0.001 || p.GetHeld() != 0.25 {
@@ -91,5 +121,8 @@ func TestWhatOfAPathBindsIsTold(t *testing.T) {
 	}
 	if all[1].Path != nil {
 		t.Errorf("to w2: %v", all[1].Path)
+	}
+	if w := all[1].Ways; len(w) != 1 || w[0].Why != "silent" || w[0].Sent != 7 || w[0].Path.GetBound() != "full" {
+		t.Errorf("the path to w2: %v", w)
 	}
 }

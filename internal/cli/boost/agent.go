@@ -2,6 +2,7 @@ package boost
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,8 +20,9 @@ func agentList(a remote.Admin) *cobra.Command {
 		Use: "ls", Aliases: []string{"list"}, Short: "List the agents, what they carry, and their trunks",
 		Long: `Ls lists the agents. STATE is here, draining, or away: such an agent has lost its controller, and goes on with
 what it was told last; how it is nobody knows then. AT is the port of a switch where it was seen. SESSIONS are connections that it carries, LOAD is its share of the processors that it may use.
-TRUNKS are its connections to other agents, each with their number and the shortest round trip, or down. A session is counted at
-both of its agents.`,
+TRUNKS are its connections to other agents, each with their number and the shortest round trip, or down; where there are several
+paths, each of these follows with its two addresses, what of it binds, or why it is lost. A session is counted at both of its
+agents.`,
 		Example: "  scaffold boost agent ls", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := list(cmd, a)
@@ -43,11 +45,16 @@ func drawAgents(t *output.Table, agents []*apiv1.BoostAgent) {
 			state += ": no site names it"
 		}
 		if g.State == "away" { // nobody knows how it is
-			t.Row(g.Name, output.OrElse(g.Site, "none"), state, g.Door, place(g), "-", "-", "-", "-", "-")
+			t.Row(g.Name, output.OrElse(g.Site, "none"), state, doors(g), place(g), "-", "-", "-", "-", "-")
 			continue
 		}
-		t.Row(g.Name, output.OrElse(g.Site, "none"), state, g.Door, place(g), g.Sessions, fmt.Sprintf("%.0f%%", 100*g.Load), output.Bytes(g.Sent), share(g.Resent, g.Sent), trunks(g.Trunks))
+		t.Row(g.Name, output.OrElse(g.Site, "none"), state, doors(g), place(g), g.Sessions, fmt.Sprintf("%.0f%%", 100*g.Load), output.Bytes(g.Sent), share(g.Resent, g.Sent), trunks(g.Trunks))
 	}
+}
+
+// doors are where others reach an agent.
+func doors(g *apiv1.BoostAgent) string {
+	return strings.Join(append([]string{g.Door}, g.Paths...), " ")
 }
 
 // place is the port of the switch at which an agent was seen.
@@ -77,6 +84,33 @@ func trunks(all []*apiv1.BoostTrunk) (text string) {
 			text += fmt.Sprintf("%s %d", t.Agent, t.Connections)
 		default:
 			text += fmt.Sprintf("%s %d x %s", t.Agent, t.Connections, output.Short(time.Duration(t.RttUs)*time.Microsecond))
+		}
+		if len(t.Ways) > 1 {
+			text += " (" + ways(t.Ways) + ")"
+		}
+	}
+	return text
+}
+
+// ways are the paths of a trunk that has several.
+func ways(all []*apiv1.BoostWay) (text string) {
+	for i, w := range all {
+		if i > 0 {
+			text += "; "
+		}
+		text += w.Own + " to " + w.Other
+		switch {
+		case !w.Up && w.Why != "":
+			text += " lost: " + w.Why
+		case !w.Up:
+			text += " down"
+		case w.RttUs > 0:
+			text += fmt.Sprintf(" %d x %s", w.Connections, output.Short(time.Duration(w.RttUs)*time.Microsecond))
+		default:
+			text += fmt.Sprintf(" %d", w.Connections)
+		}
+		if by := w.GetPath().GetBound(); by != "" && w.Up {
+			text += ", " + by
 		}
 	}
 	return text

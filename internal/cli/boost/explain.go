@@ -118,7 +118,11 @@ func (s side) path(other string) string {
 			if t.RttUs > 0 {
 				text = " (there and back in " + output.Short(time.Duration(t.RttUs)*time.Microsecond) + ")"
 			}
-			return text + "; " + share(t.Resent, t.Sent) + " of all bytes went out again"
+			text += "; " + share(t.Resent, t.Sent) + " of all bytes went out again"
+			if len(t.Ways) > 1 {
+				text += "; its paths: " + ways(t.Ways)
+			}
+			return text
 		}
 	}
 	return ""

@@ -21,12 +21,14 @@ func (j *joining) fillAgent() error {
 	switch {
 	case len(j.uplinks) > 0 || len(j.tunnels) > 0 || j.service:
 		return exit.Failf(exit.Usage, "it takes --door and --port", "--uplink, --tunnel and --service are of hosts and routers, and the token is for an agent of boost")
-	case j.door == "" || len(j.ports) == 0:
+	case len(j.doors) == 0 || len(j.ports) == 0:
 		return exit.Failf(exit.Usage, "as in --door 203.0.113.1 --port eth0 --port eth1", "the token is for an agent of boost: say with --door where other agents reach it, and with --port by which interfaces connections come and go")
 	}
-	if _, err := netip.ParseAddrPort(j.door); err != nil {
-		if _, err := netip.ParseAddr(j.door); err != nil {
-			return exit.Failf(exit.Usage, "", "--door %.80q: expected an address, with or without a port, as in 203.0.113.1 or [2001:db8::1]:23731", j.door)
+	for _, door := range j.doors {
+		if _, err := netip.ParseAddrPort(door); err != nil {
+			if _, err := netip.ParseAddr(door); err != nil {
+				return exit.Failf(exit.Usage, "", "--door %.80q: expected an address, with or without a port, as in 203.0.113.1 or [2001:db8::1]:23731", door)
+			}
 		}
 	}
 	if j.state == "" {

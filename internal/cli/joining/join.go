@@ -33,7 +33,7 @@ import (
 type joining struct {
 	tokenUse
 	uplinks, ports          []string
-	door                    string
+	doors                   []string
 	tunnels                 []string
 	service, check, install bool
 	restart                 bool     // an agent that runs, also where that resets what it carries
@@ -71,7 +71,7 @@ not, unless --restart says so, for a restart resets the connections that it carr
 	set := cmd.Flags()
 	set.StringSliceVar(&j.uplinks, "uplink", nil, "of a host: interface that leads to a router, or tunnel; repeat for more (default auto: whichever leads to one, else a tunnel)")
 	set.StringSliceVar(&j.ports, "port", nil, "of a router: interface to forward on (default: all); of an agent: interface by which connections come and go; repeat for more")
-	set.StringVar(&j.door, "door", "", "of an agent: address, with or without a port, where other agents reach it")
+	set.StringArrayVar(&j.doors, "door", nil, "of an agent: address, with or without a port, where other agents reach it; repeat for more paths")
 	set.StringArrayVar(&j.tunnels, "tunnel", nil, "of a router: offer tunnels to hosts at this address, [vxlan:|wireguard:]ADDRESS[:PORT]; repeat for more")
 	set.BoolVar(&j.service, "service", false, "of a router: resolve services")
 	set.BoolVar(&j.install, "install", false, "make the daemon part of this machine as well: unit, user, resolver")
@@ -182,7 +182,7 @@ func (j *joining) fill() error {
 	if j.restart {
 		return exit.Failf(exit.Usage, "leave it out", "--restart is of agents of boost: a host or router is restarted anyway, and its flows go on")
 	}
-	if j.door != "" {
+	if len(j.doors) > 0 {
 		return exit.Failf(exit.Usage, "an agent's token: `scaffold token create --role agent`", "--door is of agents of boost, and the token is for a %s", j.token.Role)
 	}
 	read := j.role().Config()
@@ -290,7 +290,10 @@ func (j *joining) text() string {
 	controllers := j.endpoints()
 	switch j.token.Role {
 	case trust.Agent:
-		line("door", j.door)
+		line("door", j.doors[0])
+		if len(j.doors) > 1 {
+			line("paths", j.doors[1:])
+		}
 		line("ports", j.ports)
 		line("controllers", controllers)
 		line("credentials", j.state)

@@ -89,7 +89,7 @@ func TestAUnitStartsWithWhatJoinWrote(t *testing.T) {
 // What join writes for an agent of boost its daemon takes, and what cannot be right is told before the token is used.
 func TestAnAgentStartsWithWhatJoinWrote(t *testing.T) {
 	dir := t.TempDir()
-	j := &joining{config: filepath.Join(dir, "boostd.yaml"), state: filepath.Join(dir, "state"), door: "[2001:db8::1]:99", ports: []string{"lo"}}
+	j := &joining{config: filepath.Join(dir, "boostd.yaml"), state: filepath.Join(dir, "state"), doors: []string{"[2001:db8::1]:99", "192.0.2.7"}, ports: []string{"lo"}}
 	j.name, j.addresses, j.token.Role = "east-1", []string{"192.0.2.1:23728"}, trust.Agent
 	if err := j.fill(); err != nil {
 		t.Fatal(err)
@@ -98,13 +98,13 @@ func TestAnAgentStartsWithWhatJoinWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := boostd.Read(j.config)
-	if err != nil || s.Name != "east-1" || s.Door.String() != j.door || s.Credentials != j.state || len(s.Controllers) != 1 || s.Controllers[0] != "https://192.0.2.1:23728" {
+	if err != nil || s.Name != "east-1" || s.Door.String() != j.doors[0] || len(s.Paths) != 1 || s.Paths[0].At.String() != "192.0.2.7:23731" || s.Credentials != j.state || len(s.Controllers) != 1 || s.Controllers[0] != "https://192.0.2.1:23728" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for says, change := range map[string]func(*joining){
-		"--door where other agents": func(j *joining) { j.door = "" },
+		"--door where other agents": func(j *joining) { j.doors = nil },
 		"with --port by which":      func(j *joining) { j.ports = nil },
-		"expected an address":       func(j *joining) { j.door = "here" },
+		"expected an address":       func(j *joining) { j.doors = []string{"192.0.2.7", "here"} },
 		"interface nosuch":          func(j *joining) { j.ports = []string{"nosuch"} },
 		"the service reads":         func(j *joining) { j.install = true },
 		"are of hosts and routers":  func(j *joining) { j.service = true },
@@ -181,7 +181,7 @@ func TestAnotherFileOfAnAgentThatRunsIsRefused(t *testing.T) {
 		"it does not run": {}, "another file than the service's": {runs: true, elsewhere: true},
 	} {
 		ran := machine(t, c.runs)
-		j := &joining{restart: c.restart, config: setup.Agent.Config(), door: "192.0.2.1", ports: []string{"lo"}} // which is not there
+		j := &joining{restart: c.restart, config: setup.Agent.Config(), doors: []string{"192.0.2.1"}, ports: []string{"lo"}} // which is not there
 		if j.name, j.token.Role = "east-1", trust.Agent; c.elsewhere {
 			j.config = filepath.Join(t.TempDir(), "boostd.yaml")
 		}

@@ -33,6 +33,22 @@ func (n *network) exportBoost(m *obs.Metrics) {
 			}
 		})
 	})
+	way := []string{"agent", "other", "own", "theirs"}
+	m.GaugeTable("boost_path_up", "1 where one of the paths to another agent has a connection, by the addresses at its ends.", way,
+		n.eachWay(func(w *apiv1.BoostWay) float64 { return one(w.Up) }))
+	m.GaugeTable("boost_path_rtt_seconds", "The shortest round trip of a path, 0 where none was measured.", way,
+		n.eachWay(func(w *apiv1.BoostWay) float64 { return float64(w.RttUs) / 1e6 }))
+	m.CounterTable("boost_path_sent_bytes_total", "Bytes of what is carried that an agent's worker has sent over a path, with those that went out again.", way,
+		n.eachWay(func(w *apiv1.BoostWay) float64 { return float64(w.Sent) }))
+	m.CounterTable("boost_path_received_bytes_total", "Bytes that came over it.", way,
+		n.eachWay(func(w *apiv1.BoostWay) float64 { return float64(w.Received) }))
+	m.GaugeTable("boost_path_bound", "1 for what of a path binds what is sent there, where that is clear.", append(way[:4:4], "by"), func(add obs.Add) {
+		n.ways(func(a *apiv1.BoostAgent, t *apiv1.BoostTrunk, w *apiv1.BoostWay) {
+			if by := w.GetPath().GetBound(); by != "" {
+				add(1, a.Name, t.Agent, w.Own, w.Other, by)
+			}
+		})
+	})
 	m.GaugeTable("boost_bound", "Directions of connections that are carried, by what binds them.", []string{"by"}, func(add obs.Add) {
 		if f := n.figures(); f != nil {
 			for by, count := range f.boost.Bound {
@@ -78,6 +94,25 @@ func (n *network) trunks(each func(*apiv1.BoostAgent, *apiv1.BoostTrunk)) {
 			}
 		}
 	}
+}
+
+func (n *network) eachWay(of func(*apiv1.BoostWay) float64) func(obs.Add) {
+	return func(add obs.Add) {
+		n.ways(func(a *apiv1.BoostAgent, t *apiv1.BoostTrunk, w *apiv1.BoostWay) { add(of(w), a.Name, t.Agent, w.Own, w.Other) })
+	}
+}
+
+// ways leaves out a path that an agent names twice, as trunks does.
+func (n *network) ways(each func(*apiv1.BoostAgent, *apiv1.BoostTrunk, *apiv1.BoostWay)) {
+	n.trunks(func(a *apiv1.BoostAgent, t *apiv1.BoostTrunk) {
+		told := map[[2]string]bool{}
+		for _, w := range t.Ways {
+			if ends := [2]string{w.Own, w.Other}; !told[ends] {
+				told[ends] = true
+				each(a, t, w)
+			}
+		}
+	})
 }
 
 func one(is bool) float64 {

@@ -40,6 +40,8 @@ type BoostAgent struct {
 	Door     string `json:"door"` // address and port
 	Key      []byte `json:"key"`  // Ed25519, by which other agents know it
 	Draining bool   `json:"draining,omitempty"`
+	// Doors are all of its addresses, Door first. None: it is one of before, which has one and knows one of each other.
+	Doors []string `json:"doors,omitempty"`
 }
 
 // The kinds of records.

@@ -12,6 +12,15 @@ type Agent struct {
 	Since   time.Time // of Away
 	Error   string    // why it has not taken what it was told
 	Version string
+	Lost    []Way // paths that it has not, while it has others to the same agent
+}
+
+// A Way is one of several paths between two agents.
+type Way struct {
+	Other string
+	Path  string // its two addresses
+	Why   string // it is lost
+	Since time.Time
 }
 
 // An Entry is connections that are to be boosted now.
@@ -21,6 +30,13 @@ type Entry struct {
 	Since time.Time // of Why
 }
 
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
 // boost judges what agents carry. Connections that nobody carries pass as they would: slower, and no trouble for who is not
 // told of it.
 func boost(s Snapshot) (all []Problem) {
@@ -28,6 +44,11 @@ func boost(s Snapshot) (all []Problem) {
 		return n + " of boost are not connected (" + names + "): they carry what they were told last, if they run"
 	}}
 	for _, a := range s.Agents {
+		for _, w := range a.Lost {
+			all = append(all, Problem{Kind: BoostPath, Severity: Warning, Where: a.Name, Since: w.Since, Count: 1,
+				What: fmt.Sprintf("agents %s and %s of boost have lost a path, %s, and go on by others%s", a.Name, w.Other, w.Path, because(w.Why)),
+				Next: s.ask("boost agent ls")})
+		}
 		switch {
 		case a.Away && !s.Settling:
 			away.one = append(away.one, Problem{Kind: AgentAway, Severity: Warning, Where: a.Name, Since: a.Since, Count: 1,

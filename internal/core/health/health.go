@@ -69,12 +69,13 @@ const (
 	AgentAway        Kind = "agent.away"
 	AgentError       Kind = "agent.error"
 	BoostUnserved    Kind = "boost.unserved"
+	BoostPath        Kind = "boost.path"
 )
 
 // Kinds are all, in the order in which problems of one severity are told: the causes before what follows from them.
 var Kinds = []Kind{
 	NoLeader, StoreDamaged, StoreFailing, DiskFull, NotJoined, NoUplink, ControllerAway, RouterAway, RouterError, RouterLags, TableFull,
-	ServiceUnserved, ServiceUnready, ServiceWanted, HostSilent, HostDaemon, AgentError, AgentAway, BoostUnserved, StoreBehind, ControllerLearns, DiskLow,
+	ServiceUnserved, ServiceUnready, ServiceWanted, HostSilent, HostDaemon, AgentError, AgentAway, BoostUnserved, BoostPath, StoreBehind, ControllerLearns, DiskLow,
 	CertificateEnds, CredentialEnds, PermitEnds, KeyFormer, ClockDiffers, VersionDiffers, StateRestored, NetworkOpen, StoreClear,
 }
 

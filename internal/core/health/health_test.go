@@ -44,6 +44,10 @@ var cases = []struct {
 		AgentAway, Warning, "agent e1 of boost is not connected", "scaffold boostd --config /etc/scaffold/boostd.yaml  # on e1; if it is gone for good: scaffold boost agent forget e1"},
 	{"an agent of boost cannot do what it is told", func(s *Snapshot) { s.Agents[0].Error = "no room" },
 		AgentError, Warning, "has not taken its lanes: no room", "scaffold boost agent ls"},
+	{"one of several paths is lost", func(s *Snapshot) {
+		s.Agents[0].Lost = []Way{{Other: "w1", Path: "192.0.2.1 to 198.51.100.1", Why: "the other agent does not answer"}}
+	},
+		BoostPath, Warning, "agents e1 and w1 of boost have lost a path, 192.0.2.1 to 198.51.100.1, and go on by others: the other agent does not answer", "scaffold boost agent ls"},
 	{"nobody carries an entry", func(s *Snapshot) { s.Entries[0].Why = "site \"west\" has no agent" },
 		BoostUnserved, Warning, "connections of the entry files pass unboosted: site \"west\" has no agent", "scaffold boost agent ls"},
 	{"the last voter but one is dead", func(s *Snapshot) {

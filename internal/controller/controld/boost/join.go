@@ -27,6 +27,8 @@ const (
 	maxText = 256
 	// maxAgents is how many agents a network has: each has a trunk to each of another site, and memory for it.
 	maxAgents = 256
+	// maxDoors is how many addresses an agent has (internal/boost/agent, MostAddresses).
+	maxDoors = 8
 	// announceKeyLen is the length of an agent's key for what it announces, in bytes.
 	announceKeyLen = 32
 	// maxHeld is how many lanes an agent may say that it has.
@@ -41,12 +43,12 @@ func (x *Boost) Join(s *Session, j *apiv1.BoostJoin) *apiv1.Refused {
 	if name, err := names.Clean(j.Name, ""); err != nil || name != j.Name {
 		return no("agent name %.80q: want letters, digits and hyphens, in lower case", j.Name)
 	}
-	door, err := netip.ParseAddrPort(j.Door)
+	doors, err := doorsOf(j)
 	switch {
 	case max(len(j.BootId), len(j.Version)) > maxText:
 		return no("boot id or version of more than %d bytes", maxText)
-	case err != nil || door.Port() == 0 || door.Addr().Zone() != "" || !door.Addr().IsGlobalUnicast() && !door.Addr().IsLoopback():
-		return no("door %.80q: want an address of one machine and a port, where other agents reach this one", j.Door)
+	case err != nil:
+		return no("%v", err)
 	case len(j.Key) != ed25519.PublicKeySize:
 		return no("a key of %d bytes, want an Ed25519 one of %d", len(j.Key), ed25519.PublicKeySize)
 	case len(j.Held) > maxHeld:
@@ -71,25 +73,55 @@ func (x *Boost) Join(s *Session, j *apiv1.BoostJoin) *apiv1.Refused {
 		return &apiv1.Refused{Retry: true, Reason: fmt.Sprintf("an agent named %s is connected already: give this one another name", j.Name)}
 	}
 	for _, o := range x.agents {
-		if o.Door == door.String() && o.Name != j.Name {
-			return no("agent %s has the door %v: two agents need two addresses or ports; if that one is gone for good: scaffold boost agent forget %s", o.Name, door, o.Name)
+		if o.Name == j.Name {
+			continue
+		}
+		for _, door := range doors {
+			if o.Door == door || slices.Contains(o.Doors, door) {
+				return no("agent %s has the door %v: two agents need two addresses or ports; if that one is gone for good: scaffold boost agent forget %s", o.Name, door, o.Name)
+			}
 		}
 	}
 	if a != nil && a.session != nil {
 		a.session.End(session.ErrReplaced)
 	}
-	x.admit(s, j, door, protocol)
+	x.admit(s, j, doors, protocol)
 	return nil
 }
 
-func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, door netip.AddrPort, protocol uint32) {
+// doorsOf are where others reach an agent: its door, and the same with its further addresses where it says any.
+func doorsOf(j *apiv1.BoostJoin) (list []string, err error) {
+	if len(j.Doors) > maxDoors {
+		return nil, fmt.Errorf("%d addresses, want %d at most", len(j.Doors), maxDoors)
+	}
+	all := j.Doors
+	if len(all) == 0 {
+		all = []string{j.Door}
+	}
+	for _, text := range all {
+		door, err := netip.ParseAddrPort(text)
+		if err != nil || door.Port() == 0 || door.Addr().Zone() != "" || !door.Addr().IsGlobalUnicast() && !door.Addr().IsLoopback() {
+			return nil, fmt.Errorf("door %.80q: want an address of one machine and a port, where other agents reach this one", text)
+		}
+		list = append(list, door.String())
+	}
+	if first, err := netip.ParseAddrPort(j.Door); err != nil || first.String() != list[0] {
+		return nil, fmt.Errorf("door %.80q: want an address of one machine and a port, the first of all of its addresses", j.Door)
+	}
+	return list, nil
+}
+
+func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, doors []string, protocol uint32) {
 	a := x.agents[j.Name]
 	if a == nil {
 		a = &agent{}
 		x.agents[j.Name] = a
 	}
-	stored := store.BoostAgent{Name: j.Name, Door: door.String(), Key: j.Key, Draining: a.Draining}
-	if a.Name == "" || a.Door != stored.Door || !bytes.Equal(a.Key, stored.Key) {
+	stored := store.BoostAgent{Name: j.Name, Door: doors[0], Key: j.Key, Draining: a.Draining}
+	if len(j.Doors) > 0 {
+		stored.Doors = doors
+	}
+	if a.Name == "" || a.Door != stored.Door || !slices.Equal(a.Doors, stored.Doors) || !bytes.Equal(a.Key, stored.Key) {
 		a.BoostAgent = stored
 		x.Saver.Later(store.PutBoostAgent(stored))
 	}
@@ -176,9 +208,11 @@ func (x *Boost) loaded(a *agent, load *apiv1.BoostLoad) {
 	load.Trunks = slices.DeleteFunc(load.Trunks, func(t *apiv1.BoostTrunk) bool { return x.agents[t.Agent] == nil })
 	load.Trunks = load.Trunks[:min(len(load.Trunks), maxAgents)]
 	load.Load = part(load.Load)
+	before := a.load
 	a.load = load
 	for _, t := range load.Trunks {
 		t.Path = pathFrom(t.Path)
+		x.ways(a, t, before)
 		if t.RttUs == 0 {
 			continue
 		}

@@ -60,7 +60,7 @@ func (x *Boost) orderFor(a *agent, held []heldBy) (all *apiv1.BoostLanes, early 
 	for _, name := range slices.Sorted(maps.Keys(x.agents)) {
 		if other := x.siteOf(name); other != "" && other != site {
 			o := x.agents[name]
-			all.Agents = append(all.Agents, &apiv1.BoostPeer{Name: name, Door: o.Door, Key: o.Key})
+			all.Agents = append(all.Agents, &apiv1.BoostPeer{Name: name, Door: o.Door, Key: o.Key, Doors: o.Doors})
 		}
 	}
 	before := nearLanes(a.told, a.Name)

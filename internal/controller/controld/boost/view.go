@@ -93,6 +93,9 @@ func (x *Boost) apiAgent(a *agent) *apiv1.BoostAgent {
 		Sessions: load.GetSessions(), Load: load.GetLoad(), Trunks: load.GetTrunks(),
 		Current: a.told != nil && a.applied == a.told.Generation && a.trouble == "", Error: a.trouble,
 	}
+	if len(a.Doors) > 1 {
+		out.Paths = a.Doors[1:]
+	}
 	out.Switch, out.SwitchPort = x.place(a.Name)
 	switch {
 	case a.session == nil:
@@ -110,7 +113,7 @@ func (x *Boost) apiAgent(a *agent) *apiv1.BoostAgent {
 func (x *Boost) Agents() (list []health.Agent) {
 	for _, name := range slices.Sorted(maps.Keys(x.agents)) {
 		a := x.agents[name]
-		list = append(list, health.Agent{Name: name, Away: a.session == nil, Since: a.since, Error: a.trouble, Version: a.version})
+		list = append(list, health.Agent{Name: name, Away: a.session == nil, Since: a.since, Error: a.trouble, Version: a.version, Lost: lostWays(a)})
 	}
 	return list
 }
