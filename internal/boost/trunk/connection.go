@@ -32,16 +32,16 @@ type connection struct {
 
 	greeted func() error // reads it; nil: it was read
 
-	told bool    // what this end has of sessions was said on it
-	was  counted // as of the last decision about the path
-	now  counted // as it was measured last
-	full bool    // it takes no more bytes
+	told     bool    // what this end has of sessions was said on it
+	was      counted // as of the last decision about the path
+	now      counted // as it was measured last
+	full     bool    // it takes no more bytes
+	timeouts uint8   // how often its timer has fired since something was acknowledged
 
 	rate    uint64 // bytes a second that it may send
 	control string // congestion control
 
 	rests   bool // it carries no chunks
-	stalls  bool // its timer has fired, and nothing came since
 	retires bool // it carries nothing that is not on its way already, and ends
 	late    bool // it takes more than twice as long as another one, or answers nothing: what is small goes there
 
@@ -246,6 +246,10 @@ func (c *connection) current(now time.Time, within time.Duration) bool {
 	return !c.rests || now.Sub(c.heard) < within
 }
 
+// doubtful is how often a connection's timer has fired, one time after the other, until what is on it goes out on others that
+// answer: after 0.6 s at least, and its round trips. One time is often a last segment that was lost.
+const doubtful = 2
+
 // stalledRate is what a connection is taken to carry that answers nothing, bytes a second: nobody waits for it.
 const stalledRate = 1
 
@@ -266,9 +270,8 @@ func (t *Trunk) measure(now time.Time) time.Duration {
 			c.heard = now
 		}
 		c.now, c.full = counts, full(i)
-		c.stalls = i.Retransmits > 0
 		m := stripe.Measure{RTT: c.rtt, Rate: float64(i.Delivery_rate)}
-		if c.stalls { // its timer has fired, and nothing came since: the last rate is of a path that was
+		if c.timeouts = i.Retransmits; c.timeouts > 0 { // and nothing came since: the last rate is of a path that was
 			m.Rate = stalledRate
 		}
 		t.sender.Measure(c.id, m)
@@ -288,12 +291,13 @@ func (t *Trunk) measure(now time.Time) time.Duration {
 func (t *Trunk) compare() {
 	best := time.Duration(0)
 	for _, c := range t.conns {
-		if !c.retires && !c.stalls && (best == 0 || c.rtt < best) {
+		if !c.retires && c.timeouts == 0 && (best == 0 || c.rtt < best) {
 			best = c.rtt
 		}
 	}
 	for _, c := range t.conns {
-		c.late = best > 0 && (c.stalls || c.rtt > 2*best)
+		c.late = best > 0 && (c.timeouts > 0 || c.rtt > 2*best)
+		t.sender.Doubt(c.id, best > 0 && c.timeouts >= doubtful)
 	}
 }
 

@@ -78,8 +78,11 @@ func (j *joining) next(have []byte) (text string, changes []string) {
 	if yaml.Unmarshal(have, &was) != nil || len(was.Controllers) == 0 {
 		return j.text(), nil
 	}
-	typed := []settings.Setting{{Key: "name", Value: scalar(j.name)}, {Key: "door", Value: scalar(j.door)}, {Key: "ports", Value: list(j.ports)},
+	typed := []settings.Setting{{Key: "name", Value: scalar(j.name)}, {Key: "door", Value: scalar(j.doors[0])}, {Key: "ports", Value: list(j.ports)},
 		{Key: "credentials", Value: scalar(j.state)}}
+	if len(j.doors) > 1 { // else those that somebody has written there stay
+		typed = append(typed, settings.Setting{Key: "paths", Value: list(j.doors[1:])})
+	}
 	if now := j.endpoints(); !sameSet(was.Controllers, now) { // their order is which of them has answered first, this time
 		typed = append(typed, settings.Setting{Key: "controllers", Value: list(now)})
 	}

@@ -206,7 +206,7 @@ func TestAnotherFileOfAnAgentThatRunsIsRefused(t *testing.T) {
 func TestAnAgentThatJoinsAgainKeepsWhatWasWrittenByHand(t *testing.T) {
 	dir := t.TempDir()
 	agent := func(change func(*joining)) *joining {
-		j := &joining{config: filepath.Join(dir, "boostd.yaml"), state: filepath.Join(dir, "state"), door: "192.0.2.1", ports: []string{"lo"}}
+		j := &joining{config: filepath.Join(dir, "boostd.yaml"), state: filepath.Join(dir, "state"), doors: []string{"192.0.2.1"}, ports: []string{"lo"}}
 		j.name, j.addresses, j.token.Role = "east-1", []string{"192.0.2.9:1", "192.0.2.8:1"}, trust.Agent
 		if change != nil {
 			change(j)
@@ -232,7 +232,8 @@ func TestAnAgentThatJoinsAgainKeepsWhatWasWrittenByHand(t *testing.T) {
 		change func(*joining)
 		says   string
 	}{
-		"door":       {func(j *joining) { j.door = "192.0.2.2" }, `door: "192.0.2.2"`},
+		"door":       {func(j *joining) { j.doors[0] = "192.0.2.2" }, `door: "192.0.2.2"`},
+		"paths":      {func(j *joining) { j.doors = append(j.doors, "192.0.2.129") }, `paths: ["192.0.2.129"]`},
 		"port":       {func(j *joining) { j.ports = []string{"lo", "eth1"} }, `ports: ["lo", "eth1"]`},
 		"controller": {func(j *joining) { j.addresses = []string{"192.0.2.7:1"} }, `controllers: ["https://192.0.2.7:1"]`},
 	} {

@@ -13,7 +13,7 @@ const copiesAtOnce = 256
 // turn, then copies of what is late. One that rests sends copies alone.
 func (s *Sender) Next(now time.Time, c Conn) (Frame, bool) {
 	p := s.path(c)
-	if p == nil || p.retires {
+	if p == nil || p.retires || p.doubted {
 		return Frame{}, false
 	}
 	s.Expire(now)
@@ -43,7 +43,7 @@ func (s *Sender) Next(now time.Time, c Conn) (Frame, bool) {
 func (s *Sender) doubles(p *path) bool {
 	carry := 0
 	for _, o := range s.paths {
-		if !o.rests {
+		if !o.idle() {
 			carry++
 		}
 	}
@@ -85,7 +85,7 @@ func (o *outgoing) ender() Frame {
 func (s *Sender) quick(now time.Time, o *outgoing, p *path) bool {
 	best := p.ahead(0)
 	for _, other := range s.paths {
-		if !other.rests {
+		if !other.idle() {
 			best = min(best, other.ahead(0))
 		}
 	}

@@ -21,7 +21,11 @@ type path struct {
 	look     time.Time // when it looks for late chunks again
 	rests    bool      // it takes copies alone
 	retires  bool      // it takes nothing any more; then it rests, too
+	doubted  bool      // it answers nothing, and takes nothing
 }
+
+// idle reports whether it takes nothing new, and nobody waits for it.
+func (p *path) idle() bool { return p.rests || p.doubted }
 
 // ahead is how long it takes until n more bytes, given to the connection now, have arrived. What the path itself holds,
 // and what has arrived and is not told yet, holds nothing up; what is more waits before it.

@@ -49,8 +49,8 @@ func TestECFFillsPathsOfOtherDelaysAndRates(t *testing.T) {
 	}
 }
 
-// A path that carries nothing any more, and of which that is known 2 s later, takes nothing of the stream with it, and the other
-// one carries the rest. How long it holds the reader up depends on what it had taken: none of what comes then waits for it.
+// A path that carries nothing any more takes nothing of the stream with it, and the other one carries the rest. The reader waits
+// until it is doubted for what it had taken, and not until it is known to be gone.
 func TestAStreamOutlivesAPathThatIsSilent(t *testing.T) {
 	for _, connections := range []int{1, 4} {
 		for lost := range far {
@@ -63,17 +63,41 @@ func TestAStreamOutlivesAPathThatIsSilent(t *testing.T) {
 						}
 						c.delay = time.Minute
 						w.after(300*ms, func() { w.sender.Measure(c.id, Measure{RTT: 2 * far[lost].delay, Rate: 1}) }) // its timer has fired
+						w.after(900*ms, func() { w.sender.Doubt(c.id, true) })                                         // and twice again
 						w.after(2*time.Second, func() { w.kill(c, -1) })
 					}
 				})
 				w.run(time.Hour) // which compares all bytes
 				w.settle()
 				rest := far[1-lost].rate
-				if took, most := w.now.Sub(time.Unix(0, 0)), 2500*ms+time.Duration(float64(s.length)/rest*float64(time.Second)); took > most || w.gap > 2300*ms {
+				if took, most := w.now.Sub(time.Unix(0, 0)), 2500*ms+time.Duration(float64(s.length)/rest*float64(time.Second)); took > most || w.gap > 1100*ms {
 					t.Errorf("it took %v, of %v, and stood still for %v (%+v)", took, most, w.gap, w.sender.Counts)
 				}
 				t.Logf("%v, stood still for %v, %+v", w.now.Sub(time.Unix(0, 0)), w.gap, w.sender.Counts)
 			})
 		}
+	}
+}
+
+// Whatever the strategy, nothing waits for a connection that is doubted; what comes of it after all is a copy, and once it answers
+// it takes its part again.
+func TestNothingWaitsForAConnectionThatIsDoubted(t *testing.T) {
+	l := link{rate: 5e6, delay: 10 * ms}
+	for _, strategy := range Strategies {
+		t.Run(strategy, func(t *testing.T) {
+			had := 0
+			w, took := transfer(t, strategy, 20e6, func(w *world) {
+				c := w.wires[0]
+				w.after(200*ms, func() { c.delay = time.Second })
+				w.after(500*ms, func() { w.sender.Doubt(c.id, true) })
+				w.after(1500*ms, func() { c.delay = l.delay; w.sender.Doubt(c.id, false); had = c.delivered })
+			}, l, l)
+			if alone := 20e6 / l.rate; took.Seconds() > alone+1 && strategy != "redundant" {
+				t.Errorf("it took %v, over the other one alone %v s (%+v)", took, alone, w.sender.Counts)
+			}
+			if w.wires[0].delivered <= had {
+				t.Errorf("it brought %d bytes until it was believed again, and %d in the end", had, w.wires[0].delivered)
+			}
+		})
 	}
 }

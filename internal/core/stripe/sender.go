@@ -75,7 +75,7 @@ func (s *Sender) Connect(c Conn, m Measure) {
 func (s *Sender) join(p *path) {
 	first := true
 	for _, o := range s.paths {
-		if o == p || o.rests {
+		if o == p || o.idle() {
 			continue
 		}
 		if first || o.share < p.share {
@@ -119,6 +119,26 @@ func (s *Sender) Disconnect(c Conn) {
 		return
 	}
 	s.paths = slices.DeleteFunc(s.paths, func(o *path) bool { return o == p })
+	s.leave(p)
+}
+
+// Doubt says that a connection answers nothing while another one does: what went out on it goes out on others, and nothing new
+// on it, until that is taken back. Should it arrive after all it is a copy.
+func (s *Sender) Doubt(c Conn, doubted bool) {
+	p := s.path(c)
+	if p == nil || p.doubted == doubted {
+		return
+	}
+	if p.doubted = doubted; !doubted {
+		s.join(p)
+		return
+	}
+	s.leave(p)
+	p.inflight = 0
+}
+
+// leave has what went out on a connection go out on others.
+func (s *Sender) leave(p *path) {
 	for _, session := range slices.Sorted(maps.Keys(s.streams)) { // in order, so that a run can be repeated
 		o := s.streams[session]
 		for i := range o.chunks.len() {

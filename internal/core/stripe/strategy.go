@@ -53,7 +53,7 @@ type weighted struct{}
 
 func (weighted) takes(_ time.Time, s *Sender, p *path, n uint64) bool {
 	for _, o := range s.paths {
-		if !o.rests && o.share+float64(n) < p.share { // less than a chunk behind is as good as even
+		if !o.idle() && o.share+float64(n) < p.share { // less than a chunk behind is as good as even
 			return false
 		}
 	}
@@ -75,7 +75,7 @@ type roundRobin struct{ turn int }
 
 func (r *roundRobin) takes(_ time.Time, s *Sender, p *path, _ uint64) bool {
 	for range s.paths { // p does not rest, so one of them has the turn
-		if r.turn %= len(s.paths); !s.paths[r.turn].rests {
+		if r.turn %= len(s.paths); !s.paths[r.turn].idle() {
 			break
 		}
 		r.turn++
@@ -97,7 +97,7 @@ func (e *ecf) takes(now time.Time, s *Sender, p *path, n uint64) bool {
 	own := p.ahead(n)
 	best := own
 	for _, o := range s.paths {
-		if o != p && !o.rests && o.Rate > 0 {
+		if o != p && !o.idle() && o.Rate > 0 {
 			best = min(best, o.ahead(max(s.backlog, n)))
 		}
 	}
