@@ -252,7 +252,7 @@ func TestAnAgentThatJoinsAgainKeepsWhatWasWrittenByHand(t *testing.T) {
 			t.Errorf("another %s: the daemon does not take it: %v", what, err)
 		}
 		before, err := os.ReadFile(other.config + ".before")
-		if err != nil || string(before) != string(byHand) || !other.replaced || len(other.changes) != 1 || !strings.Contains(asLines(other.changes), "(was ") {
+		if err != nil || string(before) != string(byHand) || !other.replaced || len(other.changes) != 1 {
 			t.Errorf("another %s: told is %q; kept is\n%s%v", what, other.changes, before, err)
 		}
 	}
