@@ -15,12 +15,13 @@ type road struct {
 	link   float64       // bytes a second
 	rtt    time.Duration // there and back, without a queue
 	buffer time.Duration
-	loss   float64 // by chance
-	others int     // flows beside us, of CUBIC
-	pushy  bool    // or of BBR
-	late   bool    // they begin when we do, and not before
-	send   float64 // bytes that each connection of ours may have on its way by the buffers here; 0: as many as it will
-	take   float64 // and by those of the other agent
+	loss   float64                     // by chance
+	others int                         // flows beside us, of CUBIC
+	pushy  bool                        // or of BBR
+	late   bool                        // they begin when we do, and not before
+	send   float64                     // bytes that each connection of ours may have on its way by the buffers here; 0: as many as it will
+	take   float64                     // and by those of the other agent
+	stands func(at time.Duration) bool // the link carries nothing just then; nil: never
 
 	now    time.Time
 	queue  time.Duration
@@ -205,7 +206,10 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 			in += rates[i] * (1 - r.loss)
 		}
 		out := in
-		if r.queue > 0 || in > r.link {
+		switch {
+		case r.stands != nil && r.stands(r.now.Sub(time.Unix(0, 0))):
+			out = 0
+		case r.queue > 0 || in > r.link:
 			out = min(r.link, in+r.queue.Seconds()/dt*r.link)
 		}
 		queue := r.queue.Seconds() + (in-out)*dt/r.link

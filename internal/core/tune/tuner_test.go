@@ -526,3 +526,32 @@ func TestFlowsOfBBRAreOthersToo(t *testing.T) {
 		}
 	}
 }
+
+// A link stands still for moments: its switch is a program without a processor, or it is a radio's. Its queue is long then,
+// whatever is sent, and nobody has a part of it. What is still taken for shared is told at lags.
+func TestALinkThatStandsStillForMomentsIsSeldomTakenForShared(t *testing.T) {
+	const rides, most = 40, 3
+	shared := 0
+	for seed := range uint64(rides) {
+		random := rand.New(rand.NewPCG(seed, 1)) // #nosec G404 -- a ride is to be the same each time
+		r := &road{link: 40 * mbit, rtt: 40 * time.Millisecond, buffer: 40 * time.Millisecond}
+		var next, until time.Duration
+		r.stands = func(at time.Duration) bool {
+			if at >= next {
+				until = at + time.Duration(10+random.IntN(50))*time.Millisecond
+				next = until + time.Duration(random.IntN(1500))*time.Millisecond
+			}
+			return at < until
+		}
+		log, rates, _, _ := ride(Settings{BBR: true, First: 4}, r, 30*time.Second, nil)
+		switch got := mean(rates); {
+		case strings.Contains(log, Beside.String()):
+			shared++
+		case got < 0.8:
+			t.Errorf("seed %d: %.2f of the link\n%s", seed, got, log)
+		}
+	}
+	if shared > most {
+		t.Errorf("%d of %d links that are ours alone were taken for shared, at most %d are to be", shared, rides, most)
+	}
+}
