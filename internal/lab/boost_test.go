@@ -23,7 +23,7 @@ nodes:
   sw2: {kind: switch, service: true}
   c1: host
   x: agent
-  y: agent
+  y: {kind: agent, settings: {connections: 2, control: cubic, share: full}}
   s1:
     kind: host
     programs:

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -13,11 +14,9 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/boost/agent"
-	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/joining"
+	"scaffold.dev/scaffold/internal/boost/options"
 	"scaffold.dev/scaffold/internal/core/lane"
-	"scaffold.dev/scaffold/internal/core/stripe"
-	"scaffold.dev/scaffold/internal/core/tune"
 	"scaffold.dev/scaffold/internal/yamlfile"
 )
 
@@ -30,14 +29,9 @@ type Settings struct {
 	Key         string          // path of its private key; "": Credentials has it
 	Controllers []string        // endpoints; none: the file says what the agent is to do
 	Credentials string          // directory of what makes it a member of a network with keys
-	Memory      int             // MiB of each trunk, each way
-	Connections Connections     // of each trunk
-	Control     string          // congestion control between agents: bbr or cubic; "": the first that the kernel has
-	Protection  frame.Protection
-	Strategy    string
-	Shape       tune.Settings
 	Agents      []Other
 	Lanes       []agent.Lane
+	options.Options
 
 	// BPFFS is where the kernel's side is pinned, "": /run/scaffold/bpf. It is no matter of the file.
 	BPFFS string
@@ -55,14 +49,8 @@ const DefaultCredentials = "/var/lib/scaffold/boostd"
 // DefaultPort is an agent's, where the file does not say another one.
 const DefaultPort = 23731
 
-const (
-	defaultMemory   = 64
-	mostMemory      = 64 << 10 // MiB
-	mostConnections = frame.MaxConnections
-	mostWeight      = 64
-	mostLimit       = 1_000_000 // Mbit/s
-	mostPaths       = agent.MostAddresses
-)
+// mostPaths is how many addresses an agent has at most.
+const mostPaths = agent.MostAddresses
 
 // Read reads the file; all that is wrong with it is told at once, with lines.
 func Read(path string) (Settings, error) {
@@ -74,7 +62,7 @@ func Read(path string) (Settings, error) {
 }
 
 func parse(path string, text []byte) (s Settings, err error) {
-	s = Settings{Memory: defaultMemory, Protection: frame.Sealed, Credentials: DefaultCredentials}
+	s = Settings{Options: options.Default(), Credentials: DefaultCredentials}
 	r := reader{Reader: yamlfile.Reader{Path: path, Columns: true}, s: &s}
 	if root := r.Tree(text, "name, door, ports, and controllers, or key, agents and lanes"); root != nil {
 		r.file(root)
@@ -93,7 +81,7 @@ func (r *reader) file(root *yamlfile.Node) {
 	note := func(key string, read func(*yamlfile.Node)) func(*yamlfile.Node) {
 		return func(n *yamlfile.Node) { has[key] = true; read(n) }
 	}
-	r.Object(root, "an agent's settings", yamlfile.Fields{
+	known := yamlfile.Fields{
 		"name":        note("name", func(n *yamlfile.Node) { s.Name = r.name(n) }),
 		"door":        note("door", func(n *yamlfile.Node) { s.Door = r.door(n) }),
 		"paths":       func(n *yamlfile.Node) { r.List(n, "paths", r.path) },
@@ -101,21 +89,11 @@ func (r *reader) file(root *yamlfile.Node) {
 		"key":         note("key", func(n *yamlfile.Node) { s.Key = r.Text(n, "key") }),
 		"controllers": note("controllers", func(n *yamlfile.Node) { r.controllers(n) }),
 		"credentials": note("credentials", func(n *yamlfile.Node) { s.Credentials = r.Text(n, "credentials") }),
-		"memory":      func(n *yamlfile.Node) { s.Memory = r.Integer(n, "memory, in MiB", 1, mostMemory) },
-		"connections": func(n *yamlfile.Node) { s.Connections = r.connections(n) },
-		"control":     func(n *yamlfile.Node) { s.Control = r.OneOf(n, "control", controls...) },
-		"protect":     r.protect,
-		"strategy":    func(n *yamlfile.Node) { s.Strategy = r.OneOf(n, "strategy", stripe.Strategies...) },
-		"share": func(n *yamlfile.Node) {
-			s.Shape.Share = tune.Share(max(slices.Index(tune.Shares, r.OneOf(n, "share", tune.Shares...)), 0))
-		},
-		"weight": func(n *yamlfile.Node) { s.Shape.Weight = float64(r.Integer(n, "weight", 1, mostWeight)) },
-		"limit": func(n *yamlfile.Node) {
-			s.Shape.Limit = r.limit(n)
-		},
-		"agents": note("agents", func(n *yamlfile.Node) { r.Each(n, "agents", r.other) }),
-		"lanes":  note("lanes", func(n *yamlfile.Node) { r.List(n, "lanes", r.lane) }),
-	})
+		"agents":      note("agents", func(n *yamlfile.Node) { r.Each(n, "agents", r.other) }),
+		"lanes":       note("lanes", func(n *yamlfile.Node) { r.List(n, "lanes", r.lane) }),
+	}
+	maps.Copy(known, options.Fields(&r.Reader, &s.Options))
+	r.Object(root, "an agent's settings", known)
 	for _, key := range []string{"name", "door", "ports"} {
 		if !has[key] {
 			r.At(root, "%s is missing", key)
@@ -208,18 +186,13 @@ func (r *reader) path(n *yamlfile.Node) {
 	var a agent.Address
 	r.Object(n, "a path", yamlfile.Fields{
 		"door":  func(n *yamlfile.Node) { a.At = r.door(n) },
-		"limit": func(n *yamlfile.Node) { a.Limit = r.limit(n) },
+		"limit": func(n *yamlfile.Node) { a.Limit = options.Limit(&r.Reader, n) },
 	})
 	if !a.At.IsValid() {
 		r.At(n, "paths: each needs a door: the address at which other agents reach this one by it")
 		return
 	}
 	r.s.Paths = append(r.s.Paths, a)
-}
-
-// limit reads what a path takes at most, in bytes a second.
-func (r *reader) limit(n *yamlfile.Node) float64 {
-	return float64(r.Integer(n, "limit, in Mbit/s", 1, mostLimit)) * 1e6 / 8
 }
 
 // apart looks that addresses of one agent are different ones: a path is known by its two.
@@ -241,30 +214,6 @@ func (s *Settings) addresses() (list []netip.AddrPort) {
 		list = append(list, p.At)
 	}
 	return list
-}
-
-// connections reads a number, or that the agents are to find it.
-func (r *reader) connections(n *yamlfile.Node) Connections {
-	if yamlfile.IsValue(n) && n.Value == "auto" {
-		return found
-	}
-	v, err := strconv.Atoi(n.Value)
-	if !yamlfile.IsValue(n) || err != nil || v < 1 || v > mostConnections {
-		r.At(n, "connections: expected a number from 1 to %d, or auto, found %s", mostConnections, yamlfile.KindOf(n))
-		return found
-	}
-	return Connections{v, v, v}
-}
-
-func (r *reader) protect(n *yamlfile.Node) {
-	p, err := frame.ParseProtection(r.Text(n, "protect"))
-	if err == nil && p == frame.None {
-		err = fmt.Errorf("frames without protection are for open networks, which a file of keys is not")
-	}
-	if err != nil {
-		r.At(n, "protect: %v", err)
-	}
-	r.s.Protection = p
 }
 
 func (r *reader) other(key, value *yamlfile.Node) {

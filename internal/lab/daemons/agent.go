@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"scaffold.dev/scaffold/internal/lab/file"
@@ -29,8 +30,15 @@ func Agent(p *plan.Plan, d state.Dir, binary string, n *plan.Node, door netip.Ad
 	for url := range strings.SplitSeq(p.ControllerURLs(), ",") {
 		controllers = append(controllers, fmt.Sprintf("%q", url))
 	}
-	text := fmt.Sprintf("name: %s\ndoor: %q\nports: [%s]\nmemory: %d\ncontrollers: [%s]\ncredentials: %s\n",
-		n.Name, door, strings.Join(ports, ", "), agentMemory, strings.Join(controllers, ", "), dir)
+	text := fmt.Sprintf("name: %s\ndoor: %q\nports: [%s]\ncontrollers: [%s]\ncredentials: %s\n",
+		n.Name, door, strings.Join(ports, ", "), strings.Join(controllers, ", "), dir)
+	said := n.Settings
+	if !slices.ContainsFunc(said, func(p file.Pair) bool { return p.Key == "memory" }) {
+		text += fmt.Sprintf("memory: %d\n", agentMemory)
+	}
+	for _, p := range said {
+		text += fmt.Sprintf("%s: %s\n", p.Key, p.Value)
+	}
 	path := filepath.Join(dir, "boostd.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err

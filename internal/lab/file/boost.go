@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"scaffold.dev/scaffold/internal/boost/options"
 	"scaffold.dev/scaffold/internal/core/lane"
 
 	"go.yaml.in/yaml/v3"
@@ -125,6 +126,20 @@ func (r *reader) boostEntry(b *Boost, key, value *yaml.Node) {
 		"port":    func(n *yaml.Node) { e.Port = r.integer(n, "port", 1, 65535) },
 		"accept":  func(n *yaml.Node) { e.Accept = r.oneOf(n, "accept", lane.Accepts...) },
 	})
+}
+
+// settings are how an agent carries, in words that its own file has: they are looked at here, and read there.
+func (r *reader) settings(n *yaml.Node) (all []Pair) {
+	var o options.Options
+	known := options.Fields(&r.Reader, &o)
+	for key, read := range known {
+		known[key] = func(n *yaml.Node) {
+			all = append(all, Pair{key, n.Value})
+			read(n)
+		}
+	}
+	r.object(n, "settings of an agent", known)
+	return all
 }
 
 // checkBoost finds what the controller would refuse, and agents by which no connection would come.

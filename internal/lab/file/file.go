@@ -74,6 +74,7 @@ type Node struct {
 	NAT       bool           // of an underlay: hosts behind it share its address
 	Interface string         // of an outside: the machine's interface
 	Addresses []netip.Prefix // of an outside: those of the router there; none for the plan's choice
+	Settings  []Pair         // of an agent: how it carries, as its own file has it
 
 	written Kind // what the file says, where the plane may make another of it
 	Bare    bool // of a host: plain IP, no daemon

@@ -46,6 +46,7 @@ func (r *reader) node(node *Node, n *yaml.Node) {
 		"nat":       func(n *yaml.Node) { node.NAT = r.boolean(n, "nat") },
 		"interface": func(n *yaml.Node) { node.Interface = r.text(n, "interface") },
 		"addresses": func(n *yaml.Node) { node.Addresses = r.prefixes(n, "addresses", false) },
+		"settings":  func(n *yaml.Node) { node.Settings = r.settings(n) },
 	}
 	r.emulation(known, &node.Emulation)
 	at := map[string]int{}
@@ -82,6 +83,7 @@ var keyRules = []keyRule{
 	{"feed", "only a router of kind frr has a feed", func(n *Node) bool { return n.Kind == FRR }},
 	{"interface", "only a node of kind outside names an interface", func(n *Node) bool { return n.Kind == Outside }},
 	{"addresses", "only a node of kind outside has addresses", func(n *Node) bool { return n.Kind == Outside }},
+	{"settings", "only an agent of boost has settings", func(n *Node) bool { return n.Kind == Agent }},
 }
 
 // complete refuses keys that the kind of node does not have, and fills in what was left out.
