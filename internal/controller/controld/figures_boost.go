@@ -98,7 +98,9 @@ func (n *network) trunks(each func(*apiv1.BoostAgent, *apiv1.BoostTrunk)) {
 
 func (n *network) eachWay(of func(*apiv1.BoostWay) float64) func(obs.Add) {
 	return func(add obs.Add) {
-		n.ways(func(a *apiv1.BoostAgent, t *apiv1.BoostTrunk, w *apiv1.BoostWay) { add(of(w), a.Name, t.Agent, w.Own, w.Other) })
+		n.ways(func(a *apiv1.BoostAgent, t *apiv1.BoostTrunk, w *apiv1.BoostWay) {
+			add(of(w), a.Name, t.Agent, w.Own, w.Other)
+		})
 	}
 }
 
