@@ -103,7 +103,7 @@ func readAll(ctx context.Context, l net.Listener) (all carried) {
 			began = time.Now()
 		}
 		if err != nil {
-			if all.took = time.Since(began); err != io.EOF {
+			if all.took = time.Since(began); !errors.Is(err, io.EOF) {
 				all.err = err
 			}
 			return all

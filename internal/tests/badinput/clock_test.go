@@ -34,8 +34,8 @@ var forPeople = []string{
 	"internal/host/hostd/metrics.go", "internal/cli/joining/token.go",
 	"internal/host/gateway/report.go", "internal/host/gateway/streams.go",
 	"internal/host/underlay/wg/userspace.go", "internal/openflow/ovs/instance.go", // when a tunnel's peer was last heard, as people are told; a number that nobody had
-	"internal/router/emurouter/decide.go",                                                                                                                                // where its own clock begins
-	"internal/cli/boost/entry.go", "internal/controller/manifest/boost.go", "internal/controller/controld/boost/orders.go", "internal/controller/controld/boost/view.go", // when entries of boost begin and end: operators mean the time of day
+	"internal/router/emurouter/decide.go",                                                                                                                                                                              // where its own clock begins
+	"internal/cli/boost/entry.go", "internal/controller/manifest/boost.go", "internal/controller/controld/boost/orders.go", "internal/controller/controld/boost/view.go", "internal/controller/controld/boost/ways.go", // when entries of boost begin and end, operators mean the time of day; since when a path is away
 }
 
 // calendar are the methods and functions of package time that leave the monotonic clock.
