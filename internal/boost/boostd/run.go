@@ -32,7 +32,7 @@ var patience = 10 * time.Second
 
 // run is an agent's worker until ctx ends, which keep ends as well.
 func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger) (err error) {
-	doors, err := listenAll(s.addresses(), keep)
+	doors, err := listenAll(s.Addresses(), keep)
 	if err != nil {
 		return fmt.Errorf("the port for other agents: %w", err)
 	}

@@ -58,10 +58,11 @@ func Read(path string) (Settings, error) {
 	if err != nil {
 		return Settings{}, fmt.Errorf("read what the agent is to do: %w", err)
 	}
-	return parse(path, text)
+	return Parse(path, text)
 }
 
-func parse(path string, text []byte) (s Settings, err error) {
+// Parse is Read of a file that is not there yet, or was read already.
+func Parse(path string, text []byte) (s Settings, err error) {
 	s = Settings{Options: options.Default(), Credentials: DefaultCredentials}
 	r := reader{Reader: yamlfile.Reader{Path: path, Columns: true}, s: &s}
 	if root := r.Tree(text, "name, door, ports, and controllers, or key, agents and lanes"); root != nil {
@@ -116,7 +117,7 @@ func (r *reader) file(root *yamlfile.Node) {
 // fits looks at what lines alone do not show.
 func (r *reader) fits(root *yamlfile.Node) {
 	s := r.s
-	r.apart(root, "paths", s.addresses())
+	r.apart(root, "paths", s.Addresses())
 	known := map[string]bool{s.Name: true}
 	for _, o := range s.Agents {
 		r.apart(root, "agents: "+o.Name, append([]netip.AddrPort{o.Door}, o.More...))
@@ -164,15 +165,41 @@ func (r *reader) controllers(n *yamlfile.Node) {
 	}
 }
 
-// door reads an address with a port, or without for the default one.
-func (r *reader) door(n *yamlfile.Node) netip.AddrPort {
-	text := r.Text(n, "door")
-	if a, err := netip.ParseAddr(text); err == nil {
-		return netip.AddrPortFrom(a, DefaultPort)
-	}
+// ParseDoor takes an address of an agent with a port, or without for the default one.
+func ParseDoor(text string) (netip.AddrPort, error) {
 	a, err := netip.ParseAddrPort(text)
-	if err != nil || !a.Addr().IsGlobalUnicast() && !a.Addr().IsLoopback() || a.Port() == 0 {
-		r.At(n, "door: expected an address of one machine, with or without a port, as in 192.0.2.1 or [2001:db8::1]:%d; found %s", DefaultPort, yamlfile.KindOf(n))
+	if err != nil {
+		alone, err := netip.ParseAddr(text)
+		if err != nil {
+			return a, errNoDoor
+		}
+		a = netip.AddrPortFrom(alone, DefaultPort)
+	}
+	if !a.Addr().IsGlobalUnicast() && !a.Addr().IsLoopback() || a.Port() == 0 {
+		return a, errNoDoor
+	}
+	return a, nil
+}
+
+var errNoDoor = fmt.Errorf("expected an address of one machine, with or without a port, as in 192.0.2.1 or [2001:db8::1]:%d", DefaultPort)
+
+// ApartDoors looks that addresses of one agent are different ones, for a path is known by its two, and not too many.
+func ApartDoors(all []netip.AddrPort) error {
+	for i, a := range all {
+		if slices.ContainsFunc(all[:i], func(o netip.AddrPort) bool { return o.Addr().Unmap() == a.Addr().Unmap() }) {
+			return fmt.Errorf("%v is named twice: each path has an address of its own", a.Addr())
+		}
+	}
+	if len(all) > mostPaths {
+		return fmt.Errorf("expected at most %d addresses, with the door", mostPaths)
+	}
+	return nil
+}
+
+func (r *reader) door(n *yamlfile.Node) netip.AddrPort {
+	a, err := ParseDoor(r.Text(n, "door"))
+	if err != nil {
+		r.At(n, "door: %v; found %s", err, yamlfile.KindOf(n))
 	}
 	return a
 }
@@ -195,20 +222,14 @@ func (r *reader) path(n *yamlfile.Node) {
 	r.s.Paths = append(r.s.Paths, a)
 }
 
-// apart looks that addresses of one agent are different ones: a path is known by its two.
 func (r *reader) apart(n *yamlfile.Node, what string, all []netip.AddrPort) {
-	for i, a := range all {
-		if slices.ContainsFunc(all[:i], func(o netip.AddrPort) bool { return o.Addr().Unmap() == a.Addr().Unmap() }) {
-			r.At(n, "%s: %v is named twice: each path has an address of its own", what, a.Addr())
-		}
-	}
-	if len(all) > mostPaths {
-		r.At(n, "%s: expected at most %d addresses, with the door", what, mostPaths)
+	if err := ApartDoors(all); err != nil {
+		r.At(n, "%s: %v", what, err)
 	}
 }
 
-// addresses are this agent's, its door first.
-func (s *Settings) addresses() (list []netip.AddrPort) {
+// Addresses are this agent's, its door first.
+func (s *Settings) Addresses() (list []netip.AddrPort) {
 	list = append(list, s.Door)
 	for _, p := range s.Paths {
 		list = append(list, p.At)

@@ -33,7 +33,7 @@ lanes:
 `
 
 func TestWhatIsWrongInTheFileIsSaidWithItsLine(t *testing.T) {
-	if _, err := parse("f", []byte(good)); err != nil {
+	if _, err := Parse("f", []byte(good)); err != nil {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct{ old, new, says string }{
@@ -68,7 +68,7 @@ func TestWhatIsWrongInTheFileIsSaidWithItsLine(t *testing.T) {
 		"many paths":   {"key: k", "key: k\npaths: [10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5, 10.0.0.6, 10.0.0.7, 10.0.0.8]", "at most 8 addresses"},
 		"much":         {"key: k", "key: k\nmemory: 9999999", "memory, in MiB: expected a number"},
 	} {
-		_, err := parse("f", []byte(strings.Replace(good, c.old, c.new, 1)))
+		_, err := Parse("f", []byte(strings.Replace(good, c.old, c.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v; want that it says %q", what, err, c.says)
 		}
@@ -95,7 +95,7 @@ func TestConnectionsFollowFromTheirControl(t *testing.T) {
 		{"connections: auto\n", true, "bbr auto, 1 to 32", false},
 		{"connections: 1\n", true, "bbr 1", false},
 	} {
-		s, err := parse("f", []byte(good+c.file))
+		s, err := Parse("f", []byte(good+c.file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestConnectionsFollowFromTheirControl(t *testing.T) {
 // A further path is an address, or one with what it takes.
 func TestFurtherPathsAreRead(t *testing.T) {
 	text := strings.Replace(good, "key: k", "key: k\nlimit: 8\npaths: [203.0.113.1, {door: \"[2001:db8::7]:99\", limit: 80}]", 1)
-	s, err := parse("f", []byte(strings.Replace(text, "y: {", "y: {paths: [203.0.113.2], ", 1)))
+	s, err := Parse("f", []byte(strings.Replace(text, "y: {", "y: {paths: [203.0.113.2], ", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,23 +123,23 @@ func TestFurtherPathsAreRead(t *testing.T) {
 }
 
 func TestControllersTakeThePlaceOfKeyAgentsAndLanes(t *testing.T) {
-	s, err := parse("f", []byte("name: x\ndoor: 192.0.2.1\nports: [p0]\ncontrollers: [https://192.0.2.9:23728]\n"))
+	s, err := Parse("f", []byte("name: x\ndoor: 192.0.2.1\nports: [p0]\ncontrollers: [https://192.0.2.9:23728]\n"))
 	if err != nil || len(s.Controllers) != 1 || s.Credentials != DefaultCredentials || s.Key != "" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
 
 func TestALaneHasTheSameNumberInTwoFiles(t *testing.T) {
-	a, err := parse("a", []byte(good))
+	a, err := Parse("a", []byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := strings.NewReplacer("name: x", "name: y", "  y:", "  x:", "door: 192.0.2.1", `door: "[2001:db8::1]:99"`).Replace(good)
-	b, err := parse("b", []byte(strings.Replace(other, "lanes:\n", "lanes:\n- {client: 10.0.0.0/8, server: 172.16.0.0/12, near: [y], far: [x]}\n", 1)))
+	b, err := Parse("b", []byte(strings.Replace(other, "lanes:\n", "lanes:\n- {client: 10.0.0.0/8, server: 172.16.0.0/12, near: [y], far: [x]}\n", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := parse("c", []byte(strings.Replace(good, "far: [y]", "far: [y], accept: at-once", 1))) // the far agent's file need not say it
+	at, err := Parse("c", []byte(strings.Replace(good, "far: [y]", "far: [y], accept: at-once", 1))) // the far agent's file need not say it
 	if err != nil || !at.Lanes[0].AtOnce || a.Lanes[0].AtOnce || at.Lanes[0].Number != a.Lanes[0].Number {
 		t.Errorf("%+v, %v; without: %+v", at.Lanes, err, a.Lanes)
 	}
@@ -173,7 +173,7 @@ func TestAKeyIsMadeOnceAndKeptFromOthers(t *testing.T) {
 func FuzzSettings(f *testing.F) {
 	f.Add([]byte(good))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s, err := parse("f", text)
+		s, err := Parse("f", text)
 		if err != nil {
 			return
 		}

@@ -47,7 +47,7 @@ func (t *told) Load() float64 { return t.meter.read() }
 // joining is how the agent joins its network; announce is told the key of each stream.
 func (s *Settings) joining(key ed25519.PrivateKey, t *told, announce func([]byte), keep *keeper.Store, log *slog.Logger) joining.Config {
 	return joining.Config{
-		Name: s.Name, Doors: s.addresses(), Key: key.Public().(ed25519.PublicKey), BootID: string(foundText(keep, bootKey)), Version: obs.Version(),
+		Name: s.Name, Doors: s.Addresses(), Key: key.Public().(ed25519.PublicKey), BootID: string(foundText(keep, bootKey)), Version: obs.Version(),
 		Controllers: api.NewControllers(s.Controllers), Credentials: &member.Credentials{Directory: trust.Directory(s.Credentials)},
 		Agent: t, Announce: announce, Log: log, Told: foundText(keep, toldKey),
 		Remember: func(told []byte) {

@@ -84,7 +84,7 @@ func foundSettings(keep *keeper.Store) (Settings, error) {
 	if len(parts) != 3 {
 		return Settings{}, errors.New("the agent's keeper has no settings")
 	}
-	s, err := parse(string(parts[0]), parts[2])
+	s, err := Parse(string(parts[0]), parts[2])
 	s.BPFFS = string(parts[1])
 	return s, err
 }

@@ -2,7 +2,6 @@ package joining
 
 import (
 	"context"
-	"net/netip"
 	"os"
 	"slices"
 
@@ -24,12 +23,16 @@ func (j *joining) fillAgent() error {
 	case len(j.doors) == 0 || len(j.ports) == 0:
 		return exit.Failf(exit.Usage, "as in --door 203.0.113.1 --port eth0 --port eth1", "the token is for an agent of boost: say with --door where other agents reach it, and with --port by which interfaces connections come and go")
 	}
-	for _, door := range j.doors {
-		if _, err := netip.ParseAddrPort(door); err != nil {
-			if _, err := netip.ParseAddr(door); err != nil {
-				return exit.Failf(exit.Usage, "", "--door %.80q: expected an address, with or without a port, as in 203.0.113.1 or [2001:db8::1]:23731", door)
-			}
+	j.at = nil
+	for _, text := range j.doors {
+		door, err := boostd.ParseDoor(text)
+		if err != nil {
+			return exit.Failf(exit.Usage, "", "--door %.80q: %v", text, err)
 		}
+		j.at = append(j.at, door)
+	}
+	if err := boostd.ApartDoors(j.at); err != nil {
+		return exit.Failf(exit.Usage, "", "--door: %v", err)
 	}
 	if j.state == "" {
 		j.state = boostd.DefaultCredentials
@@ -51,18 +54,22 @@ func (j *joining) runs(ctx context.Context) bool {
 	return j.role() == setup.Agent && j.config == setup.Agent.Config() && bySystemd() && systemctl(ctx, "is-active", "--quiet", setup.Agent.Unit()) == nil
 }
 
-// leavesAgent refuses to write another file for an agent that runs, before anything is done: it counts after a restart alone,
-// for the agent's keeper has the one of its start, and a restart resets what is carried.
+// leavesAgent looks before anything is done what the agent's file is to say, and refuses another one for an agent that runs: it
+// counts after a restart alone, for the agent's keeper has the one of its start, and a restart resets what is carried.
 func (j *joining) leavesAgent(ctx context.Context) error {
-	if j.restart || !j.runs(ctx) {
+	if j.role() != setup.Agent {
 		return nil
 	}
 	var changes []string
-	if have, err := os.ReadFile(j.config); err == nil {
+	have, err := os.ReadFile(j.config)
+	if err == nil {
 		var text string
-		if text, changes = j.next(have); text == string(have) {
-			return nil
+		if text, changes, err = j.next(have); err != nil || text == string(have) {
+			return err
 		}
+	}
+	if j.restart || !j.runs(ctx) {
+		return nil
 	}
 	return exit.Failf(exit.Refused, "drain it (scaffold boost agent drain "+j.name+"), wait until `scaffold boost session ls --agent "+j.name+"` is empty, and say --restart",
 		"an agent runs here, and %s is to say something else than now: that counts after a restart, which resets the connections that it carries; nothing was changed%s", j.config, asLines(changes))
@@ -70,27 +77,44 @@ func (j *joining) leavesAgent(ctx context.Context) error {
 
 // next is what the daemon's file is to say in place of what it says. Of an agent's that is one of an agent with controllers only
 // the lines change of which join says something else: how it shares a path, for one, somebody has written there.
-func (j *joining) next(have []byte) (text string, changes []string) {
+func (j *joining) next(have []byte) (text string, changes []string, err error) {
 	if j.token.Role != trust.Agent {
-		return j.text(), nil
+		return j.text(), nil, nil
 	}
-	var was struct{ Controllers []string }
-	if yaml.Unmarshal(have, &was) != nil || len(was.Controllers) == 0 {
-		return j.text(), nil
+	was, err := boostd.Parse(j.config, have)
+	if err != nil || len(was.Controllers) == 0 { // no agent of a network would take it
+		return j.text(), nil, nil
 	}
-	typed := []settings.Setting{{Key: "name", Value: scalar(j.name)}, {Key: "door", Value: scalar(j.doors[0])}, {Key: "ports", Value: list(j.ports)},
-		{Key: "credentials", Value: scalar(j.state)}}
-	if len(j.doors) > 1 { // else those that somebody has written there stay
-		typed = append(typed, settings.Setting{Key: "paths", Value: list(j.doors[1:])})
-	}
-	if now := j.endpoints(); !sameSet(was.Controllers, now) { // their order is which of them has answered first, this time
-		typed = append(typed, settings.Setting{Key: "controllers", Value: list(now)})
+	typed := j.differs(&was)
+	if len(typed) == 0 {
+		return string(have), nil, nil
 	}
 	merged, changes, err := settings.Merge(j.config, have, typed)
-	if err != nil { // it is written in some way that is not changed line by line
-		return j.text(), nil
+	if err == nil {
+		_, err = boostd.Parse(j.config, merged)
 	}
-	return string(merged), changes
+	if err != nil { // written in a way that is not changed line by line, or what is there does not go with what is new
+		return "", nil, exit.Fail(exit.Refused, "change the file by hand, or move it away: join writes another one then; nothing was changed", err)
+	}
+	return string(merged), changes, nil
+}
+
+// differs is what join says otherwise than the file. Further addresses that nobody has named stay, and so do the limits of those
+// that are named again.
+func (j *joining) differs(was *boostd.Settings) (typed []settings.Setting) {
+	say := func(key string, differs bool, value yaml.Node) {
+		if differs {
+			typed = append(typed, settings.Setting{Key: key, Value: value})
+		}
+	}
+	say("name", was.Name != j.name, scalar(j.name))
+	say("door", was.Door != j.at[0], scalar(j.doors[0]))
+	say("paths", len(j.at) > 1 && !slices.Equal(was.Addresses()[1:], j.at[1:]), list(j.doors[1:]))
+	say("ports", !slices.Equal(was.Ports, j.ports), list(j.ports))
+	say("credentials", was.Credentials != j.state, scalar(j.state))
+	now := j.endpoints() // their order is which of them has answered first, this time
+	say("controllers", !sameSet(was.Controllers, now), list(now))
+	return typed
 }
 
 func scalar(value string) yaml.Node {

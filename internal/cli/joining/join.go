@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,7 @@ type joining struct {
 	tokenUse
 	uplinks, ports          []string
 	doors                   []string
+	at                      []netip.AddrPort // the same, of an agent
 	tunnels                 []string
 	service, check, install bool
 	restart                 bool     // an agent that runs, also where that resets what it carries
@@ -330,12 +332,10 @@ func (j *joining) configure() error {
 	have, err := os.ReadFile(j.config)
 	text := j.text()
 	if err == nil {
-		text, j.changes = j.next(have)
-	}
-	if err == nil && string(have) == text {
-		return nil
-	}
-	if err == nil {
+		var refused error
+		if text, j.changes, refused = j.next(have); refused != nil || text == string(have) {
+			return refused
+		}
 		j.replaced = true
 		if err := os.Rename(j.config, j.config+".before"); err != nil {
 			return err

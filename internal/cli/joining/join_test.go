@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,12 +202,52 @@ func TestAnotherFileOfAnAgentThatRunsIsRefused(t *testing.T) {
 	}
 }
 
+// A file that is not changed line by line is left as it is where join says nothing else, and refused where it does: before the
+// token is used, and with what to do. So is one that the daemon would not take.
+func TestAnAgentsFileOfSeveralLinesIsNotReplaced(t *testing.T) {
+	byHand := "name: east-1\ndoor: 192.0.2.1:23731\npaths:\n  - door: 203.0.113.1\n    limit: 300\nports: [lo]\ncontrollers: [\"https://192.0.2.9:1\"]\ncredentials: STATE\nshare: full\n"
+	for what, c := range map[string]struct {
+		doors []string
+		says  string // "": it is left
+	}{
+		"the same":                     {[]string{"192.0.2.1"}, ""},
+		"the same, with all addresses": {[]string{"192.0.2.1", "203.0.113.1:23731"}, ""},
+		"another door":                 {[]string{"192.0.2.7"}, "change the file by hand"},
+		"a door that is among the further addresses": {[]string{"203.0.113.1"}, "change the file by hand"},
+		"one address twice":                          {[]string{"192.0.2.1", "192.0.2.1:1"}, "named twice"},
+		"no address of one machine":                  {[]string{"0.0.0.0"}, "expected an address of one machine"},
+	} {
+		dir := t.TempDir()
+		j := &joining{config: filepath.Join(dir, "boostd.yaml"), state: filepath.Join(dir, "state"), doors: c.doors, ports: []string{"lo"}}
+		j.name, j.addresses, j.token.Role = "east-1", []string{"192.0.2.9:1"}, trust.Agent
+		text := strings.ReplaceAll(byHand, "STATE", j.state)
+		if err := os.WriteFile(j.config, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		err := j.fillAgent()
+		if err == nil {
+			err = j.leavesAgent(t.Context())
+		}
+		said := ""
+		if known := (*exit.Error)(nil); errors.As(err, &known) {
+			said = known.Error() + "; " + known.Hint
+		}
+		if (err == nil) != (c.says == "") || !strings.Contains(said, c.says) {
+			t.Errorf("%s: %q, want %q", what, said, c.says)
+		}
+		if now, err := os.ReadFile(j.config); err != nil || string(now) != text {
+			t.Errorf("%s: the file says\n%s%v", what, now, err)
+		}
+	}
+}
+
 // What an operator has written into an agent's file stays when the agent joins again, in whatever order its controllers answer;
 // another door, port or controller takes the place of the one before, and what was there is kept and told.
 func TestAnAgentThatJoinsAgainKeepsWhatWasWrittenByHand(t *testing.T) {
 	dir := t.TempDir()
 	agent := func(change func(*joining)) *joining {
 		j := &joining{config: filepath.Join(dir, "boostd.yaml"), state: filepath.Join(dir, "state"), doors: []string{"192.0.2.1"}, ports: []string{"lo"}}
+		j.at = []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:23731")}
 		j.name, j.addresses, j.token.Role = "east-1", []string{"192.0.2.9:1", "192.0.2.8:1"}, trust.Agent
 		if change != nil {
 			change(j)
@@ -232,8 +273,10 @@ func TestAnAgentThatJoinsAgainKeepsWhatWasWrittenByHand(t *testing.T) {
 		change func(*joining)
 		says   string
 	}{
-		"door":       {func(j *joining) { j.doors[0] = "192.0.2.2" }, `door: "192.0.2.2"`},
-		"paths":      {func(j *joining) { j.doors = append(j.doors, "192.0.2.129") }, `paths: ["192.0.2.129"]`},
+		"door": {func(j *joining) { j.doors[0], j.at[0] = "192.0.2.2", netip.MustParseAddrPort("192.0.2.2:23731") }, `door: "192.0.2.2"`},
+		"paths": {func(j *joining) {
+			j.doors, j.at = append(j.doors, "192.0.2.129"), append(j.at, netip.MustParseAddrPort("192.0.2.129:23731"))
+		}, `paths: ["192.0.2.129"]`},
 		"port":       {func(j *joining) { j.ports = []string{"lo", "eth1"} }, `ports: ["lo", "eth1"]`},
 		"controller": {func(j *joining) { j.addresses = []string{"192.0.2.7:1"} }, `controllers: ["https://192.0.2.7:1"]`},
 	} {
