@@ -248,8 +248,8 @@ func (a *Agent) take() {
 func (a *Agent) decide(syn SYN) {
 	ctx, cancel := context.WithTimeout(a.ctx, a.Patience)
 	defer cancel()
-	if a.atOnce(syn.Lane()) {
-		a.acceptAtOnce(ctx, syn)
+	if asked := a.atOnce(syn.Lane()); asked != nil {
+		a.acceptAtOnce(ctx, syn, asked)
 		return
 	}
 	s, err := a.open(ctx, syn)

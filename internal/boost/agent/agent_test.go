@@ -114,6 +114,7 @@ type fakeSYN struct {
 	lane    uint64
 	client  chan *net.TCPConn
 	decided chan string
+	amid    func() // its handshake; nil: nothing happens
 }
 
 func newSYN(t *testing.T, lane uint64) *fakeSYN {
@@ -138,6 +139,9 @@ func (s *fakeSYN) Accept(context.Context) (*net.TCPConn, frame.Options, error) {
 	agent, err := l.Accept()
 	if err != nil {
 		return nil, frame.Options{}, err
+	}
+	if s.amid != nil {
+		s.amid()
 	}
 	s.client <- c.(*net.TCPConn)
 	s.decided <- "accepted"

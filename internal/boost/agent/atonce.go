@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/trunk"
@@ -33,22 +34,21 @@ func ofServer(err error) bool {
 	return errors.As(err, &refused) && (refused.Reason == frame.RefusedByHost || refused.Reason == frame.Silence)
 }
 
-// atOnce reports whether a client is to be accepted before anybody has asked the server: its lane says so, and somebody can be
-// asked who is not known to refuse.
-func (a *Agent) atOnce(lane uint64) bool {
+// atOnce is who can be asked for a client that is to be accepted before anybody has asked the server: its lane says so, and one of
+// them is not known to refuse. It is nobody where the client is to wait.
+func (a *Agent) atOnce(lane uint64) []*peer {
 	a.mu.Lock()
 	l := a.lanes[lane]
 	says := l != nil && l.AtOnce
 	a.mu.Unlock()
 	if !says {
-		return false
+		return nil
 	}
-	for _, p := range a.candidates(lane) {
-		if a.takes(lane, p.name) && p.trunk.Ready() {
-			return true
-		}
+	all := a.candidates(lane)
+	if slices.ContainsFunc(all, func(p *peer) bool { return a.takes(lane, p.name) && p.trunk.Ready() }) {
+		return all
 	}
-	return false
+	return nil
 }
 
 func (a *Agent) takes(lane uint64, far string) bool {
@@ -59,14 +59,15 @@ func (a *Agent) takes(lane uint64, far string) bool {
 }
 
 // acceptAtOnce finishes the client's handshake, and then finds a far agent for it. Nobody is asked for a client that only says
-// it is there: its handshake proves it. Where nobody can help, or the server does not want it, the client is reset.
-func (a *Agent) acceptAtOnce(ctx context.Context, syn SYN) {
+// it is there: its handshake proves it. Where nobody can help, or the server does not want it, the client is reset. Those are asked
+// who could be before: a drain, or other lanes, that come during the handshake are for clients behind this one.
+func (a *Agent) acceptAtOnce(ctx context.Context, syn SYN, asked []*peer) {
 	c, own, err := syn.Accept(ctx)
 	if err != nil {
 		a.Report(Event{Err: fmt.Errorf("the client of %v to %v: %w", syn.Client(), syn.Server(), err)})
 		return
 	}
-	if a.openWith(ctx, syn, trunk.Attached{Conn: c, Host: syn.Options(), Own: own}) != nil {
+	if a.openWith(ctx, syn, asked, trunk.Attached{Conn: c, Host: syn.Options(), Own: own}) != nil {
 		c.SetLinger(0)
 		c.Close()
 	}
@@ -74,9 +75,9 @@ func (a *Agent) acceptAtOnce(ctx context.Context, syn SYN) {
 
 // openWith asks the lane's far agents one after the other, as open does, for a client that was accepted. Who has not refused
 // may have told the server what the client says: then nobody else is asked.
-func (a *Agent) openWith(ctx context.Context, syn SYN, client trunk.Attached) error {
+func (a *Agent) openWith(ctx context.Context, syn SYN, asked []*peer, client trunk.Attached) error {
 	m := openOf(syn)
-	for _, p := range a.candidates(m.Lane) {
+	for _, p := range asked {
 		err := p.trunk.OpenWith(ctx, m, client)
 		a.heard(m.Lane, p.name, err)
 		if err == nil || ofServer(err) || !errors.As(err, new(*trunk.Refused)) {

@@ -89,6 +89,30 @@ func TestAClientIsAcceptedAtOnce(t *testing.T) {
 	}
 }
 
+// Where the agent is told to drain amid the handshake of a client, that one is carried still: it cannot pass any more.
+func TestADrainDoesNotResetWhoIsBeingAccepted(t *testing.T) {
+	x, far := atOnceOf(t, "y")
+	syn := newSYN(t, 5)
+	syn.amid = func() { x.Drain(true) }
+	x.ends.syns <- syn
+	c := <-syn.client
+	defer c.Close()
+	there, err := far["y"].ends.server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { io.Copy(there, there); there.Close() }()
+	io.WriteString(c, "there and back")
+	c.CloseWrite()
+	c.SetDeadline(time.Now().Add(within))
+	if b, err := io.ReadAll(c); err != nil || string(b) != "there and back" {
+		t.Errorf("%q came back, %v", b, err)
+	}
+	if _, what := x.offer(t, 5); what != "passed" {
+		t.Errorf("the next client was %s, while the agent drains", what)
+	}
+}
+
 // A server that does not want the connection, or is silent, is heard late, and never as the end of a stream.
 func TestAServersNoComesLateAndIsAReset(t *testing.T) {
 	safety.Test(t, safety.Bytes)
@@ -103,7 +127,7 @@ func TestAServersNoComesLateAndIsAReset(t *testing.T) {
 			if far["z"].ends.dialed > 0 {
 				t.Error("another agent has asked the server again")
 			}
-			if !x.atOnce(5) {
+			if x.atOnce(5) == nil {
 				t.Error("a server's no has the next client wait")
 			}
 		})
@@ -146,7 +170,7 @@ func TestTheNextAgentOfTheLaneGetsWhatTheClientHasSaid(t *testing.T) {
 	x.isDecided(t, 5, "passed")
 	far["z"].Drain(false)
 	x.isDecided(t, 5, "accepted") // it was asked
-	if !x.atOnce(5) {
+	if x.atOnce(5) == nil {
 		t.Error("an agent that can again has the next client wait")
 	}
 }
@@ -154,14 +178,14 @@ func TestTheNextAgentOfTheLaneGetsWhatTheClientHasSaid(t *testing.T) {
 // Where nobody can be asked clients are not accepted.
 func TestWithoutAnotherAgentNobodyIsAcceptedAtOnce(t *testing.T) {
 	x, far := atOnceOf(t, "y")
-	if x.atOnce(6) {
+	if x.atOnce(6) != nil {
 		t.Error("a connection of no lane is accepted")
 	}
 	x.Drain(true)
 	x.isDecided(t, 5, "passed")
 	x.Drain(false)
 	far["y"].Close()
-	for end := time.Now().Add(within); x.atOnce(5); {
+	for end := time.Now().Add(within); x.atOnce(5) != nil; {
 		if time.Now().After(end) {
 			t.Fatal("the far agent has ended, and clients are accepted")
 		}

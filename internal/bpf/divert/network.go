@@ -135,29 +135,24 @@ const (
 )
 
 // sweepFormer removes what an agent of a version before has left that was killed, and nothing that only looks like a part of it.
-func (n *network) sweepFormer() error {
-	var errs []error
+// What cannot be removed, or somebody removes meanwhile, does no harm, for nothing marks packets for it any more: an agent that
+// did not start for its sake would.
+func (n *network) sweepFormer() {
 	for _, family := range families() {
-		rules, err := netlink.RuleList(family)
-		errs = append(errs, err)
+		rules, _ := netlink.RuleList(family)
 		for _, r := range rules {
 			if r.Priority == rulePriority && r.Table == formerTable && r.Mark == formerMark && r.IifName != "" {
 				r.Family = family
-				errs = append(errs, netlink.RuleDel(&r))
+				_ = netlink.RuleDel(&r)
 			}
 		}
-		routes, err := netlink.RouteListFiltered(family, &netlink.Route{Table: formerTable}, netlink.RT_FILTER_TABLE)
-		errs = append(errs, err)
+		routes, _ := netlink.RouteListFiltered(family, &netlink.Route{Table: formerTable}, netlink.RT_FILTER_TABLE)
 		for _, r := range routes {
 			if r.Type == unix.RTN_LOCAL && everything(r.Dst) && r.LinkIndex == n.route(family).LinkIndex {
-				errs = append(errs, netlink.RouteDel(&r))
+				_ = netlink.RouteDel(&r)
 			}
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("what an agent of a version before has left: %w", err)
-	}
-	return nil
 }
 
 func everything(dst *net.IPNet) bool {

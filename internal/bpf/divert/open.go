@@ -127,7 +127,8 @@ func (d *Diverter) open() error {
 	if err := d.attachAll(); err != nil {
 		return err
 	}
-	return d.net.sweepFormer() // now: the programs before these may have been such an agent's, whose connections go on
+	d.net.sweepFormer() // now: the programs before these may have been such an agent's, whose connections go on
+	return nil
 }
 
 func (d *Diverter) listenRing() (err error) {
