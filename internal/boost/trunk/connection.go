@@ -44,6 +44,7 @@ type connection struct {
 	rests   bool // it carries no chunks
 	retires bool // it carries nothing that is not on its way already, and ends
 	late    bool // it takes more than twice as long as another one, or answers nothing: what is small goes there
+	doubted bool // it answers nothing, and another one does: what went out on it goes out on others
 
 	in  *link.Reader
 	out *link.Writer
@@ -295,9 +296,20 @@ func (t *Trunk) compare() {
 			best = c.rtt
 		}
 	}
+	var turned []*Path
 	for _, c := range t.conns {
 		c.late = best > 0 && (c.timeouts > 0 || c.rtt > 2*best)
-		t.sender.Doubt(c.id, best > 0 && c.timeouts >= doubtful)
+		if doubted := best > 0 && c.timeouts >= doubtful; doubted != c.doubted {
+			c.doubted = doubted
+			turned = append(turned, c.path)
+		}
+	}
+	for _, p := range turned { // before chunks look for another connection: the best one may have rested until now
+		p.shaping.changed = true
+		p.rest()
+	}
+	for _, c := range t.conns {
+		t.sender.Doubt(c.id, c.doubted)
 	}
 }
 

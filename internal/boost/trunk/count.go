@@ -1,9 +1,8 @@
 package trunk
 
 import (
+	"cmp"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -28,23 +27,22 @@ func (p *Path) wants() int {
 // Rethinks has something when Wants has another answer than before.
 func (p *Path) Rethinks() <-chan struct{} { return p.rethinks }
 
-// Retire has all but so many connections of the path end, those with the highest numbers: which carry nothing at either end where the two
-// want no more. What is on its way on them arrives; nothing else goes out on them. Those on which the other agent has not
+// Retire has all but so many connections of the path end, those that are doubted, and then those with the highest numbers: which
+// carry nothing at either end where the two want no more. What is on its way on them arrives; nothing else goes out on them. Those on which the other agent has not
 // answered are not counted, and stay. It returns how many are to end now that were not before: Serve says ErrRetired of each.
 func (p *Path) Retire(all int) (retired int) {
 	t := p.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kept := 0
-	for _, id := range slices.Sorted(maps.Keys(t.conns)) {
-		c := t.conns[id]
-		if c.path != p || !c.met || c.retires {
+	for _, c := range p.ranked() {
+		if !c.met || c.retires {
 			continue
 		}
 		if kept++; kept > max(all, 1) {
 			c.retires = true
 			retired++
-			t.sender.Retire(id)
+			t.sender.Retire(c.id)
 		}
 	}
 	p.rest()
@@ -69,12 +67,17 @@ func (c *connection) leave() {
 	_ = c.conn.CloseWrite()
 }
 
-// usable is how many connections of the path take what is new.
+// usable is how many connections of the path take what is new: where some answer, those that are doubted do not.
 func (p *Path) usable() (connections int) {
+	doubted := 0
 	for _, c := range p.conns() {
-		if !c.retires {
+		switch {
+		case c.retires:
+		case c.doubted:
+			doubted++
+		default:
 			connections++
 		}
 	}
-	return connections
+	return cmp.Or(connections, doubted)
 }

@@ -292,3 +292,64 @@ func TestAControlThatIsNotAllowedIsNotUsed(t *testing.T) {
 		}
 	}
 }
+
+// The one connection that carries answers nothing: another one carries in its place, what was on its way goes out there, and it is
+// the first to end where fewer are wanted. Once it answers all is as before.
+func TestAnotherConnectionCarriesForOneThatIsDoubted(t *testing.T) {
+	r := newRig(t, 4, func(c *Config) { c.Shape.First = 1 })
+	n := r.near
+	doubt := func(timeouts uint8, numbers ...connectionID) {
+		for _, number := range numbers {
+			n.conns[number].timeouts = timeouts
+		}
+		n.compare()
+	}
+	n.mu.Lock()
+	if err := n.sender.Open(2, 0, 1<<20); err != nil { // of a session that nobody else knows
+		t.Error(err)
+	}
+	n.sender.Push(2, stripe.Chunk{Length: 1000})
+	now := time.Now()
+	if f, ok := n.sender.Next(now, 1); !ok || f.Length != 1000 {
+		t.Errorf("on the one that carries goes %+v", f)
+	}
+	doubt(doubtful, 1)
+	if f, ok := n.sender.Next(now, 2); !ok || f.Length != 1000 || f.Offset != 0 {
+		t.Errorf("what was on the one that is doubted does not go out on the next one: %+v (it rests: %v)", f, n.conns[2].rests)
+	}
+	n.sender.Close(2)
+	n.sender.Freed() // its slot is not one of the trunk's
+	n.mu.Unlock()
+	if got := carries(n); got != "2 " {
+		t.Errorf("one is doubted: %s carry", got)
+	}
+	n.mu.Lock()
+	doubt(doubtful, 1, 2)
+	n.mu.Unlock()
+	if got := carries(n); got != "3 " {
+		t.Errorf("two are doubted: %s carry", got)
+	}
+	n.mu.Lock()
+	doubt(doubtful, 1, 2, 3, 4)
+	n.mu.Unlock()
+	if got := carries(n); got != "1 " {
+		t.Errorf("none answers: %s carry", got)
+	}
+	n.mu.Lock()
+	doubt(0, 1, 2, 3, 4)
+	n.mu.Unlock()
+	if got := carries(n); got != "1 " {
+		t.Errorf("all answer: %s carry", got)
+	}
+	n.mu.Lock()
+	doubt(doubtful, 1)
+	n.mu.Unlock()
+	only(n).Retire(1)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for number, c := range n.conns {
+		if want := number != 2; c.retires != want {
+			t.Errorf("the first is doubted, and one stays: connection %d retires %v, want %v", number, c.retires, want)
+		}
+	}
+}

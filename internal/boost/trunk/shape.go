@@ -1,6 +1,7 @@
 package trunk
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -19,7 +20,7 @@ type shaping struct {
 	looks    int       // since then, and
 	bound    int       // how often bytes waited for the path
 	sessions int       // at most at a time
-	changed  bool      // connections have come or gone since then
+	changed  bool      // connections have come or gone since then, or are doubted, or no more
 }
 
 // counted are the kernel's counts of a connection, as of the last decision.
@@ -183,19 +184,28 @@ func (c *connection) obey(d tune.Decision, of int) {
 }
 
 // rest has connections carry no chunks where fewer bring as much, or the path has others on it who are to have their part.
-// Those with the lowest numbers carry them: the oldest, but for what died.
 func (p *Path) rest() {
-	t, left := p.t, p.carry(p.usable())
-	for _, id := range slices.Sorted(maps.Keys(t.conns)) {
-		c := t.conns[id]
-		if c.path != p {
-			continue
-		}
+	left := p.carry(p.usable())
+	for _, c := range p.ranked() {
 		if c.rests = c.retires || left == 0; !c.rests {
 			left--
 		}
-		t.sender.Rest(id, c.rests)
+		p.t.sender.Rest(c.id, c.rests)
 	}
+}
+
+// ranked are the path's connections in the order in which they are to carry chunks: those that answer before those that are
+// doubted, and of each those with the lowest numbers first, the oldest but for what died.
+func (p *Path) ranked() []*connection {
+	return slices.SortedFunc(maps.Values(maps.Collect(p.conns())), func(a, b *connection) int {
+		switch {
+		case a.doubted == b.doubted:
+			return cmp.Compare(a.id, b.id)
+		case a.doubted:
+			return 1
+		}
+		return -1
+	})
 }
 
 // controlOf is the congestion control that the kernel uses on a connection.

@@ -101,3 +101,21 @@ func TestNothingWaitsForAConnectionThatIsDoubted(t *testing.T) {
 		})
 	}
 }
+
+// A connection is doubted, and the others rest: nobody could take what is on it, so all goes on as it was.
+func TestAConnectionIsNotDoubtedForOnesThatRest(t *testing.T) {
+	s, now := resting(t, pull{})
+	s.Doubt(1, true)
+	s.Push(2, Chunk{50_000, 1000, 50, 0})
+	if f, ok := s.Next(now, 1); !ok || f.Offset != 50_000 {
+		t.Errorf("beside one that rests nothing new goes out: %+v", f)
+	}
+	s.Rest(2, false)
+	s.Doubt(1, true)
+	if f, ok := s.Next(now, 1); ok {
+		t.Errorf("beside one that carries it takes %+v", f)
+	}
+	if f, ok := s.Next(now, 2); !ok || f.Offset != 49_000 {
+		t.Errorf("what went out on it is not the next thing on the other one: %+v", f)
+	}
+}

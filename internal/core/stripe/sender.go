@@ -123,10 +123,11 @@ func (s *Sender) Disconnect(c Conn) {
 }
 
 // Doubt says that a connection answers nothing while another one does: what went out on it goes out on others, and nothing new
-// on it, until that is taken back. Should it arrive after all it is a copy.
+// on it, until that is taken back. Should it arrive after all it is a copy. Where no other one takes what is new nothing changes:
+// there is nobody that it could be left to.
 func (s *Sender) Doubt(c Conn, doubted bool) {
 	p := s.path(c)
-	if p == nil || p.doubted == doubted {
+	if p == nil || p.doubted == doubted || doubted && !s.carried(p) {
 		return
 	}
 	if p.doubted = doubted; !doubted {
@@ -135,6 +136,11 @@ func (s *Sender) Doubt(c Conn, doubted bool) {
 	}
 	s.leave(p)
 	p.inflight = 0
+}
+
+// carried reports whether another connection takes what is new.
+func (s *Sender) carried(p *path) bool {
+	return slices.ContainsFunc(s.paths, func(o *path) bool { return o != p && !o.idle() })
 }
 
 // leave has what went out on a connection go out on others.
