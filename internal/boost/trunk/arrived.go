@@ -9,14 +9,16 @@ import (
 	"scaffold.dev/scaffold/internal/core/stripe"
 )
 
-// arrived takes a frame of the other agent. An error ends the connection that carried it.
-func (t *Trunk) arrived(by *Path, h frame.Header, payload []byte) error {
+// arrived takes a frame of the other agent. An error ends the connection that carried it. What is read of one that has ended here
+// is not taken: it may be of a worker that another one has followed, and say of chunks that they have arrived which that one has
+// not. Who has sent it says it again.
+func (t *Trunk) arrived(by *connection, h frame.Header, payload []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if t.closed || by.dropped || t.conns[by.id] != by {
 		return ErrClosed
 	}
-	by.counts(h, &by.received)
+	by.path.counts(h, &by.path.received)
 	err := t.take(time.Now(), h, payload)
 	if errors.Is(err, stripe.ErrRetired) {
 		t.say(control{typ: t.gone(h.Session), session: h.Session})

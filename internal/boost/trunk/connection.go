@@ -42,6 +42,7 @@ type connection struct {
 	control string // congestion control
 
 	rests   bool // it carries no chunks
+	dropped bool // it was closed, and who reads it has not seen that yet
 	retires bool // it carries nothing that is not on its way already, and ends
 	late    bool // it takes more than twice as long as another one, or answers nothing: what is small goes there
 	doubted bool // it answers nothing, and another one does: what went out on it goes out on others
@@ -327,7 +328,7 @@ func (c *connection) read() error {
 		if err != nil {
 			return err
 		}
-		if err := c.t.arrived(c.path, h, payload); err != nil {
+		if err := c.t.arrived(c, h, payload); err != nil {
 			return err
 		}
 	}

@@ -236,9 +236,10 @@ func (p *Path) Failed(why error) (again bool) {
 	return again
 }
 
-// drop ends all data connections of the path; their readers take them away.
+// drop ends all data connections of the path; their readers take them away. What these have read already is not taken any more.
 func (p *Path) drop() {
 	for _, c := range p.conns() {
+		c.dropped = true
 		c.conn.Close()
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/seal"
 	"scaffold.dev/scaffold/internal/core/stripe"
 	"scaffold.dev/scaffold/internal/core/tune"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 var second = Pair{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")}
@@ -143,5 +145,37 @@ func TestWhatAConnectionThatRestsHasMeasuredIsForgotten(t *testing.T) {
 	two.rests = false
 	if got := p.shortest(now); got != 10*time.Millisecond || !two.current(now, lately) {
 		t.Errorf("one that carries: %v", got)
+	}
+}
+
+// What a worker of the other agent has said is not taken once another one has followed it, or its connection has ended: it may be
+// on its way from the socket to the trunk, and the next worker has nothing of what the former one had received.
+func TestNoWordOfAFormerWorkerCounts(t *testing.T) {
+	safety.Test(t, safety.Flow)
+	for what, ends := range map[string]func(*Trunk, *connection) error{
+		"another worker has followed": func(t *Trunk, _ *connection) error {
+			_, err := only(t).Up(seal.Secret{7}, 2)
+			return err
+		},
+		"its path has ended":       func(t *Trunk, _ *connection) error { t.Use(nil); return nil },
+		"the connection was taken": func(t *Trunk, c *connection) error { t.remove(c); return nil },
+	} {
+		r := newRig(t, 0)
+		a, b := pair(t)
+		c := newConnection(only(r.near), a, 1, r.secret) // nobody reads it, so it is there until it is removed
+		if err := r.near.add(c, r.secret); err != nil {
+			t.Fatal(err)
+		}
+		h := frame.Chunk(3, 0, 4) // of no session, which is a fault
+		if err := r.near.arrived(c, h, []byte("data")); !errors.As(err, new(*stripe.Violation)) {
+			t.Errorf("before %s its word is not heard: %v", what, err)
+		}
+		if err := ends(r.near, c); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.near.arrived(c, h, []byte("data")); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s, and a frame says %v, want %v", what, err, ErrClosed)
+		}
+		b.Close()
 	}
 }

@@ -31,7 +31,7 @@ func TestAResumeThatDoesNotFitCostsItsSessionAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.near.arrived(only(r.near), h, b[frame.HeaderLen:]); err != nil {
+	if err := r.near.arrived(r.near.connection(1), h, b[frame.HeaderLen:]); err != nil {
 		t.Errorf("it ends the connection: %v", err)
 	}
 	for name, c := range map[string]*net.TCPConn{"client": client, "server": server} {
