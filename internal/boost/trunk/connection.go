@@ -303,6 +303,10 @@ func (t *Trunk) compare() {
 		if doubted := best > 0 && c.timeouts >= doubtful; doubted != c.doubted {
 			c.doubted = doubted
 			turned = append(turned, c.path)
+			if doubted { // what is small and went out on it is no chunk: whoever has it twice heeds it once
+				t.receiver.Repeat()
+				t.sayAgain(c.id)
+			}
 		}
 	}
 	for _, p := range turned { // before chunks look for another connection: the best one may have rested until now

@@ -353,3 +353,61 @@ func TestAnotherConnectionCarriesForOneThatIsDoubted(t *testing.T) {
 		}
 	}
 }
+
+// What is small and went out on a connection that is doubted is said again by others before that ends, and whoever has heard it
+// already takes it for what it is.
+func TestWhatIsSmallIsSaidAgainOfAConnectionThatIsDoubted(t *testing.T) {
+	r := newRig(t, 2)
+	client, server := r.dial()
+	for _, n := range []*Trunk{r.near, r.far} {
+		n.mu.Lock()
+		for _, s := range n.sessions {
+			if s.on[frame.TypeOpened] = 1; s.mine {
+				s.on[frame.TypeOpen] = 1
+			}
+		}
+		for said := true; said; { // all STATE that waits is on its way
+			_, said = n.receiver.Next(time.Now())
+		}
+		n.pending = nil
+		n.conns[1].timeouts = doubtful
+		n.compare()
+		opens, openeds := 0, 0
+		for _, c := range n.pending {
+			switch c.typ {
+			case frame.TypeOpen:
+				opens++
+			case frame.TypeOpened:
+				openeds++
+			}
+		}
+		want := 0
+		if n == r.near {
+			want = 1
+		}
+		if opens != want || openeds != 1 {
+			t.Errorf("%d OPEN and %d OPENED are said again, want %d and 1 (near: %v)", opens, openeds, want, n == r.near)
+		}
+		if _, said := n.receiver.Next(time.Now()); !said {
+			t.Errorf("no STATE is said again (near: %v)", n == r.near)
+		}
+		n.receiver.Repeat()
+		n.changed()
+		n.mu.Unlock()
+	}
+	sent := make(chan [32]byte, 2)
+	go func() { sent <- send(t, client, 1<<20, 1) }()
+	n, sum, err := receive(server)
+	if n != 1<<20 || err != nil || sum != <-sent {
+		t.Errorf("%d bytes have arrived: %v", n, err)
+	}
+	server.Close()
+	receive(client)
+	client.Close()
+	r.isEmpty(1)
+	select {
+	case err := <-r.broken:
+		t.Errorf("one agent blames the other: %v", err)
+	default:
+	}
+}
