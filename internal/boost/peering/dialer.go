@@ -93,8 +93,7 @@ func (d *Dialer) once(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	d.Path.Speaks(c.hello.To)
-	down, err := d.Path.Up(c.secret, c.hello.Incarnation)
+	down, err := d.Path.Up(c.secret, c.hello.Incarnation, c.hello.To)
 	if err != nil {
 		return err
 	}

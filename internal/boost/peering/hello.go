@@ -101,8 +101,7 @@ func Answer(ctx context.Context, conn *tls.Conn, h frame.Hello, c Config, ready 
 		return err
 	}
 	if disagreement == nil {
-		c.Path.Speaks(chosen.To)
-		down, err := c.Path.Up(secret, h.Incarnation)
+		down, err := c.Path.Up(secret, h.Incarnation, chosen.To)
 		if err != nil {
 			return err
 		}

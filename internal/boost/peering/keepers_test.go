@@ -178,7 +178,7 @@ func (a *called) control(c *tls.Conn) {
 	a.mu.Lock()
 	a.secret, a.ready = secret, true
 	a.mu.Unlock()
-	down, err := a.trunk.Path(trunk.Pair{}).Up(secret, h.Incarnation)
+	down, err := a.trunk.Path(trunk.Pair{}).Up(secret, h.Incarnation, versions.Trunk().To)
 	if err != nil {
 		a.t.Error(err)
 		return

@@ -116,14 +116,14 @@ var ErrFormer = errors.New("the control connection is of a worker that another o
 // errFollowed is why a path is not up whose other agent has another worker, which has not come by this path yet.
 var errFollowed = errors.New("the other agent's worker is another one")
 
-// Up says that the path has a control connection to a worker of the other agent, and the secret of the data connections that
-// come now. Those of before end. Where the worker is another one than before, what the former one said of credit and of
-// ranges is void, and all connections to that one end, on whatever path. ErrFormer: it is the former one, and by another path
-// its next one is there.
+// Up says that the path has a control connection to a worker of the other agent, the secret of the data connections that come
+// now, and which version of the trunk protocol the two have agreed on. Data connections of before end. Where the worker is
+// another one than before, what the former one said of credit and of ranges is void, and all connections to that one end, on
+// whatever path. ErrFormer: it is the former one, and by this path or another one its next one is there.
 //
 // down says that this control connection has ended, and why. One that another has followed meanwhile takes nothing away: an
 // agent that stood still finds both when it goes on, the next one to greet and the end of the last one, in any order.
-func (p *Path) Up(secret seal.Secret, incarnation uint64) (down func(error), err error) {
+func (p *Path) Up(secret seal.Secret, incarnation uint64, version uint32) (down func(error), err error) {
 	t := p.t
 	t.mu.Lock()
 	if t.closed || t.paths[p.Pair] != p {
@@ -131,11 +131,12 @@ func (p *Path) Up(secret seal.Secret, incarnation uint64) (down func(error), err
 		return nil, ErrClosed
 	}
 	for _, o := range t.paths {
-		if o != p && o.up && incarnation < t.peer {
+		if o.up && incarnation < t.peer {
 			t.mu.Unlock()
 			return nil, ErrFormer
 		}
 	}
+	t.version = version
 	lost := t.follow(p, incarnation)
 	if secret != p.secret { // a connection's keys follow from both: its number counts once under each secret
 		p.used = numbers{}

@@ -26,7 +26,7 @@ func overTwo(t *testing.T, limit float64) (*rig, *Path, *connection) {
 	})
 	r.near.Use([]Way{{}, {second, limit}})
 	p := r.near.Path(second)
-	if _, err := p.Up(seal.Secret{7}, 1); err != nil {
+	if _, err := p.Up(seal.Secret{7}, 1, 2); err != nil {
 		t.Fatal(err)
 	}
 	a, b := pair(t)
@@ -87,7 +87,7 @@ func TestPathsEndByThemselves(t *testing.T) {
 	r, p, c := overTwo(t, 0)
 	r.near.Changed = func(c Change) { told = append(told, c) } // this goroutine calls what changes paths
 	why := errors.New("silent")
-	over, err := p.Up(seal.Secret{8}, 1)
+	over, err := p.Up(seal.Secret{8}, 1, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,24 +104,24 @@ func TestPathsEndByThemselves(t *testing.T) {
 	if s := r.near.Status(); s.Connections != 2 || s.Paths[1].Why != "silent" {
 		t.Errorf("%+v", s)
 	}
-	if _, err := p.Up(seal.Secret{9}, 5); err != nil { // its next worker comes by the other path
+	if _, err := p.Up(seal.Secret{9}, 5, 2); err != nil { // its next worker comes by the other path
 		t.Fatal(err)
 	}
 	until(t, func() error { return is("connections", r.near.Connections(), 0) })
 	if s := r.near.Status(); s.Paths[0].Why != errFollowed.Error() {
 		t.Errorf("%+v", s)
 	}
-	if _, err := only(r.near).Up(seal.Secret{1}, 1); !errors.Is(err, ErrFormer) {
+	if _, err := only(r.near).Up(seal.Secret{1}, 1, 2); !errors.Is(err, ErrFormer) {
 		t.Errorf("the former worker by the other path: %v", err)
 	}
-	if _, err := only(r.near).Up(seal.Secret{1}, 5); err != nil {
+	if _, err := only(r.near).Up(seal.Secret{1}, 5, 2); err != nil {
 		t.Errorf("the next one by the other path: %v", err)
 	}
 	r.near.Use([]Way{{}})
 	if r.near.Path(second) != nil || p.Context().Err() == nil {
 		t.Error("a path that is not named any more goes on")
 	}
-	if _, err := p.Up(seal.Secret{9}, 5); !errors.Is(err, ErrClosed) {
+	if _, err := p.Up(seal.Secret{9}, 5, 2); !errors.Is(err, ErrClosed) {
 		t.Errorf("it has a control connection: %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestNoWordOfAFormerWorkerCounts(t *testing.T) {
 	safety.Test(t, safety.Flow)
 	for what, ends := range map[string]func(*Trunk, *connection) error{
 		"another worker has followed": func(t *Trunk, _ *connection) error {
-			_, err := only(t).Up(seal.Secret{7}, 2)
+			_, err := only(t).Up(seal.Secret{7}, 2, 2)
 			return err
 		},
 		"its path has ended":       func(t *Trunk, _ *connection) error { t.Use(nil); return nil },
@@ -177,5 +177,36 @@ func TestNoWordOfAFormerWorkerCounts(t *testing.T) {
 			t.Errorf("%s, and a frame says %v, want %v", what, err, ErrClosed)
 		}
 		b.Close()
+	}
+}
+
+// A former worker's control connection that comes late, by whatever path, takes neither the path from the next one nor what the
+// two agents have agreed on. Where the next one has no path any more it may be a worker whose machine's clock was set back.
+func TestAFormerWorkerComesToNothing(t *testing.T) {
+	r := newRig(t, 1)
+	p := only(r.near)
+	down, err := p.Up(r.secret, 5, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.near.Use([]Way{{}, {second, 0}})
+	for _, by := range []*Path{p, r.near.Path(second)} {
+		if _, err := by.Up(seal.Secret{9}, 4, 1); !errors.Is(err, ErrFormer) {
+			t.Errorf("by path %v: %v, want %v", by.Pair, err, ErrFormer)
+		}
+	}
+	r.near.mu.Lock()
+	if r.near.version != 2 || p.secret != r.secret || !p.up || r.near.peer != 5 {
+		t.Errorf("version %d, the path is up %v with the secret of before %v, the worker is %d", r.near.version, p.up, p.secret == r.secret, r.near.peer)
+	}
+	r.near.mu.Unlock()
+	down(errors.New("silent"))
+	if _, err := p.Up(seal.Secret{9}, 4, 1); err != nil {
+		t.Errorf("nobody else is there: %v", err)
+	}
+	r.near.mu.Lock()
+	defer r.near.mu.Unlock()
+	if r.near.version != 1 {
+		t.Errorf("version %d, want that of the worker which is there", r.near.version)
 	}
 }

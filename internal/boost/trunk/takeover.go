@@ -73,16 +73,6 @@ func (m *move) began() uint64 {
 // takes such a connection for one that has ended.
 const mustNotGoOn = 1 << 63
 
-// Speaks says which version of the trunk protocol the two agents have agreed on. It is called before Up.
-func (t *Trunk) Speaks(version uint32) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.version = version
-}
-
-// Speaks is that of its trunk: all paths are to the same agent.
-func (p *Path) Speaks(version uint32) { p.t.Speaks(version) }
-
 // takesOver is the version from which on agents know TAKEOVER.
 const takesOver = 2
 

@@ -59,11 +59,18 @@ func newRig(t testing.TB, connections int, change ...func(*Config)) *rig {
 func only(t *Trunk) *Path { return t.paths[Pair{}] }
 
 func up(t *Trunk, secret seal.Secret, incarnation uint64) (down func()) {
-	over, err := only(t).Up(secret, incarnation)
+	over, err := only(t).Up(secret, incarnation, 2)
 	if err != nil {
 		panic(err)
 	}
 	return func() { over(io.EOF) }
+}
+
+// Speaks says which version of the trunk protocol the other agent speaks.
+func (t *Trunk) Speaks(version uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.version = version
 }
 
 func listen(t testing.TB) net.Listener {
