@@ -132,8 +132,9 @@ func TestParseUndoesAppend(t *testing.T) {
 
 func anyFrame(t *rapid.T) payloadFrame {
 	session := rapid.Uint64Min(1).Draw(t, "session")
+	most := uint64(MaxOffset)
 	offsets := func(n int) []uint64 { // ascending
-		all := rapid.SliceOfNDistinct(rapid.Uint64Range(0, MaxOffset-MaxData), n, n, rapid.ID[uint64]).Draw(t, "offsets")
+		all := rapid.SliceOfNDistinct(rapid.Uint64Range(0, most-MaxData), n, n, rapid.ID[uint64]).Draw(t, "offsets")
 		for i := range all { // insertion sort: n is small
 			for j := i; j > 0 && all[j] < all[j-1]; j-- {
 				all[j], all[j-1] = all[j-1], all[j]
@@ -187,6 +188,7 @@ func anyFrame(t *rapid.T) payloadFrame {
 		}
 		return h
 	case TypeTakeover:
+		most = maxTaken
 		size, o := rapid.SampledFrom([]int{4, 16}).Draw(t, "family"), offsets(2)
 		m := &Takeover{Open: Open{Session: session, Lane: rapid.Uint64().Draw(t, "lane"), Credit: o[1], Client: anyEnd(t, size), Server: anyEnd(t, size), SYN: anyOptions(t)},
 			Arrived: o[0], Host: anyOptions(t), Own: anyOptions(t), Ended: rapid.Bool().Draw(t, "ended"), Client: rapid.Bool().Draw(t, "client")}
@@ -194,6 +196,7 @@ func anyFrame(t *rapid.T) payloadFrame {
 		m.Kept.To = m.Kept.From + rapid.Uint64Range(0, MaxData).Draw(t, "kept")
 		return m
 	case TypeTaken:
+		most = maxTaken
 		o := offsets(2)
 		return Taken{session, o[0], o[1]}
 	}
@@ -236,8 +239,11 @@ func TestEachFaultIsNamed(t *testing.T) {
 		{End(7, 0), 4, "00000001", "frame END of session 0x7: length is 1, expected 0"},
 		{Ping(0), 8, "0000000000000001", "frame PING of session 0x1: session is 1, expected 0: it is about the trunk"},
 		{&over, 32, "0000000000000008", "frame TAKEOVER of session 0x7: credit is 8, expected 9 to 4611686018427387904"},
-		{&over, 88, "0000000000000003", "end of what is kept is 2, expected 3 to 4611686018427387904"},
+		{&over, 88, "0000000000000003", "end of what is kept is 2, expected 3 to 2305843009213693952"},
 		{&over, 96, "0000000040000002", "end of what is kept is 1073741826, expected at most 1073741824 bytes behind its beginning"},
+		{&over, 16, "2000000000000001", "frame TAKEOVER of session 0x7: what has come is 2305843009213693953, expected 0 to 2305843009213693952"},
+		{&over, 88, "20000000000000002000000000000001", "end of what is kept is 2305843009213693953, expected 2305843009213693952 to 2305843009213693952"},
+		{Taken{7, 9, 10}, 16, "20000000000000012000000000000001", "frame TAKEN of session 0x7: offset is 2305843009213693953, expected 0 to 2305843009213693952"},
 		{&over, 128, "02", "side is 2, expected 0 (the server) or 1 (the client)"},
 		{&over, 72, "0000", "client's port is 0, expected 1 to 65535"},
 		{Taken{7, 9, 10}, 24, "0000000000000008", "frame TAKEN of session 0x7: credit is 8, expected 9 to 4611686018427387904"},

@@ -64,10 +64,13 @@ func (m *Takeover) check(h Header) error {
 	if err := m.ends(h); err != nil {
 		return err
 	}
+	if err := h.taken("what has come", m.Arrived, 0); err != nil {
+		return err
+	}
 	if err := h.within("credit", m.Credit, m.Arrived); err != nil {
 		return err
 	}
-	if err := h.within("end of what is kept", m.Kept.To, m.Kept.From); err != nil {
+	if err := h.taken("end of what is kept", m.Kept.To, m.Kept.From); err != nil {
 		return err
 	}
 	if m.Kept.To-m.Kept.From > MaxKept {
@@ -78,6 +81,19 @@ func (m *Takeover) check(h Header) error {
 
 // MaxKept is how many bytes a TAKEOVER may be of: less than half of what sequence numbers tell apart.
 const MaxKept = 1 << 30
+
+// maxTaken is the largest offset at which a stream goes on at another agent. Whoever names one has not counted to it: behind
+// it has to be room for credit, and for all that comes later, or the agent that takes the stream on would have to say offsets
+// that are none. A stream gets there in 5 years at 100 Gbit/s.
+const maxTaken = MaxOffset / 2
+
+// taken is within for an offset at which a stream goes on.
+func (h Header) taken(field string, offset, least uint64) error {
+	if offset < least || offset > maxTaken {
+		return h.wrong(field, offset, fmt.Sprintf("%d to %d", least, uint64(maxTaken)))
+	}
+	return nil
+}
 
 // ParseTakeover reads the payload of a TAKEOVER.
 func ParseTakeover(h Header, b []byte) (m Takeover, err error) {
@@ -120,7 +136,7 @@ type Taken struct {
 // Append writes the frame behind b.
 func (m Taken) Append(b []byte) []byte {
 	h := Header{Type: TypeTaken, Length: takenLen, Session: m.Session, Offset: m.Wanted}
-	if err := h.within("credit", m.Credit, m.Wanted); err != nil {
+	if err := m.check(h); err != nil {
 		panic("frame: " + err.Error())
 	}
 	return binary.BigEndian.AppendUint64(h.Append(b), m.Credit)
@@ -132,5 +148,12 @@ func ParseTaken(h Header, b []byte) (Taken, error) {
 		return Taken{}, err
 	}
 	m := Taken{Session: h.Session, Wanted: h.Offset, Credit: binary.BigEndian.Uint64(b)}
-	return m, h.within("credit", m.Credit, m.Wanted)
+	return m, m.check(h)
+}
+
+func (m Taken) check(h Header) error {
+	if err := h.taken("offset", m.Wanted, 0); err != nil {
+		return err
+	}
+	return h.within("credit", m.Credit, m.Wanted)
 }
