@@ -242,8 +242,12 @@ func (t *Trunk) takeTaken(h frame.Header, payload []byte) error {
 		return err
 	}
 	t.sender.Close(s.id)
-	if err := t.sender.Open(s.id, m.Wanted, 0); err != nil { // there was room for it just now
-		return err
+	if err := t.sender.Open(s.id, m.Wanted, 0); err != nil { // others have taken its room: a session that has moved brings bytes along
+		s.reply(&Refused{frame.NoRoom})
+		s.over = true
+		t.say(control{typ: frame.TypeRetire, session: s.id})
+		s.forget()
+		return nil
 	}
 	s.read, s.state, s.move.taken = m.Wanted, answered, m
 	s.reply(nil)

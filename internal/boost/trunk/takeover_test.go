@@ -265,3 +265,43 @@ func TestWhoIsNotHeardSaysNothing(t *testing.T) {
 		t.Errorf("the client, who answers, got %v; want a reset", err)
 	}
 }
+
+// asks has the server's agent ask the other one, whose answer waits until goOn.
+func (s *spared) asks(answer Attached) (id uint64, goOn chan struct{}, done chan error) {
+	s.t.Helper()
+	goOn, done = make(chan struct{}), make(chan error, 1)
+	s.answer = func(m frame.Takeover) (Attached, uint64, error) {
+		<-goOn
+		return answer, m.Kept.From, nil
+	}
+	m := s.movable()
+	go func() { done <- s.spare.far.TakeOver(s.t.(*testing.T).Context(), m) }()
+	ask := <-s.asked
+	return ask.Session, goOn, done
+}
+
+// There is no memory any more when the answer comes: it costs this session, not the connections that say it.
+func TestAnAnswerWithoutRoomCostsNoConnection(t *testing.T) {
+	s := newSpared(t)
+	_, own := pair(t)
+	id, goOn, done := s.asks(Attached{Conn: own})
+	s.spare.far.mu.Lock()
+	s.spare.far.sender.Close(id)
+	for other := id + 2; s.spare.far.sender.Open(other, 0, 0) == nil; other += 2 {
+	}
+	s.spare.far.mu.Unlock()
+	close(goOn)
+	var refused *Refused
+	if err := <-done; !errors.As(err, &refused) || refused.Reason != frame.NoRoom {
+		t.Errorf("%v; want a refusal for want of room", err)
+	}
+	until(t, func() error { return is("sessions of who was asked", s.spare.near.Sessions(), 0) })
+	if n := s.spare.far.Sessions(); n != 0 {
+		t.Errorf("who asked keeps %d sessions", n)
+	}
+	s.spare.nobodyIsBlamed()
+	if n := s.spare.far.Connections(); n != 2 {
+		t.Errorf("%d connections are left of 2", n)
+	}
+	s.movable()
+}
