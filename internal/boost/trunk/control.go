@@ -56,6 +56,8 @@ func (t *Trunk) encode(c control, on connectionID, to []byte) []byte {
 		s.on[c.typ] = on
 	}
 	switch {
+	case c.typ == frame.TypeRefused && t.refused.of(c.session) == 0: // so many were refused since that the reason is forgotten
+		return frame.Retire(c.session).Append(to)
 	case c.typ == frame.TypeRefused:
 		return frame.Refused{Session: c.session, Reason: t.refused.of(c.session)}.Append(to)
 	case c.typ == frame.TypeRetire:
