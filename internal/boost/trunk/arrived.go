@@ -214,6 +214,11 @@ func (t *Trunk) takeRefused(h frame.Header, payload []byte) error {
 func (t *Trunk) takeRetire(session uint64) {
 	s := t.sessions[session]
 	if s == nil {
+		// One of the other agent's that has not come yet is taken back: the TAKEOVER behind it is of nothing. No OPEN that is to
+		// live is behind one: who opened a session retires it when it is over, and who says it again still has it.
+		if (session&1 == 0) != t.Dials {
+			t.opened.take(session / 2)
+		}
 		return
 	}
 	s.retired[1] = true

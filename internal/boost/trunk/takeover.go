@@ -165,7 +165,7 @@ func (s *Session) withdraw() {
 		return
 	}
 	s.over = true
-	s.t.say(control{typ: frame.TypeRetire, session: s.id}) // one that overtakes TAKEOVER is not heard: then that agent asks until its patience is over
+	s.t.say(control{typ: frame.TypeRetire, session: s.id})
 	s.forget()
 }
 

@@ -305,3 +305,38 @@ func TestAnAnswerWithoutRoomCostsNoConnection(t *testing.T) {
 	}
 	s.movable()
 }
+
+// A RETIRE takes its TAKEOVER back, also where it comes first, by another connection.
+func TestATakeoverThatWasTakenBackBeforeItCameIsNone(t *testing.T) {
+	s := newSpared(t)
+	m := frame.Takeover{Open: ends}
+	m.Session = 1001
+	s.spare.hears(frame.Retire(m.Session).Append(nil))
+	s.spare.hears(m.Append(nil))
+	if n := s.spare.near.Sessions(); n != 0 || len(s.asked) > 0 {
+		t.Errorf("%d sessions, and %d end hosts are asked", n, len(s.asked))
+	}
+	m.Session = 999 // one that RETIRE has overtaken is none of those that it is not about
+	s.answer = func(frame.Takeover) (Attached, uint64, error) { return Attached{}, 0, &Refused{frame.Silence} }
+	s.spare.hears(m.Append(nil))
+	select {
+	case ask := <-s.asked:
+		if ask.Session != 999 {
+			t.Errorf("asked is %#x", ask.Session)
+		}
+	case <-time.After(within):
+		t.Error("the one before it is not asked for")
+	}
+}
+
+// hears has the near agent take a frame of the far one.
+func (r *rig) hears(b []byte) {
+	r.t.Helper()
+	h, err := frame.ParseHeader(b)
+	if err == nil {
+		err = r.near.arrived(only(r.near), h, b[frame.HeaderLen:])
+	}
+	if err != nil {
+		r.t.Errorf("the near agent ends a connection: %v", err)
+	}
+}
