@@ -33,6 +33,7 @@ type peer struct {
 
 	born    uint64                     // incarnation of this end of the trunk
 	numbers atomic.Uint64              // of data connections
+	asked   atomic.Int64               // sessions that this agent is being asked for
 	dialed  map[trunk.Pair]*trunk.Path // by use, which one goroutine at a time calls
 
 	at      []netip.AddrPort // under the agent's lock, its addresses

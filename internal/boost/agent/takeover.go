@@ -130,12 +130,16 @@ func (p *peer) askAll(ctx context.Context, tried map[*trunk.Session]map[string]b
 		}
 		if to := p.spare(s, tried[s]); to != nil {
 			tried[s][to.name] = true
-			p.all.Go(func() { p.turn(ctx, s, to) })
+			to.asked.Add(1)
+			p.all.Go(func() {
+				defer to.asked.Add(-1)
+				p.turn(ctx, s, to)
+			})
 		}
 	}
 }
 
-// spare is the next agent that could go on with a session; nil: there is none.
+// spare is the next agent that could go on with a session; nil: there is none, or each is asked for many already.
 func (p *peer) spare(s *trunk.Session, tried map[string]bool) *peer {
 	names := p.a.spares(s.Ends(), !s.IsNear(), p.name)
 	p.a.mu.Lock()
@@ -147,7 +151,7 @@ func (p *peer) spare(s *trunk.Session, tried map[string]bool) *peer {
 	}
 	p.a.mu.Unlock()
 	for _, o := range all {
-		if o.trunk.TakesOver() {
+		if o.asked.Load() < trunk.AsksAtOnce && o.trunk.TakesOver() {
 			return o
 		}
 	}

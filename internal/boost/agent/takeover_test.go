@@ -28,6 +28,7 @@ func newTrio(t *testing.T) *trio {
 	w.spare.tell(t, []Peer{w.y.at}, lane)
 	w.y.connected(t, "x")
 	w.y.connected(t, "spare")
+	w.x.connected(t, "y")
 	w.spare.connected(t, "y")
 	syn, what := w.x.offer(t, 5)
 	if what != "accepted" {
@@ -157,5 +158,29 @@ func TestNobodyTakesOverBeyondHisLanes(t *testing.T) {
 	}
 	if n := w.spare.ends.dialed; n != 0 {
 		t.Errorf("it was at %d end hosts", n)
+	}
+}
+
+// Who is asked for many sessions already is asked for one more once he has answered.
+func TestNobodyIsAskedForMoreThanHeTakesAtATime(t *testing.T) {
+	w := newTrio(t)
+	w.y.mu.Lock()
+	lost, spare := w.y.peers["x"], w.y.peers["spare"]
+	w.y.mu.Unlock()
+	var s *trunk.Session
+	for end := time.Now().Add(within); s == nil; {
+		if all := lost.trunk.Movable(); len(all) == 1 {
+			s = all[0]
+		} else if time.Now().After(end) {
+			t.Fatal("no session can be moved")
+		}
+	}
+	spare.asked.Store(trunk.AsksAtOnce)
+	if to := lost.spare(s, nil); to != nil {
+		t.Errorf("%s is asked for one more", to.name)
+	}
+	spare.asked.Store(trunk.AsksAtOnce - 1)
+	if to := lost.spare(s, nil); to != spare {
+		t.Errorf("with room for one %+v is asked, not spare", to)
 	}
 }

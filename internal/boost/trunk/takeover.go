@@ -377,6 +377,15 @@ func (s *Session) start(f func()) {
 	})
 }
 
+const (
+	// mostAsked is how many end hosts this agent asks at a time for one other agent, each with a few kilobytes and five segments a
+	// second. An agent of before asks for all its sessions at once; even so the loss of one with some thousands is not hurt.
+	mostAsked = 4096
+	// AsksAtOnce is how many sessions another agent is to be asked for at a time: less, as it hears late who was given up. Some
+	// hundred would be too few: end hosts that are gone, too, are asked until patience is over.
+	AsksAtOnce = mostAsked / 2
+)
+
 // takeTakeover is another agent's wish that this one goes on with a connection.
 func (t *Trunk) takeTakeover(h frame.Header, payload []byte) error {
 	m, err := frame.ParseTakeover(h, payload)
@@ -399,6 +408,12 @@ func (t *Trunk) takeTakeover(h frame.Header, payload []byte) error {
 	if !t.opened.take(m.Session / 2) {
 		return stripe.ErrRetired
 	}
+	if t.asking >= mostAsked || !t.sender.HasRoom() || !t.receiver.HasRoom() {
+		t.refused.add(m.Session, frame.NoRoom)
+		t.say(control{typ: frame.TypeRefused, session: m.Session})
+		return nil
+	}
+	t.asking++
 	s := t.newSession(m.Open)
 	s.move.ask, s.move.turned = &m, m.Client
 	ctx, cancel := context.WithCancel(t.ctx)
@@ -426,6 +441,7 @@ func (t *Trunk) goOnWith(ctx context.Context, s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.changed()
+	t.asking--
 	if err == nil && (t.sessions[s.id] != s || s.over || !s.admit(wants)) {
 		s.end = a
 		s.resetEnd()

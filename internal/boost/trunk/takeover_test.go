@@ -340,3 +340,60 @@ func (r *rig) hears(b []byte) {
 		r.t.Errorf("the near agent ends a connection: %v", err)
 	}
 }
+
+// So many end hosts are asked at a time, and no more: what one agent has another one send, and remember, has a bound. Once
+// some have answered there is room for others.
+func TestTakeoversAtATimeHaveABound(t *testing.T) {
+	goOn, asked := make(chan struct{}), make(chan struct{}, mostAsked+10)
+	r := newRig(t, 1, func(c *Config) {
+		c.Restore = func(ctx context.Context, _ frame.Takeover) (Attached, uint64, error) {
+			asked <- struct{}{}
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
+			return Attached{}, 0, &Refused{frame.Silence}
+		}
+	})
+	m := frame.Takeover{Open: ends}
+	asks := func() frame.Refusal {
+		m.Session += 2
+		r.hears(m.Append(nil))
+		r.near.mu.Lock()
+		defer r.near.mu.Unlock()
+		return r.near.refused.of(m.Session)
+	}
+	m.Session = 1
+	for range mostAsked {
+		if why := asks(); why != 0 {
+			t.Fatalf("%#x is refused: %v", m.Session, why)
+		}
+	}
+	if why := asks(); why != frame.NoRoom {
+		t.Errorf("one too many is refused by %d", why)
+	}
+	goOn <- struct{}{}
+	until(t, func() error { return is("sessions", r.near.Sessions(), mostAsked-1) })
+	if why := asks(); why != 0 {
+		t.Errorf("with room for one it is refused: %v", why)
+	}
+	close(goOn)
+	until(t, func() error { return is("sessions", r.near.Sessions(), 0) })
+	if n := len(asked); n != mostAsked+1 {
+		t.Errorf("%d end hosts were asked, not %d", n, mostAsked+1)
+	}
+}
+
+// An agent that has no memory for another session asks no end host for one.
+func TestWithoutRoomNoEndHostIsAsked(t *testing.T) {
+	s := newSpared(t)
+	s.spare.near.mu.Lock()
+	for id := uint64(2); s.spare.near.sender.Open(id, 0, 0) == nil; id += 2 {
+	}
+	s.spare.near.mu.Unlock()
+	s.answer = func(frame.Takeover) (Attached, uint64, error) { return Attached{}, 0, &Refused{frame.Silence} }
+	var refused *Refused
+	if err := s.spare.far.TakeOver(t.Context(), s.movable()); !errors.As(err, &refused) || refused.Reason != frame.NoRoom || len(s.asked) > 0 {
+		t.Errorf("%v, and %d end hosts were asked", err, len(s.asked))
+	}
+}

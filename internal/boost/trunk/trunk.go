@@ -98,6 +98,7 @@ type Trunk struct {
 	version  uint32    // of the protocol, with this other agent
 	listens  listening // for its machine
 	moves    Moves
+	asking   int       // end hosts that are asked for the other agent
 	lonely   time.Time // since when there is no connection; zero: there is one, or no session needs it
 }
 
