@@ -43,6 +43,11 @@ func (t *Trunk) collect(c *connection, b *batch) bool {
 		c.told = true
 		t.collectResumed(b)
 	}
+	if c.asks {
+		c.asks = false
+		b.small = frame.Ping(0).Append(b.small)
+		b.ends = append(b.ends, len(b.small))
+	}
 	if t.resumed != nil { // a new worker: of sessions that it does not know it takes no word, and it is about to say which these are
 		t.arm()
 		return true

@@ -43,6 +43,7 @@ type connection struct {
 
 	rests   bool // it carries no chunks
 	dropped bool // it was closed, and who reads it has not seen that yet
+	asks    bool // a PING is to go out, see Silent
 	retires bool // it carries nothing that is not on its way already, and ends
 	late    bool // it takes more than twice as long as another one, or answers nothing: what is small goes there
 	doubted bool // it answers nothing, and another one does: what went out on it goes out on others

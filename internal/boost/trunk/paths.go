@@ -45,7 +45,8 @@ type Path struct {
 	since    time.Time
 	why      error // what ended the last one, or kept the next one from beginning; nil: nothing has
 	shaping  shaping
-	sent     uint64 // bytes of chunks, with those that went out again
+	listens  listening // for the other agent's machine
+	sent     uint64    // bytes of chunks, with those that went out again
 	received uint64
 }
 

@@ -3,6 +3,7 @@ package trunk
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ func overTwo(t *testing.T, limit float64) (*rig, *Path, *connection) {
 	}
 	a, b := pair(t)
 	t.Cleanup(func() { b.Close() })
+	r.others = map[connectionID]*net.TCPConn{1000: b}
 	c := newConnection(p, a, 1000, seal.Secret{7})
 	if err := r.near.add(c, seal.Secret{7}); err != nil {
 		t.Fatal(err)

@@ -95,8 +95,7 @@ type Trunk struct {
 	peer     uint64                // incarnation of its worker
 	closed   bool
 	alarm    alarm
-	version  uint32    // of the protocol, with this other agent
-	listens  listening // for its machine
+	version  uint32 // of the protocol, with this other agent
 	moves    Moves
 	asking   int       // end hosts that are asked for the other agent
 	lonely   time.Time // since when there is no connection; zero: there is one, or no session needs it

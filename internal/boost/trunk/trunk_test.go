@@ -32,6 +32,7 @@ type rig struct {
 	server    net.Listener
 	next      uint64
 	live      map[uint64][2]*net.TCPConn
+	others    map[connectionID]*net.TCPConn // of connections whose other end has no trunk
 	serving   sync.WaitGroup
 	ended     chan Ended
 	broken    chan error
