@@ -334,7 +334,7 @@ func (r *rig) hears(b []byte) {
 	r.t.Helper()
 	h, err := frame.ParseHeader(b)
 	if err == nil {
-		err = r.near.arrived(only(r.near), h, b[frame.HeaderLen:])
+		err = r.near.arrived(r.near.connection(1), h, b[frame.HeaderLen:])
 	}
 	if err != nil {
 		r.t.Errorf("the near agent ends a connection: %v", err)
