@@ -1,0 +1,257 @@
+package lab_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"scaffold.dev/scaffold/internal/lab"
+	"scaffold.dev/scaffold/internal/tests/nstest"
+)
+
+// bounds is three pairs of agents over one path: one as agents are, one of CUBIC, and one with a limit. o1 and o2 are others.
+const bounds = `
+name: bounds
+nodes:
+  ctl: controller
+  sw1: {kind: switch, service: true}
+  sw2: {kind: switch, service: true}
+  c1: host
+  c2: host
+  c3: host
+  o1: host
+  x1: agent
+  x2: {kind: agent, settings: {control: cubic, connections: 4}}
+  x3: {kind: agent, settings: {limit: 5}}
+  y1: agent
+  y2: {kind: agent, settings: {control: cubic, connections: 4}}
+  y3: {kind: agent, settings: {limit: 5}}
+  s1: host
+  s2: host
+  s3: host
+  o2: host
+links:
+  - [c1, sw1]
+  - [c2, sw1]
+  - [c3, sw1]
+  - [o1, sw1]
+  - [x1, sw1]
+  - [x2, sw1]
+  - [x3, sw1]
+  - {ends: [sw1, sw2], delay: 20ms, rate: 40Mbit, queue: 200KB, seed: 1}
+  - [y1, sw2]
+  - [y2, sw2]
+  - [y3, sw2]
+  - [s1, sw2]
+  - [s2, sw2]
+  - [s3, sw2]
+  - [o2, sw2]
+boost:
+  sites:
+    east1: {hosts: [c1], agents: [x1]}
+    west1: {hosts: [s1], agents: [y1]}
+    east2: {hosts: [c2], agents: [x2]}
+    west2: {hosts: [s2], agents: [y2]}
+    east3: {hosts: [c3], agents: [x3]}
+    west3: {hosts: [s3], agents: [y3]}
+  entries:
+    one: {clients: east1, servers: west1}
+    two: {clients: east2, servers: west2}
+    three: {clients: east3, servers: west3}
+`
+
+// A bounded lab is one in which something binds a download.
+type bounded struct {
+	t    *testing.T
+	name string
+}
+
+func (b *bounded) must(args ...string) string {
+	b.t.Helper()
+	return must(b.t, append(strings.Fields("lab exec --lab "+b.name), args...)...)
+}
+
+// runs begins a program at a node, which ends with the test.
+func (b *bounded) runs(t *testing.T, node string, argv ...string) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", append(strings.Fields("lab exec --lab "+b.name+" "+node+" --"), argv...)...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		late := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() }) // one that does not heed it holds up nobody
+		cmd.Wait()
+		late.Stop()
+		if t.Failed() {
+			t.Logf("%s: %s", node, said.String())
+		}
+	})
+}
+
+// sysctl changes one of a node until the test is over, and has agents begin anew with it.
+func (b *bounded) sysctl(t *testing.T, node, name, value string) {
+	t.Helper()
+	set := func(value string) {
+		b.must(node, "--", "sysctl", "-qw", name+"="+value)
+		for _, agent := range []string{"x1/boostd", "y1/boostd"} {
+			must(t, "lab", "kill", "--lab", b.name, agent)
+			must(t, "lab", "start", "--lab", b.name, agent)
+		}
+		nstest.Wait(t, "scaffold boost agent ls", func() error { return b.meet("x1", "y1") })
+	}
+	was := strings.TrimSpace(b.must(node, "--", "sysctl", "-n", name))
+	set(value)
+	t.Cleanup(func() { set(strings.Join(strings.Fields(was), " ")) })
+}
+
+// meet reports whether two agents have connections.
+func (b *bounded) meet(agent, other string) error {
+	var all struct {
+		Agents []struct {
+			Name   string
+			Trunks []struct {
+				Agent string
+				Up    bool
+			}
+		}
+	}
+	out := must(b.t, "boost", "agent", "ls", "--lab", b.name, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		return err
+	}
+	for _, a := range all.Agents {
+		for _, t := range a.Trunks {
+			if a.Name == agent && t.Agent == other && t.Up {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%s has no connections to %s: %s", agent, other, out)
+}
+
+// slow gives an agent's processes three hundredths of a processor until the test is over.
+func (b *bounded) slow(t *testing.T, agent string) {
+	t.Helper()
+	group, quota, all := "/sys/fs/cgroup/cpu/"+b.name, "cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cgroup.procs"
+	if _, err := os.Stat(filepath.Dir(all) + "/" + quota); err != nil {
+		t.Skip("there is no cgroup v1 with cpu at /sys/fs/cgroup/cpu")
+	}
+	pids, err := exec.Command("pgrep", "-f", filepath.Join(b.name, agent, "boostd/boostd.yaml")).Output()
+	if err == nil {
+		err = os.Mkdir(group, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(group, quota), []byte("3000"), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	move := func(to string) {
+		for _, pid := range strings.Fields(string(pids)) {
+			if err := os.WriteFile(to, []byte(pid), 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	move(filepath.Join(group, "cgroup.procs"))
+	t.Cleanup(func() {
+		move(all)
+		if err := os.Remove(group); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Seven things that may bind a download, one after the other over the same path: the right one is named, with what to do. What is
+// named in between, while windows grow, is not asked.
+func TestExplainNamesWhatBinds(t *testing.T) {
+	nstest.Root(t)
+	nstest.Program(t, "ovs-vswitchd", "openvswitch-switch")
+	nstest.Program(t, "iperf3", "iperf3")
+	before, name := lab.Machine(t), nstest.LabNamed("bounds")
+	path := filepath.Join(t.TempDir(), "bounds.yaml")
+	if err := os.WriteFile(path, []byte(bounds), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "lab", "up", "-q", "--name", name, path)
+	t.Cleanup(func() { scaffold(t, "lab", "down", name) })
+	b := &bounded{t, name}
+	for _, s := range []string{"s1", "s2", "s3", "o2"} {
+		b.runs(t, s, "iperf3", "-s")
+		b.must(s, "--", "sh", "-c", "until ss -Hltn sport = 5201 | grep -q .; do sleep 0.05; done")
+	}
+	download := func(client, server string, more ...string) func(*testing.T) {
+		return func(t *testing.T) {
+			b.runs(t, client, append([]string{"iperf3", "-c", addressOf(t, name, server), "-R", "-t", "120"}, more...)...)
+		}
+	}
+	loss := func(t *testing.T, part string) {
+		must(t, "lab", "link", "--lab", name, "sw2->sw1", "loss", part)
+	}
+	for _, c := range []struct {
+		what   string
+		begin  func(*testing.T)
+		client string
+		says   string
+		long   bool // it is tried in long runs alone
+	}{
+		{"an operator's limit", download("c3", "s3"), "c3", "the limit of agent y3 binds", false},
+		{"the server's program", download("c1", "s1", "-b", "5M"), "c1", "the server binds", true},
+		{"the client's program", func(t *testing.T) {
+			b.runs(t, "s1", "socat", "-u", "OPEN:/dev/zero", "TCP6-LISTEN:5301,reuseaddr")
+			b.must("s1", "--", "sh", "-c", "until ss -Hltn sport = 5301 | grep -q .; do sleep 0.05; done")
+			b.runs(t, "c1", "python3", "-c", "import socket, time\nc = socket.create_connection(('"+addressOf(t, name, "s1")+"', 5301))\nwhile c.recv(100000): time.sleep(0.1)")
+		}, "c1", "the client binds", true},
+		{"the link", download("c1", "s1"), "c1", "the path is full", true},
+		{"loss by chance", func(t *testing.T) {
+			loss(t, "1%")
+			t.Cleanup(func() { loss(t, "0%") })
+			download("c2", "s2")(t)
+		}, "c2", "loss by chance binds", true},
+		{"others", func(t *testing.T) {
+			b.runs(t, "o1", "iperf3", "-c", addressOf(t, name, "o2"), "-R", "-P", "8", "-C", "cubic", "-t", "120")
+			download("c1", "s1")(t)
+		}, "c1", "others' traffic fills the path", true},
+		{"a small send buffer", func(t *testing.T) {
+			b.sysctl(t, "y1", "net.ipv4.tcp_wmem", "4096 16384 16384")
+			download("c1", "s1")(t)
+		}, "c1", "the socket buffers of agent y1 bind", true},
+		{"a small receive buffer", func(t *testing.T) {
+			b.sysctl(t, "x1", "net.ipv4.tcp_rmem", "4096 32768 32768")
+			download("c1", "s1")(t)
+		}, "c1", "the socket buffers of agent x1 bind", true},
+		{"an agent's processor", func(t *testing.T) {
+			b.slow(t, "y1")
+			download("c1", "s1")(t)
+		}, "c1", "the processor of agent y1 binds", true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			if c.long && !nstest.Long() {
+				t.Skip(nstest.LongEnv + "=1 tries it")
+			}
+			c.begin(t)
+			client, last := addressOf(t, name, c.client), ""
+			for end := time.Now().Add(100 * time.Second); !strings.Contains(last, c.says); {
+				if time.Now().After(end) {
+					t.Fatalf("explain does not say %q, but\n%s", c.says, last)
+				}
+				time.Sleep(500 * time.Millisecond) // agents look every 50 ms, and tell twice a second
+				last, _, _ = scaffold(t, "boost", "explain", client, "--lab", name)
+			}
+			t.Log(last)
+		})
+	}
+	must(t, "lab", "down", name)
+	if after := lab.Machine(t); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
