@@ -206,12 +206,34 @@ func (p *Proc) Children() (all []int) {
 	return all
 }
 
-// SignalAll sends a signal to the program and then to those that it has started.
+// SignalAll sends a signal to the program and then to those that it has started. After SIGSTOP all of them stand still: kill(2)
+// only asks for that, and one thread may sleep until it is its turn to tell the others, which go on meanwhile.
 func (p *Proc) SignalAll(s syscall.Signal) {
 	p.Signal(s)
-	for _, pid := range p.Children() {
+	all := p.Children()
+	for _, pid := range all {
 		syscall.Kill(pid, s)
 	}
+	if s == syscall.SIGSTOP {
+		for _, pid := range append(all, p.PID()) {
+			for end := time.Now().Add(Deadline); !stands(pid) && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+}
+
+// stands reports whether each thread of a process is stopped, or the process is gone.
+func stands(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		_, state, _ := strings.Cut(string(text), ") ") // behind a name that may have anything in it
+		if err == nil && !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // Kill ends the program and its process group by SIGKILL and waits.
