@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -162,22 +161,12 @@ func TestWorkersDieOverTwoLinks(t *testing.T) {
 func TestAnUploadOutlivesALink(t *testing.T) {
 	safety.Test(t, safety.Bytes)
 	n := twoLinks(t)
-	l := n.server.Listen(t, "tcp", net.JoinHostPort(plain(families[0].server), "7"))
-	c, err := n.client.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	s, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	c, s := n.connect(families[0], "7")
 	text := []byte(content(100 << 20))
 	sent := make(chan error, 1)
 	go func() {
 		_, err := c.Write(text)
-		sent <- errors.Join(err, c.(*net.TCPConn).CloseWrite())
+		sent <- errors.Join(err, c.CloseWrite())
 	}()
 	s.SetReadDeadline(time.Now().Add(nstest.Deadline))
 	got := sha256.New()

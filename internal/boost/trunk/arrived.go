@@ -130,33 +130,48 @@ func (t *Trunk) takeAbort(m frame.Abort, err error) error {
 	return nil
 }
 
+// asked looks at a session that the other agent asks for. One that it has asked for before is answered again: the session that there
+// is, or its refusal. A fresh one is to begin.
+func (t *Trunk) asked(h frame.Header, answer frame.Type) (there *Session, fresh bool, err error) {
+	if (h.Session&1 == 0) == t.Dials {
+		return nil, false, &stripe.Violation{Rule: stripe.UnknownSession, Frame: h.Type, Session: h.Session}
+	}
+	if s := t.sessions[h.Session]; s != nil {
+		if s.state != asking {
+			t.say(control{typ: answer, session: s.id})
+		}
+		return s, false, nil
+	}
+	if t.refused.of(h.Session) != 0 {
+		t.say(control{typ: frame.TypeRefused, session: h.Session})
+		return nil, false, nil
+	}
+	if !t.opened.take(h.Session / 2) {
+		return nil, false, stripe.ErrRetired
+	}
+	return nil, true, nil
+}
+
 // takeOpen begins a session that the other agent asks for; one that it asks for again is answered again.
 func (t *Trunk) takeOpen(h frame.Header, payload []byte) error {
 	m, err := frame.ParseOpen(h, payload)
 	if err != nil {
 		return err
 	}
-	if (m.Session&1 == 0) == t.Dials {
-		return &stripe.Violation{Rule: stripe.UnknownSession, Frame: h.Type, Session: m.Session}
-	}
-	if s := t.sessions[m.Session]; s != nil {
-		if s.state != asking {
-			t.say(control{typ: frame.TypeOpened, session: s.id})
-		}
+	s, fresh, err := t.asked(h, frame.TypeOpened)
+	switch {
+	case err != nil:
+		return err
+	case s != nil:
 		// A worker of ours that has found the session has heard of no credit, and who asks says nothing else of it.
 		if kept, _ := t.sender.Kept(s.id); kept.From > 0 {
 			return nil // it has its answer: this OPEN was said again because its connection died
 		}
 		return t.sender.State(&frame.State{Session: m.Session, Credit: m.Credit})
-	}
-	if t.refused.of(m.Session) != 0 {
-		t.say(control{typ: frame.TypeRefused, session: m.Session})
+	case !fresh:
 		return nil
 	}
-	if !t.opened.take(m.Session / 2) {
-		return stripe.ErrRetired
-	}
-	s, _, err := t.begin(m, m.Credit)
+	s, _, err = t.begin(m, m.Credit)
 	if err != nil {
 		t.sender.Gone(m.Session) // what follows its OPEN is no fault
 		t.receiver.Gone(m.Session)

@@ -392,21 +392,8 @@ func (t *Trunk) takeTakeover(h frame.Header, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	if (m.Session&1 == 0) == t.Dials {
-		return &stripe.Violation{Rule: stripe.UnknownSession, Frame: h.Type, Session: m.Session}
-	}
-	if s := t.sessions[m.Session]; s != nil {
-		if s.state != asking {
-			t.say(control{typ: frame.TypeTaken, session: s.id})
-		}
-		return nil
-	}
-	if t.refused.of(m.Session) != 0 {
-		t.say(control{typ: frame.TypeRefused, session: m.Session})
-		return nil
-	}
-	if !t.opened.take(m.Session / 2) {
-		return stripe.ErrRetired
+	if _, fresh, err := t.asked(h, frame.TypeTaken); err != nil || !fresh {
+		return err
 	}
 	if t.asking >= mostAsked || !t.sender.HasRoom() || !t.receiver.HasRoom() {
 		t.refused.add(m.Session, frame.NoRoom)
