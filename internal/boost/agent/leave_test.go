@@ -98,6 +98,7 @@ func TestAWorkerThatDoesNotComeToWorkLeavesConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer there.Close() // without a use at the end the collector of garbage closes it, and the client has the end of its stream
 	client.SetDeadline(time.Now().Add(within))
 	echo := func(when string) {
 		t.Helper()
