@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -205,7 +206,7 @@ func (r *rig) isEmpty(sessions int) {
 		select {
 		case <-r.ended:
 		case <-time.After(within):
-			r.t.Fatalf("sessions stay: %d at the near agent, %d at the far one", r.near.Sessions(), r.far.Sessions())
+			r.t.Fatalf("sessions stay:\n%s%s%s", remaining("near", r.near), remaining("far", r.far), r.faults())
 		}
 	}
 	for name, t := range map[string]*Trunk{"near": r.near, "far": r.far} {
@@ -215,6 +216,37 @@ func (r *rig) isEmpty(sessions int) {
 		}
 		t.mu.Unlock()
 	}
+}
+
+// faults are those by which connections have ended.
+func (r *rig) faults() (all string) {
+	for {
+		select {
+		case err := <-r.broken:
+			all += fmt.Sprintf("a connection has ended by a fault: %v\n", err)
+		default:
+			return all
+		}
+	}
+}
+
+// remaining says where each session of an agent stands.
+func remaining(agent string, t *Trunk) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: reaches the other agent over %d connections\n", agent, t.reached())
+	for _, s := range t.sessions {
+		fmt.Fprintf(&b, "%s: %v; read %d, written %d; whole %v, sent %v, arrived %v, finishing %v, finished %v, aborted %v, over %v, retired %v",
+			agent, s, s.read, s.written, s.whole, s.sent, s.arrived, s.finishing, s.finished, s.aborted, s.over, s.retired)
+		if s.end.Conn != nil {
+			left, err := outstanding(s.end.Conn)
+			i, fail := info(s.end.Conn)
+			fmt.Fprintf(&b, "; its connection has %d to be acknowledged (%v), %+v (%v)", left, err, i, fail)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }
 
 func send(t *testing.T, c *net.TCPConn, bytes int, seed byte) (sum [32]byte) {

@@ -209,3 +209,16 @@ func TestAnAbortTakesEffectBehindItsBytesAndAfterFiveSecondsAtTheLatest(t *testi
 		t.Errorf("there is a deadline at %v", at)
 	}
 }
+
+// An end host that has sent FIN may send RST as well, and the END that went out first may have arrived.
+func TestAnENDThatArrivedIsNoFaultWhereAnABORTFollows(t *testing.T) {
+	s, _, now := pair(t)
+	s.End(2)
+	if f, ok := s.Next(now, 1); !ok || f.Type != frame.TypeEnd {
+		t.Fatalf("the END does not go out: %v", f)
+	}
+	s.Abort(2, frame.Reset)
+	if err := s.State(&frame.State{Session: 2, Acknowledged: 2000, Arrived: 2000, Credit: 65536, Ended: true}); err != nil || !s.Ended(2) {
+		t.Errorf("%v; the stream has ended: %v", err, s.Ended(2))
+	}
+}

@@ -279,7 +279,8 @@ func (s *Sender) End(session uint64) {
 // Abort says that the stream ends behind what was pushed, without its end.
 func (s *Sender) Abort(session uint64, cause frame.Cause) {
 	if o := s.streams[session]; o != nil && o.end.kind != frame.TypeAbort && !o.end.done {
-		o.end = ending{kind: frame.TypeAbort, ready: o.end.ready, looked: o.end.looked}
+		// An END before it may have gone out, and a STATE that is under way may say that it arrived: that is no fault of who says it.
+		o.end = ending{kind: frame.TypeAbort, ready: o.end.ready, looked: o.end.looked, sent: o.end.sent}
 		o.cause = cause
 		s.ending(o)
 	}

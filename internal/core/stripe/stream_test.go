@@ -23,8 +23,9 @@ func TestStreamsAreEqualWhateverHappens(t *testing.T) {
 		w.anyhow = rapid.Bool().Draw(t, "STATE anyhow")
 		w.slotSize = rapid.SampledFrom([]int{1000, 4096, 48 << 10}).Draw(t, "slot")
 		for range rapid.IntRange(1, 4).Draw(t, "sessions") {
-			s := &source{length: rapid.Uint64Range(0, 1000).Draw(t, "length") * rapid.SampledFrom([]uint64{1, 100, 1000}).Draw(t, "times"), cut: rapid.Bool().Draw(t, "cut"), grain: rapid.IntRange(100, w.slotSize).Draw(t, "grain"),
-				room: rapid.IntRange(4<<10, 64<<10).Draw(t, "socket")}
+			s := &source{length: rapid.Uint64Range(0, 1000).Draw(t, "length") * rapid.SampledFrom([]uint64{1, 100, 1000}).Draw(t, "times"), cut: rapid.Bool().Draw(t, "cut"), regrets: rapid.Bool().Draw(t, "regrets"),
+				grain: rapid.IntRange(100, w.slotSize).Draw(t, "grain"),
+				room:  rapid.IntRange(4<<10, 64<<10).Draw(t, "socket")}
 			if rapid.Bool().Draw(t, "slow") {
 				s.drain = rapid.Float64Range(100e3, 5e6).Draw(t, "drain")
 				stop := w.now.Add(time.Duration(rapid.IntRange(0, 500).Draw(t, "stops")) * time.Millisecond)

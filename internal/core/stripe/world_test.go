@@ -55,10 +55,12 @@ type source struct {
 	session   uint64
 	length    uint64 // bytes that it writes; then FIN
 	cut       bool   // RST instead
+	regrets   bool   // RST behind its FIN, at any time
 	hold      bool   // neither
 	grain     int    // bytes that it writes at a time, at most
 	written   uint64 // that were read from it
 	closed    bool   // its end was seen
+	regretted bool   // so was the RST behind it
 	slot      *slot
 	number    uint32 // of the slot
 	drain     float64
@@ -236,7 +238,7 @@ func (w *world) rebornSender() {
 			w.sender.Push(s.session, Chunk{at, uint32(n), in.number, uint32(at - in.offset)})
 			at += n
 		}
-		if s.closed && s.cut {
+		if s.closed && (s.cut || s.regretted) {
 			w.sender.Abort(s.session, frame.Reset)
 		} else if s.closed {
 			w.sender.End(s.session)
