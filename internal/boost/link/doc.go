@@ -2,7 +2,7 @@
 // internal/boost/seal says, over a stream that keeps order.
 //
 // A frame is its header, then its payload as it is protected, then what protects it. Many small frames leave with one
-// system call, and the bytes of a chunk are touched once on each side: sealed out of the memory where they are kept, and
-// opened into the place where they are to be. What the other agent may not send ends the connection with an error
-// that names the frame; nothing that a peer sends allocates.
+// system call, and the bytes of a chunk are sealed out of the memory where they are kept, and opened where the kernel has put
+// them: behind their header, so that what is authenticated is one piece. What the other agent may not send ends the connection
+// with an error that names the frame; nothing that a peer sends allocates.
 package link

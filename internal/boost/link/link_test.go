@@ -26,9 +26,6 @@ func reader(from io.Reader, m frame.Protection) *link.Reader {
 	return link.NewReader(from, m, seal.NewOpener(m, seal.Secret{}, 1, seal.FromDialer))
 }
 
-// fresh is a place for each chunk.
-func fresh(h frame.Header) ([]byte, error) { return make([]byte, h.Length), nil }
-
 // Frames arrive as they were sent, in their order, however the stream is cut into reads and whatever leaves together.
 func TestFramesArriveAsTheyWereSent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,12 +51,12 @@ func TestFramesArriveAsTheyWereSent(t *testing.T) {
 		}
 		r := reader(&cut{&stream, rapid.IntRange(1, 5000).Draw(t, "read")}, m)
 		for i, want := range sent {
-			h, payload, err := r.Next(fresh)
+			h, payload, err := r.Next()
 			if err != nil || h != want || !bytes.Equal(payload, chunks[i]) {
 				t.Fatalf("frame %d: %+v with %d bytes (%v), want %+v with %d", i, h, len(payload), err, want, len(chunks[i]))
 			}
 		}
-		if _, _, err := r.Next(fresh); !errors.Is(err, io.EOF) {
+		if _, _, err := r.Next(); !errors.Is(err, io.EOF) {
 			t.Fatalf("after the last: %v", err)
 		}
 	})
@@ -93,25 +90,6 @@ type cut struct {
 
 func (c *cut) Read(p []byte) (int, error) { return c.from.Read(p[:min(len(p), c.most)]) }
 
-// A chunk is put into the place that was given for it, and nowhere else.
-func TestAChunkIsPutInItsPlace(t *testing.T) {
-	for _, m := range modes {
-		var stream bytes.Buffer
-		w := writer(&stream, m)
-		if err := w.Put(frame.Chunk(3, 2, 4), []byte("data")); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		memory := []byte("..........")
-		_, _, err := reader(&stream, m).Next(func(h frame.Header) ([]byte, error) { return memory[h.Offset:][:h.Length], nil })
-		if err != nil || string(memory) != "..data...." {
-			t.Errorf("%v: %q, %v", m, memory, err)
-		}
-	}
-}
-
 // Wherever a stream is cut, the reader says so; it never takes a part of a frame for one.
 func TestAStreamThatIsCutIsAnError(t *testing.T) {
 	safety.Test(t, safety.Bytes)
@@ -130,7 +108,7 @@ func TestAStreamThatIsCutIsAnError(t *testing.T) {
 		r := reader(bytes.NewReader(all[:n]), frame.Sealed)
 		var err error
 		for err == nil {
-			_, _, err = r.Next(fresh)
+			_, _, err = r.Next()
 		}
 		want := link.ErrCut
 		if n%(len(all)/2) == 0 {
@@ -152,19 +130,15 @@ func TestWhatMayNotComeIsNamed(t *testing.T) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	beyond := errors.New("beyond credit")
-	if _, _, err := reader(bytes.NewReader(stream.Bytes()), frame.Sealed).Next(func(frame.Header) ([]byte, error) { return nil, beyond }); !errors.Is(err, beyond) {
-		t.Errorf("a chunk without a place: %v", err)
-	}
 	garbled := bytes.Clone(stream.Bytes())
 	garbled[0] = 99
 	var of *frame.Error
-	if _, _, err := reader(bytes.NewReader(garbled), frame.Sealed).Next(fresh); !errors.As(err, &of) {
+	if _, _, err := reader(bytes.NewReader(garbled), frame.Sealed).Next(); !errors.As(err, &of) {
 		t.Errorf("a frame of no type: %v", err)
 	}
 	forged := bytes.Clone(stream.Bytes())
 	forged[15] ^= 1 // the session
-	if _, _, err := reader(bytes.NewReader(forged), frame.Sealed).Next(fresh); !errors.Is(err, seal.ErrForged) {
+	if _, _, err := reader(bytes.NewReader(forged), frame.Sealed).Next(); !errors.Is(err, seal.ErrForged) {
 		t.Errorf("a frame of another session: %v", err)
 	}
 }
@@ -175,14 +149,13 @@ func TestNothingIsAllocatedForAFrame(t *testing.T) {
 		var stream bytes.Buffer
 		stream.Grow(1 << 20)
 		w, r := writer(&stream, m), reader(&stream, m)
-		payload, memory := make([]byte, 64<<10), make([]byte, 64<<10)
-		place := func(frame.Header) ([]byte, error) { return memory, nil }
+		payload := make([]byte, 64<<10)
 		once := func() {
 			if w.Put(frame.Ping(1), nil) != nil || w.Put(frame.Chunk(1, 0, uint32(len(payload))), payload) != nil || w.Flush() != nil {
 				t.Fatal("not sent")
 			}
 			for range 2 {
-				if _, _, err := r.Next(place); err != nil {
+				if _, _, err := r.Next(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -205,7 +178,7 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := reader(bytes.NewReader(b), frame.None)
 		for left := len(b); ; {
-			h, payload, err := r.Next(fresh)
+			h, payload, err := r.Next()
 			if err != nil {
 				return
 			}

@@ -30,9 +30,7 @@ func (w *Writer) Put(h frame.Header, payload []byte) error {
 			return err
 		}
 	}
-	at := len(w.out)
-	w.out = h.Append(w.out)
-	w.out = w.seal.Seal(w.out, w.out[at:], payload)
+	w.out = w.seal.Seal(h.Append(w.out), payload)
 	return nil
 }
 

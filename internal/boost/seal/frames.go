@@ -16,7 +16,6 @@ var ErrForged = errors.New("a frame is not what the other agent sent next: it wa
 type Sealer struct {
 	mode frame.Protection
 	key  *key
-	over []byte // what is authenticated alone
 }
 
 // NewSealer protects what is sent in a direction of the connection.
@@ -24,26 +23,32 @@ func NewSealer(m frame.Protection, s Secret, connection uint64, d Direction) *Se
 	return &Sealer{mode: m, key: newKey(s.derive("data", connection, d))}
 }
 
-// Seal appends to dst what follows the header of a frame on the wire: its payload, protected, and Overhead bytes.
-// The payload is left as it is, for it may be sent again on another connection; dst does not overlap it. With room in
-// dst nothing is allocated.
-func (s *Sealer) Seal(dst, header, payload []byte) []byte {
-	switch s.mode {
-	case frame.Sealed:
-		return s.key.aead.Seal(dst, s.key.next(len(payload)), payload, header)
-	case frame.Authenticated:
-		s.over = append(append(s.over[:0], header...), payload...)
-		return s.key.aead.Seal(append(dst, payload...), s.key.next(len(s.over)), nil, s.over)
-	default:
-		return binary.BigEndian.AppendUint32(append(dst, payload...), sum(header, payload))
+// Seal appends to dst, which ends with the header of a frame, what follows that on the wire: its payload, protected, and
+// Overhead bytes. So what is authenticated lies there in one piece, and is copied once. The payload is left as it is, for it may be
+// sent again on another connection; dst does not overlap it. With room in dst nothing is allocated.
+func (s *Sealer) Seal(dst, payload []byte) []byte {
+	at := len(dst) - frame.HeaderLen
+	if s.mode == frame.Sealed {
+		return s.key.aead.Seal(dst, s.key.next(len(payload)), payload, dst[at:])
 	}
+	for ; len(payload) > cached; payload = payload[cached:] {
+		dst = append(dst, payload[:cached]...)
+	}
+	dst = append(dst, payload...)
+	if s.mode == frame.Authenticated {
+		return s.key.aead.Seal(dst, s.key.next(len(dst)-at), nil, dst[at:])
+	}
+	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
 }
+
+// cached is how many bytes are copied at a time: what is copied is read again at once, and the runtime's memmove writes a mebibyte
+// and more past the processor's caches.
+const cached = 256 << 10
 
 // An Opener is the other end of a Sealer. It is of one goroutine.
 type Opener struct {
 	mode frame.Protection
 	key  *key
-	over []byte
 }
 
 // NewOpener opens what a Sealer of the same arguments has protected.
@@ -51,36 +56,28 @@ func NewOpener(m frame.Protection, s Secret, connection uint64, d Direction) *Op
 	return &Opener{mode: m, key: newKey(s.derive("data", connection, d))}
 }
 
-// Open appends to dst the payload of a frame; wire is what followed its header. dst may be wire[:0], else the two do not overlap.
-// After an error nothing of the payload is to be used. With room in dst nothing is allocated.
-func (o *Opener) Open(dst, header, wire []byte) ([]byte, error) {
-	n := len(wire) - o.mode.Overhead()
-	if n < 0 {
+// Open opens a frame where it lies, and returns its payload there. After an error nothing of it is to be used. Nothing is
+// allocated.
+func (o *Opener) Open(f []byte) (payload []byte, err error) {
+	end := len(f) - o.mode.Overhead()
+	if end < frame.HeaderLen {
 		return nil, ErrForged
 	}
-	payload, trailer := wire[:n], wire[n:]
+	header, payload, trailer := f[:frame.HeaderLen], f[frame.HeaderLen:end], f[end:]
 	switch o.mode {
 	case frame.Sealed:
-		opened, err := o.key.aead.Open(dst, o.key.next(n), wire, header)
-		if err != nil {
-			return nil, ErrForged
-		}
-		return opened, nil
+		payload, err = o.key.aead.Open(payload[:0], o.key.next(len(payload)), f[frame.HeaderLen:], header)
 	case frame.Authenticated:
-		o.over = append(append(o.over[:0], header...), payload...)
-		if _, err := o.key.aead.Open(nil, o.key.next(len(o.over)), trailer, o.over); err != nil {
-			return nil, ErrForged
-		}
+		_, err = o.key.aead.Open(nil, o.key.next(end), trailer, f[:end])
 	default:
-		if binary.BigEndian.Uint32(trailer) != sum(header, payload) {
-			return nil, ErrForged
+		if binary.BigEndian.Uint32(trailer) != crc32.Checksum(f[:end], castagnoli) {
+			err = ErrForged
 		}
 	}
-	return append(dst, payload...), nil
+	if err != nil {
+		return nil, ErrForged
+	}
+	return payload, nil
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func sum(header, payload []byte) uint32 {
-	return crc32.Update(crc32.Update(0, castagnoli, header), castagnoli, payload)
-}

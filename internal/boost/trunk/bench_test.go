@@ -12,7 +12,7 @@ import (
 // BenchmarkStream is one stream through two agents over loopback, with all three of its connections: seconds of processor
 // for a gigabyte are those of both agents and of the two ends.
 func BenchmarkStream(b *testing.B) {
-	for _, p := range []frame.Protection{frame.None, frame.Sealed} {
+	for _, p := range []frame.Protection{frame.None, frame.Authenticated, frame.Sealed} {
 		b.Run(p.String(), func(b *testing.B) {
 			r := newRig(b, 1, func(c *Config) { c.Protection = p })
 			client, server := r.dial()

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/link"
 	"scaffold.dev/scaffold/internal/boost/seal"
 	"scaffold.dev/scaffold/internal/core/stripe"
@@ -321,15 +320,8 @@ func (t *Trunk) compare() {
 
 // read takes frames until the connection ends.
 func (c *connection) read() error {
-	var room []byte
-	place := func(h frame.Header) ([]byte, error) {
-		if int(h.Length) > cap(room) {
-			room = make([]byte, max(int(h.Length), stripe.MinChunk))
-		}
-		return room[:h.Length], nil
-	}
 	for {
-		h, payload, err := c.in.Next(place)
+		h, payload, err := c.in.Next()
 		if err != nil {
 			return err
 		}
