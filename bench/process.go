@@ -30,12 +30,18 @@ func cpuOf(pid int) time.Duration {
 // treeCPU is the time of processors that a process has had, with all that it has started, those that have ended included.
 func treeCPU(pid int) (all time.Duration) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	own, ended := processorTimes(string(text))
-	all = own + ended
-	for _, child := range childrenOf(pid) {
-		all += treeCPU(child)
+	for {
+		own, ended := processorTimes(string(text))
+		all = own + ended
+		for _, child := range childrenOf(pid) {
+			all += treeCPU(child)
+		}
+		// The time of a child that is waited for meanwhile is in neither: not in what was read before, and it is no child any more.
+		text, _ = os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if _, now := processorTimes(string(text)); now == ended {
+			return all
+		}
 	}
-	return all
 }
 
 // processorTimes reads a process's /proc/PID/stat: its own time, and that of its children that have ended and been waited for.
