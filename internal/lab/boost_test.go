@@ -2,7 +2,9 @@ package lab_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,10 +55,9 @@ func TestAgentsOfALabCarryWhatItsFileSays(t *testing.T) {
 	t.Cleanup(func() { scaffold(t, "lab", "down", name) })
 	large := strings.Repeat("Scaffold ", 1<<19)
 	www := filepath.Join(lab.DefaultDir, name, "s1/web/www")
-	for file, text := range map[string]string{"large": large, "huge": strings.Repeat(large, 16)} { // that no socket's buffer holds
-		if err := os.WriteFile(filepath.Join(www, file), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(os.WriteFile(filepath.Join(www, "large"), []byte(large), 0o644), os.WriteFile(filepath.Join(www, "huge"), nil, 0o644),
+		os.Truncate(filepath.Join(www, "huge"), 1<<30)); err != nil { // more than all sockets and both agents hold
+		t.Fatal(err)
 	}
 	carried := func() uint64 {
 		var all struct {
@@ -92,9 +93,14 @@ func TestAgentsOfALabCarryWhatItsFileSays(t *testing.T) {
 		}
 		return nil
 	})
-	// Amid a download: a reset, and not silence, nor an end that looks like a whole file's. 56 is curl's exit code for it.
-	slow := exec.Command("/proc/self/exe", "lab", "exec", "--lab", name, "c1", "--", "curl", "-sS", "-m", "30", "--limit-rate", "20M", "-o", "/dev/null", "http://["+server+"]/huge")
+	// Amid a download: a reset, and not silence, nor an end that looks like a whole file's. 56 is curl's exit code for it. It goes on
+	// only when somebody reads, so it is amid it whenever the agent dies.
+	slow := exec.Command("/proc/self/exe", "lab", "exec", "--lab", name, "c1", "--", "curl", "-sS", "-m", "60", "http://["+server+"]/huge")
 	slow.Stderr = t.Output()
+	out, err := slow.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := slow.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +111,7 @@ func TestAgentsOfALabCarryWhatItsFileSays(t *testing.T) {
 		return nil
 	})
 	must(t, "lab", "kill", "--lab", name, "x/boostd")
+	io.Copy(io.Discard, out)
 	if slow.Wait(); slow.ProcessState.ExitCode() != 56 {
 		t.Errorf("an agent died, and curl ended with %d", slow.ProcessState.ExitCode())
 	}
