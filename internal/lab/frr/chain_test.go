@@ -60,9 +60,7 @@ func (r *rig) start(t *testing.T, i, n int, config func(i int, c *Config)) {
 // end hangs for ever if the module of its feed tries to connect just then (FRR 8.4; their pull request 17504).
 func run(t *testing.T, ns *nstest.NS, files map[string]string) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	os.Chmod(filepath.Dir(dir), 0o755) // FRR's user is to reach it
-	dir = filepath.Join(dir, "frr")
+	dir = filepath.Join(reachable(t), "frr")
 	processes, err := Prepare(Spec{Name: ns.Name, Dir: dir, Files: files})
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +68,14 @@ func run(t *testing.T, ns *nstest.NS, files map[string]string) (dir string) {
 	for _, p := range processes {
 		ns.StartUntil(t, p.Ready, append(p.Argv, "--log", "stdout")...)
 	}
+	return dir
+}
+
+// reachable is a directory that FRR's user reaches.
+func reachable(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	os.Chmod(filepath.Dir(dir), 0o755)
 	return dir
 }
 

@@ -62,7 +62,7 @@ func (r *router) processes() (all []Process, err error) {
 		if err := r.write(name+".conf", r.spec.Files[name]); err != nil {
 			return nil, err
 		}
-		p := Process{Name: name, Argv: append([]string{r.install.path(name)}, r.argv(name)...), Ready: []string{r.file(name + ".vty")}}
+		p := Process{Name: name, Argv: r.private(append([]string{r.install.path(name)}, r.argv(name)...)), Ready: []string{r.file(name + ".vty")}}
 		if name == zebra {
 			p.Ready = append(p.Ready, r.file(zserv)) // where the others look for it
 		}
@@ -118,6 +118,17 @@ func (r *router) write(name, text string) error {
 		return err
 	}
 	return os.Chown(r.file(name), r.install.uid, r.install.gid)
+}
+
+// temporary is where FRR keeps a directory and a file for each daemon, by its pid; one that is killed leaves them for ever.
+const temporary = "/var/tmp"
+
+// private gives a daemon a directory for what is temporary of its own, which goes with it.
+func (r *router) private(argv []string) []string {
+	if strings.HasPrefix(r.spec.Dir, temporary+"/") { // it would not be seen any more
+		return argv
+	}
+	return append([]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o mode=1777,size=64m tmpfs ` + temporary + ` && exec "$0" "$@"`}, argv...)
 }
 
 // argv keeps a daemon out of the machine's own directories and ports.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/tests/nstest"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // refuse prepares a router that cannot be.
@@ -66,4 +67,24 @@ func TestEveryConfigurationIsTakenByItsDaemon(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// FRR keeps a directory and a file for each daemon below /var/tmp, and one that is killed does not remove them.
+func TestAKilledDaemonLeavesNothing(t *testing.T) {
+	safety.Test(t, safety.Trace)
+	needFRR(t)
+	ns := nstest.New(t, "r")
+	processes, err := Prepare(Spec{Name: ns.Name, Dir: filepath.Join(reachable(t), "frr"), Files: map[string]string{"zebra": ""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range processes {
+		daemon := ns.StartUntil(t, p.Ready, append(p.Argv, "--log", "stdout")...)
+		pid := daemon.PID()
+		daemon.Kill()
+		left, err := filepath.Glob(fmt.Sprintf("/var/tmp/frr/*.%d", pid))
+		if err != nil || len(left) > 0 {
+			t.Errorf("%s has left %v (%v)", p.Name, left, err)
+		}
+	}
 }
