@@ -59,7 +59,7 @@ test-kernels: ## boot other kernels under qemu and run the kernel's tests there:
 	@scripts/as-root.sh scripts/packages.sh kernels
 	@scripts/as-root.sh scripts/kernels.sh $(KERNELS)
 
-experiments: ## run what docs/experiments shows, in 5 minutes (EXPERIMENT=memcached runs one)
+experiments: ## run what docs/experiments shows, in 5 minutes (EXPERIMENT=memcached runs one; sos_loss and others are of docs/experiments/sos.md)
 	@scripts/as-root.sh scripts/packages.sh experiments
 	@scripts/build.sh
 	@scripts/experiments.sh $(EXPERIMENT)

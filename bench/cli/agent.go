@@ -16,7 +16,7 @@ import (
 // agentCommand holds the load programs that the benchmarks start inside a lab. They are ordinary
 // socket programs and print JSON.
 func agentCommand() *cobra.Command {
-	g := command.Group("agent", "Load programs of the benchmarks", agentServe(), agentStream(), agentRR(), agentConnect(), agentCheckedServe(), agentChecked(), agentCrowd(), agentHosts(), agentFlood(), agentStorm(), agentPaced(), agentRetry(), agentReactive(), agentEngine(), agentSplice(), agentAnswer())
+	g := command.Group("agent", "Load programs of the benchmarks", agentServe(), agentStream(), agentRR(), agentConnect(), agentCheckedServe(), agentChecked(), agentCrowd(), agentHosts(), agentFlood(), agentStorm(), agentPaced(), agentRetry(), agentReactive(), agentEngine(), agentSplice(), agentAnswer(), agentPour(), agentDrain())
 	g.Hidden = true
 	return g
 }
@@ -136,5 +136,35 @@ func agentAnswer() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "address and port of IPv4")
+	return cmd
+}
+
+func agentPour() *cobra.Command {
+	var to string
+	var connections int
+	var threads bool
+	cmd := &cobra.Command{
+		Use: "pour", Short: "Write to many connections", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return agent.Pour(cmd.Context(), to, connections, threads)
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "address and port of IPv4")
+	cmd.Flags().IntVar(&connections, "connections", 1, "how many")
+	cmd.Flags().BoolVar(&threads, "threads", false, "a thread for each, which blocks")
+	return cmd
+}
+
+func agentDrain() *cobra.Command {
+	var listen string
+	var threads bool
+	cmd := &cobra.Command{
+		Use: "drain", Short: "Read many connections, and say how much for each line of the input", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return agent.Drain(cmd.Context(), listen, threads, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "address and port of IPv4")
+	cmd.Flags().BoolVar(&threads, "threads", false, "a thread for each, which blocks")
 	return cmd
 }

@@ -33,6 +33,9 @@ hogs --duration 1ms                => --duration "1ms": want a duration of at le
 boost --duration 1s                => a window has not grown in 1s
 boost --only nonsense              => --only "nonsense": want some of loss, share, worker
 boost --quick --runs 3             => --quick and --runs
+sos                                => name an experiment: some of sos_cores
+sos sos_loss sos_nothing           => there is no experiment "sos_nothing": want some of sos_cores
+sos sos_loss --draw                => --draw measures nothing: leave sos_loss out
 table --services 0                 => --services "0": want a whole number from 1 up
 path x                             => takes no arguments, got "x"
 frobnicate                         => there is no such command: choose one of boost, chaos, churn
@@ -49,6 +52,8 @@ bench chaos --check => seed duration only moves
 bench chaos --dry-run => name logs output
 bench chaos --moves => check
 bench emu --quick
+bench sos --draw => duration name quick runs
+bench sos --quick => duration runs
 `, nil)
 }
 

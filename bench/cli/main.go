@@ -18,7 +18,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // New returns the root command. It names itself as people call it: scaffold finds this program as git finds its own.
 func New() *cobra.Command {
 	root := command.Group("scaffold-bench", "Measure Scaffold beside a peer",
-		benchPath(), benchSwitch(), benchChurn(), benchCut(), benchSplit(), benchReturns(), benchTold(), benchHogs(), benchTable(), benchKick(), benchGateway(), benchLink(), benchBoost(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchCrowd(), benchFlows(), benchFlood(), benchReactive(), benchTunnel(), benchEmu(), benchChaos(), agentCommand())
+		benchPath(), benchSwitch(), benchChurn(), benchCut(), benchSplit(), benchReturns(), benchTold(), benchHogs(), benchTable(), benchKick(), benchGateway(), benchLink(), benchBoost(), benchSos(), benchScale(), benchMove(), benchFailover(), benchRehome(), benchCrowd(), benchFlows(), benchFlood(), benchReactive(), benchTunnel(), benchEmu(), benchChaos(), agentCommand())
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "scaffold bench"}
 	root.Version, root.SilenceUsage, root.SilenceErrors = obs.Version(), true, true
 	root.SetVersionTemplate("scaffold-bench {{.Version}}\n")

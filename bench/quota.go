@@ -1,0 +1,64 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// A quotaGroup is a cgroup whose processes share a part of a processor.
+type quotaGroup struct{ dir string }
+
+// quotaPeriod is the time in which they have their part, in µs: the kernel's own.
+const quotaPeriod = 100_000
+
+// quotaLeast is the least that the kernel gives in a period, in µs.
+const quotaLeast = 1000
+
+// newQuota makes a group of that name with so much of a processor, by version 1 or 2, whichever has the controller "cpu".
+func newQuota(name string, part float64) (*quotaGroup, error) {
+	most := max(int(part*quotaPeriod), quotaLeast)
+	root, key, value := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", strconv.Itoa(most)
+	if _, err := os.Stat(filepath.Join(root, key)); err != nil {
+		if _, err := os.Stat(root + "/cpu.shares"); err != nil { // not the top of version 1, which has no quota
+			root, key, value = "/sys/fs/cgroup", "cpu.max", fmt.Sprintf("%d %d", most, quotaPeriod)
+			if err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+cpu"), 0o644); err != nil {
+				return nil, fmt.Errorf("no cgroup limits processors: %w", err)
+			}
+		}
+	}
+	g := &quotaGroup{filepath.Join(root, name)}
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(g.dir, key), []byte(value), 0o644); err != nil {
+		g.end()
+		return nil, err
+	}
+	return g, nil
+}
+
+// take has a process in the group, with all that it has started.
+func (g *quotaGroup) take(pid int) error {
+	if err := os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
+		return err
+	}
+	for _, child := range childrenOf(pid) {
+		if err := g.take(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end removes the group, whose processes have ended or are about to.
+func (g *quotaGroup) end() {
+	for range 100 {
+		if err := os.Remove(g.dir); err == nil || os.IsNotExist(err) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
