@@ -22,6 +22,9 @@ func Pour(ctx context.Context, addr string, connections int, threads bool) error
 	buf := make([]byte, socketBuffer)
 	for range connections {
 		c, err := dial(ctx, "tcp4", addr)
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
