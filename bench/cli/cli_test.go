@@ -53,7 +53,7 @@ bench chaos --dry-run => name logs output
 bench chaos --moves => check
 bench emu --quick
 bench sos --draw => duration name quick runs
-bench sos --quick => duration runs
+bench sos --quick => draw duration runs
 `, nil)
 }
 
