@@ -50,9 +50,12 @@ func TestTheLoadIsThatOfTheLastMinute(t *testing.T) {
 // The boosted connection is compared with whatever does best beside it at the same loss.
 func TestTheBestOtherIsOfTheSameLoss(t *testing.T) {
 	r := quietly()
-	for _, c := range []sos.Cell{{Of: "boosted", What: "1% loss", Value: 400}, {Of: "32 BBR flows", What: "1% loss", Value: 320}, {Of: "8 CUBIC flows", What: "1% loss", Value: 40}, {Of: "32 BBR flows", What: "0% loss", Value: 470}} {
-		r.res.Cells = append(r.res.Cells, c)
-	}
+	r.res.Cells = append(r.res.Cells,
+		sos.Cell{Of: "boosted", What: "1% loss", Value: 400},
+		sos.Cell{Of: "32 BBR flows", What: "1% loss", Value: 320},
+		sos.Cell{Of: "8 CUBIC flows", What: "1% loss", Value: 40},
+		sos.Cell{Of: "32 BBR flows", What: "0% loss", Value: 470},
+	)
 	r.bests([]string{"1% loss"[:2]})
 	if c := r.res.Cells[len(r.res.Cells)-1]; c.Value != 1.25 || c.What != "1% loss" {
 		t.Errorf("%+v", c)
