@@ -1440,6 +1440,7 @@ type BoostLane struct {
 	Entry         string                 `protobuf:"bytes,9,opt,name=entry,proto3" json:"entry,omitempty"`
 	AlsoNear      []string               `protobuf:"bytes,10,rep,name=also_near,json=alsoNear,proto3" json:"also_near,omitempty"` // that had the lane until now, and may ask for a moment
 	AtOnce        bool                   `protobuf:"varint,11,opt,name=at_once,json=atOnce,proto3" json:"at_once,omitempty"`      // clients are accepted before the server has answered
+	Named         bool                   `protobuf:"varint,12,opt,name=named,proto3" json:"named,omitempty"`                      // server is the address of a service, entry its name: the agents serve it, and connect to it, as hosts do
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1547,6 +1548,13 @@ func (x *BoostLane) GetAlsoNear() []string {
 func (x *BoostLane) GetAtOnce() bool {
 	if x != nil {
 		return x.AtOnce
+	}
+	return false
+}
+
+func (x *BoostLane) GetNamed() bool {
+	if x != nil {
+		return x.Named
 	}
 	return false
 }
@@ -1676,6 +1684,7 @@ type BoostJoin struct {
 	Held          []*BoostLane           `protobuf:"bytes,7,rep,name=held,proto3" json:"held,omitempty"`              // of the last session, by which a new leader knows who has which lane
 	Generation    uint64                 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"` // of these
 	Doors         []string               `protobuf:"bytes,9,rep,name=doors,proto3" json:"doors,omitempty"`            // all its addresses, door first; none: an agent of before, which has one, and knows one of each other
+	Names         bool                   `protobuf:"varint,10,opt,name=names,proto3" json:"names,omitempty"`          // it knows lanes that are named
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1771,6 +1780,13 @@ func (x *BoostJoin) GetDoors() []string {
 		return x.Doors
 	}
 	return nil
+}
+
+func (x *BoostJoin) GetNames() bool {
+	if x != nil {
+		return x.Names
+	}
+	return false
 }
 
 type BoostLoad struct {
@@ -3348,7 +3364,7 @@ const file_boost_proto_rawDesc = "" +
 	"\n" +
 	"BoostWaits\x12\x14\n" +
 	"\x05reads\x18\x01 \x01(\tR\x05reads\x12\x16\n" +
-	"\x06writes\x18\x02 \x01(\tR\x06writes\"\x81\x02\n" +
+	"\x06writes\x18\x02 \x01(\tR\x06writes\"\x97\x02\n" +
 	"\tBoostLane\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
@@ -3361,13 +3377,14 @@ const file_boost_proto_rawDesc = "" +
 	"\x05entry\x18\t \x01(\tR\x05entry\x12\x1b\n" +
 	"\talso_near\x18\n" +
 	" \x03(\tR\balsoNear\x12\x17\n" +
-	"\aat_once\x18\v \x01(\bR\x06atOnce\"\xe4\x01\n" +
+	"\aat_once\x18\v \x01(\bR\x06atOnce\x12\x14\n" +
+	"\x05named\x18\f \x01(\bR\x05named\"\xe4\x01\n" +
 	"\vBoostReport\x12,\n" +
 	"\x04join\x18\x01 \x01(\v2\x16.scaffold.v1.BoostJoinH\x00R\x04join\x12,\n" +
 	"\x04load\x18\x02 \x01(\v2\x16.scaffold.v1.BoostLoadH\x00R\x04load\x125\n" +
 	"\aapplied\x18\x03 \x01(\v2\x19.scaffold.v1.BoostAppliedH\x00R\aapplied\x128\n" +
 	"\bsessions\x18\x04 \x01(\v2\x1a.scaffold.v1.BoostSessionsH\x00R\bsessionsB\b\n" +
-	"\x06report\"\x89\x02\n" +
+	"\x06report\"\x9f\x02\n" +
 	"\tBoostJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04door\x18\x02 \x01(\tR\x04door\x12\x10\n" +
@@ -3379,7 +3396,9 @@ const file_boost_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\b \x01(\x04R\n" +
 	"generation\x12\x14\n" +
-	"\x05doors\x18\t \x03(\tR\x05doors\"l\n" +
+	"\x05doors\x18\t \x03(\tR\x05doors\x12\x14\n" +
+	"\x05names\x18\n" +
+	" \x01(\bR\x05names\"l\n" +
 	"\tBoostLoad\x12\x1a\n" +
 	"\bsessions\x18\x01 \x01(\rR\bsessions\x12\x12\n" +
 	"\x04load\x18\x02 \x01(\x01R\x04load\x12/\n" +

@@ -39,6 +39,7 @@ type ServiceSpec struct {
 	Weights       map[string]uint32      `protobuf:"bytes,11,rep,name=weights,proto3" json:"weights,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // by host
 	Servers       *StringList            `protobuf:"bytes,12,opt,name=servers,proto3" json:"servers,omitempty"`
 	Allow         *StringList            `protobuf:"bytes,13,opt,name=allow,proto3" json:"allow,omitempty"`
+	Boost         *bool                  `protobuf:"varint,14,opt,name=boost,proto3,oneof" json:"boost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -162,6 +163,13 @@ func (x *ServiceSpec) GetAllow() *StringList {
 		return x.Allow
 	}
 	return nil
+}
+
+func (x *ServiceSpec) GetBoost() bool {
+	if x != nil && x.Boost != nil {
+		return *x.Boost
+	}
+	return false
 }
 
 type StringList struct {
@@ -382,7 +390,7 @@ var File_files_proto protoreflect.FileDescriptor
 
 const file_files_proto_rawDesc = "" +
 	"\n" +
-	"\vfiles.proto\x12\vscaffold.v1\"\xe7\x04\n" +
+	"\vfiles.proto\x12\vscaffold.v1\"\x8c\x05\n" +
 	"\vServiceSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
 	"\x03sid\x18\x02 \x01(\tH\x00R\x03sid\x88\x01\x01\x12\x15\n" +
@@ -398,7 +406,8 @@ const file_files_proto_rawDesc = "" +
 	"patienceMs\x88\x01\x01\x12?\n" +
 	"\aweights\x18\v \x03(\v2%.scaffold.v1.ServiceSpec.WeightsEntryR\aweights\x121\n" +
 	"\aservers\x18\f \x01(\v2\x17.scaffold.v1.StringListR\aservers\x12-\n" +
-	"\x05allow\x18\r \x01(\v2\x17.scaffold.v1.StringListR\x05allow\x1a:\n" +
+	"\x05allow\x18\r \x01(\v2\x17.scaffold.v1.StringListR\x05allow\x12\x19\n" +
+	"\x05boost\x18\x0e \x01(\bH\tR\x05boost\x88\x01\x01\x1a:\n" +
 	"\fWeightsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01B\x06\n" +
@@ -411,7 +420,8 @@ const file_files_proto_rawDesc = "" +
 	"\n" +
 	"_datagramsB\a\n" +
 	"\x05_dscpB\x0e\n" +
-	"\f_patience_ms\"\"\n" +
+	"\f_patience_msB\b\n" +
+	"\x06_boost\"\"\n" +
 	"\n" +
 	"StringList\x12\x14\n" +
 	"\x05items\x18\x01 \x03(\tR\x05items\"\xbe\x01\n" +

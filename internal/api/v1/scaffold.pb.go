@@ -1701,6 +1701,7 @@ type Policy struct {
 	Datagrams     string                 `protobuf:"bytes,5,opt,name=datagrams,proto3" json:"datagrams,omitempty"`                      // "bound" (default), "unbound", "unset"
 	Dscp          uint32                 `protobuf:"varint,6,opt,name=dscp,proto3" json:"dscp,omitempty"`                               // 0..63
 	PatienceMs    uint32                 `protobuf:"varint,7,opt,name=patience_ms,json=patienceMs,proto3" json:"patience_ms,omitempty"` // how long a host that does not answer is waited for before its flows turn to others
+	Boost         bool                   `protobuf:"varint,8,opt,name=boost,proto3" json:"boost,omitempty"`                             // agents of boost carry its TCP connections between sites
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1782,6 +1783,13 @@ func (x *Policy) GetPatienceMs() uint32 {
 		return x.PatienceMs
 	}
 	return 0
+}
+
+func (x *Policy) GetBoost() bool {
+	if x != nil {
+		return x.Boost
+	}
+	return false
 }
 
 type Service struct {
@@ -3872,15 +3880,16 @@ type Join struct {
 	BootId        string                 `protobuf:"bytes,3,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"` // tells a second host of the same name from a restarted daemon
 	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	Attachment    *Attachment            `protobuf:"bytes,5,opt,name=attachment,proto3" json:"attachment,omitempty"`
-	Locator       string                 `protobuf:"bytes,6,opt,name=locator,proto3" json:"locator,omitempty"`                           // the one it had, to be kept if it may
-	Identity      uint64                 `protobuf:"varint,7,opt,name=identity,proto3" json:"identity,omitempty"`                        // low half of its identity address
-	Netns         string                 `protobuf:"bytes,8,opt,name=netns,proto3" json:"netns,omitempty"`                               // with boot_id: which network namespace
-	Others        []*Attach              `protobuf:"bytes,9,rep,name=others,proto3" json:"others,omitempty"`                             // further uplinks that are up; locators that it had and does not name are redirected to the first
-	SignedUnix    int64                  `protobuf:"varint,10,opt,name=signed_unix,json=signedUnix,proto3" json:"signed_unix,omitempty"` // seconds; signature is over "scaffold join 1", a zero byte and this Join without it
-	Signature     []byte                 `protobuf:"bytes,11,opt,name=signature,proto3" json:"signature,omitempty"`                      // by key; empty is taken only in an open network
-	Nonce         uint64                 `protobuf:"varint,12,opt,name=nonce,proto3" json:"nonce,omitempty"`                             // random: a host that comes and goes within a second signs no request twice
-	Speaks        *Versions              `protobuf:"bytes,65,opt,name=speaks,proto3" json:"speaks,omitempty"`                            // absent: version 1 alone
-	Succeeds      bool                   `protobuf:"varint,90,opt,name=succeeds,proto3" json:"succeeds,omitempty"`                       // it knows successions of keys and several keys of the network, docs/protocol.md §5.5
+	Locator       string                 `protobuf:"bytes,6,opt,name=locator,proto3" json:"locator,omitempty"`                                    // the one it had, to be kept if it may
+	Identity      uint64                 `protobuf:"varint,7,opt,name=identity,proto3" json:"identity,omitempty"`                                 // low half of its identity address
+	Netns         string                 `protobuf:"bytes,8,opt,name=netns,proto3" json:"netns,omitempty"`                                        // with boot_id: which network namespace
+	Others        []*Attach              `protobuf:"bytes,9,rep,name=others,proto3" json:"others,omitempty"`                                      // further uplinks that are up; locators that it had and does not name are redirected to the first
+	SignedUnix    int64                  `protobuf:"varint,10,opt,name=signed_unix,json=signedUnix,proto3" json:"signed_unix,omitempty"`          // seconds; signature is over "scaffold join 1", a zero byte and this Join without it
+	Signature     []byte                 `protobuf:"bytes,11,opt,name=signature,proto3" json:"signature,omitempty"`                               // by key; empty is taken only in an open network
+	Nonce         uint64                 `protobuf:"varint,12,opt,name=nonce,proto3" json:"nonce,omitempty"`                                      // random: a host that comes and goes within a second signs no request twice
+	Speaks        *Versions              `protobuf:"bytes,65,opt,name=speaks,proto3" json:"speaks,omitempty"`                                     // absent: version 1 alone
+	Succeeds      bool                   `protobuf:"varint,90,opt,name=succeeds,proto3" json:"succeeds,omitempty"`                                // it knows successions of keys and several keys of the network, docs/protocol.md §5.5
+	KnowsCarriers bool                   `protobuf:"varint,91,opt,name=knows_carriers,json=knowsCarriers,proto3" json:"knows_carriers,omitempty"` // it says which of its instances an agent of boost serves
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4009,6 +4018,13 @@ func (x *Join) GetSpeaks() *Versions {
 func (x *Join) GetSucceeds() bool {
 	if x != nil {
 		return x.Succeeds
+	}
+	return false
+}
+
+func (x *Join) GetKnowsCarriers() bool {
+	if x != nil {
+		return x.KnowsCarriers
 	}
 	return false
 }
@@ -4314,6 +4330,7 @@ type Registration struct {
 	User          string                 `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"`            // whose sockets they are; "": not told
 	Listeners     uint32                 `protobuf:"varint,12,opt,name=listeners,proto3" json:"listeners,omitempty"` // of a port that is ready; 0: all work
 	Working       uint32                 `protobuf:"varint,13,opt,name=working,proto3" json:"working,omitempty"`     // of these
+	Carries       bool                   `protobuf:"varint,14,opt,name=carries,proto3" json:"carries,omitempty"`     // an agent of boost serves it, and brings connections to those who do
 	Permit        []byte                 `protobuf:"bytes,50,opt,name=permit,proto3" json:"permit,omitempty"`        // wire.Permit, of services with a key
 	Signature     []byte                 `protobuf:"bytes,51,opt,name=signature,proto3" json:"signature,omitempty"`  // the host's, of wire.Stand
 	unknownFields protoimpl.UnknownFields
@@ -4439,6 +4456,13 @@ func (x *Registration) GetWorking() uint32 {
 		return x.Working
 	}
 	return 0
+}
+
+func (x *Registration) GetCarries() bool {
+	if x != nil {
+		return x.Carries
+	}
+	return false
 }
 
 func (x *Registration) GetPermit() []byte {
@@ -14602,7 +14626,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x12ServiceExplanation\x12.\n" +
 	"\aservice\x18\x01 \x01(\v2\x14.scaffold.v1.ServiceR\aservice\x12\x18\n" +
 	"\areasons\x18\x02 \x03(\tR\areasons\x12*\n" +
-	"\x06events\x18\x03 \x03(\v2\x12.scaffold.v1.EventR\x06events\"\xbb\x01\n" +
+	"\x06events\x18\x03 \x03(\v2\x12.scaffold.v1.EventR\x06events\"\xd1\x01\n" +
 	"\x06Policy\x12\x1a\n" +
 	"\bfailover\x18\x01 \x01(\tR\bfailover\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\tR\x05drain\x12\x14\n" +
@@ -14611,7 +14635,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\tdatagrams\x18\x05 \x01(\tR\tdatagrams\x12\x12\n" +
 	"\x04dscp\x18\x06 \x01(\rR\x04dscp\x12\x1f\n" +
 	"\vpatience_ms\x18\a \x01(\rR\n" +
-	"patienceMs\"\xe7\x02\n" +
+	"patienceMs\x12\x14\n" +
+	"\x05boost\x18\b \x01(\bR\x05boost\"\xe7\x02\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03sid\x18\x02 \x01(\tR\x03sid\x12\x18\n" +
@@ -14779,7 +14804,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06detach\x18\a \x01(\v2\x13.scaffold.v1.DetachH\x00R\x06detach\x12-\n" +
 	"\x06prefer\x18\b \x01(\v2\x13.scaffold.v1.PreferH\x00R\x06prefer\x12*\n" +
 	"\x05event\x18\t \x01(\v2\x12.scaffold.v1.EventH\x00R\x05eventB\b\n" +
-	"\x06report\"\xb1\x03\n" +
+	"\x06report\"\xd8\x03\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x17\n" +
@@ -14798,7 +14823,8 @@ const file_scaffold_proto_rawDesc = "" +
 	"\tsignature\x18\v \x01(\fR\tsignature\x12\x14\n" +
 	"\x05nonce\x18\f \x01(\x04R\x05nonce\x12-\n" +
 	"\x06speaks\x18A \x01(\v2\x15.scaffold.v1.VersionsR\x06speaks\x12\x1a\n" +
-	"\bsucceeds\x18Z \x01(\bR\bsucceeds\"{\n" +
+	"\bsucceeds\x18Z \x01(\bR\bsucceeds\x12%\n" +
+	"\x0eknows_carriers\x18[ \x01(\bR\rknowsCarriers\"{\n" +
 	"\n" +
 	"Attachment\x12\x16\n" +
 	"\x06router\x18\x01 \x01(\tR\x06router\x12\x12\n" +
@@ -14820,7 +14846,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\alocator\x18\x01 \x01(\x06R\alocator\"V\n" +
 	"\rRegistrations\x123\n" +
 	"\aentries\x18\x01 \x03(\v2\x19.scaffold.v1.RegistrationR\aentries\x12\x10\n" +
-	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xed\x02\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\x87\x03\n" +
 	"\fRegistration\x12\x0e\n" +
 	"\x02ss\x18\x01 \x01(\rR\x02ss\x12\x16\n" +
 	"\x06suffix\x18\x02 \x01(\x06R\x06suffix\x12\x14\n" +
@@ -14836,7 +14862,8 @@ const file_scaffold_proto_rawDesc = "" +
 	" \x01(\bR\x04slow\x12\x12\n" +
 	"\x04user\x18\v \x01(\tR\x04user\x12\x1c\n" +
 	"\tlisteners\x18\f \x01(\rR\tlisteners\x12\x18\n" +
-	"\aworking\x18\r \x01(\rR\aworking\x12\x16\n" +
+	"\aworking\x18\r \x01(\rR\aworking\x12\x18\n" +
+	"\acarries\x18\x0e \x01(\bR\acarries\x12\x16\n" +
 	"\x06permit\x182 \x01(\fR\x06permit\x12\x1c\n" +
 	"\tsignature\x183 \x01(\fR\tsignature\"\x81\x01\n" +
 	"\x04Load\x12\x14\n" +

@@ -35,6 +35,8 @@ type Config struct {
 	Patience    time.Duration // see trunk.Config
 
 	Ends Ends
+	// Names are how names are served and asked for; nil: they are not.
+	Names Names
 	// Addresses are this agent's, its door's first; Doors listen at each of them.
 	Addresses []Address
 	Doors     []net.Listener
@@ -89,6 +91,7 @@ type Agent struct {
 	refused  map[door.Reason]uint64
 	born     uint64             // trunks so far
 	found    map[string]*legacy // of a process before, by agents; until Tell has said which of those there are
+	retold   chan struct{}      // there are other lanes than before
 }
 
 // Start begins to serve. It takes nothing before Tell says what.
@@ -103,7 +106,7 @@ func Start(c Config) (*Agent, error) {
 		return nil, fmt.Errorf("memory of %d bytes for a trunk: it must be a multiple of %d", c.Memory, stripe.MaxChunk)
 	}
 	a := &Agent{Config: c, lanes: map[uint64]*Lane{}, peers: map[string]*peer{}, byTrunk: map[uint64]*peer{}, refusing: map[refusing]struct{}{},
-		refused: map[door.Reason]uint64{}}
+		refused: map[door.Reason]uint64{}, retold: make(chan struct{}, 1)}
 	if c.Keep != nil {
 		found, errs := legacies(c.Found, c.Keep)
 		for _, err := range errs {
@@ -115,6 +118,9 @@ func Start(c Config) (*Agent, error) {
 	}
 	a.ctx, a.end = context.WithCancel(context.Background())
 	a.all.Go(a.take)
+	if c.Names != nil {
+		a.all.Go(a.serveNames)
+	}
 	return a, nil
 }
 
@@ -158,7 +164,7 @@ func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
 			return fmt.Errorf("two lanes have the number %d", l.Number)
 		}
 		next[l.Number] = l
-		if l.isNear(a.Name) {
+		if l.isNear(a.Name) && !l.Named {
 			near = append(near, l)
 		}
 	}
@@ -175,6 +181,10 @@ func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
 	a.mu.Unlock()
 	a.part(a.gone(peers))
 	a.disown()
+	select {
+	case a.retold <- struct{}{}:
+	default:
+	}
 	a.serving.Do(a.openDoors) // before, it knows nobody, not even who has connected while there was no worker
 	return nil
 }

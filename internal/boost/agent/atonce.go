@@ -67,7 +67,7 @@ func (a *Agent) acceptAtOnce(ctx context.Context, syn SYN, asked []*peer) {
 		a.Report(Event{Err: fmt.Errorf("the client of %v to %v: %w", syn.Client(), syn.Server(), err)})
 		return
 	}
-	if a.openWith(ctx, syn, asked, trunk.Attached{Conn: c, Host: syn.Options(), Own: own}) != nil {
+	if a.openWith(ctx, openOf(syn), asked, trunk.Attached{Conn: c, Host: syn.Options(), Own: own}) != nil {
 		c.SetLinger(0)
 		c.Close()
 	}
@@ -75,8 +75,7 @@ func (a *Agent) acceptAtOnce(ctx context.Context, syn SYN, asked []*peer) {
 
 // openWith asks the lane's far agents one after the other, as open does, for a client that was accepted. Who has not refused
 // may have told the server what the client says: then nobody else is asked.
-func (a *Agent) openWith(ctx context.Context, syn SYN, asked []*peer, client trunk.Attached) error {
-	m := openOf(syn)
+func (a *Agent) openWith(ctx context.Context, m frame.Open, asked []*peer, client trunk.Attached) error {
 	for _, p := range asked {
 		err := p.trunk.OpenWith(ctx, m, client)
 		a.heard(m.Lane, p.name, err)

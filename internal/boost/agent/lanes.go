@@ -23,6 +23,8 @@ type Lane struct {
 	Near, Far []string
 	// AtOnce has clients accepted before the server has answered.
 	AtOnce bool
+	// Named: Server is the address of a service. Near agents serve it as hosts do, far ones connect to it as hosts do.
+	Named bool
 }
 
 // Takes reports whether a connection is of the lane.
@@ -55,6 +57,8 @@ func (a *Agent) forbidden(from string, m frame.Open) frame.Refusal {
 	defer a.mu.Unlock()
 	l := a.lanes[m.Lane]
 	switch {
+	case l != nil && l.Named && a.serves(l):
+		return frame.NotMyLane // else two agents would bring a connection to each other
 	case l == nil || !slices.Contains(l.Far, a.Name) || !slices.Contains(l.Near, from) || !l.Takes(m.Client, m.Server):
 		return frame.NotMyLane
 	case a.draining:

@@ -175,6 +175,10 @@ func (p *peer) connect(ctx context.Context, m frame.Open) (trunk.Attached, error
 	if why := p.a.forbidden(p.name, m); why != 0 {
 		return trunk.Attached{}, &trunk.Refused{Reason: why}
 	}
+	if p.a.isNamed(m.Lane) {
+		c, err := p.a.Names.Dial(ctx, m.Server)
+		return trunk.Attached{Conn: c}, err
+	}
 	c, host, own, err := p.a.Ends.Dial(ctx, m.Client, m.Server)
 	return trunk.Attached{Conn: c, Host: host, Own: own}, err
 }

@@ -67,6 +67,9 @@ func (k kernelEnds) own(c *net.TCPConn, err error) frame.Options {
 }
 
 func (k kernelEnds) Finished(c *net.TCPConn) {
+	if ends.IsNamed(c) {
+		return
+	}
 	if err := k.Ends.Finished(c); err != nil { // the end host gets a reset in place of the end
 		k.log.Warn("the end of a stream cannot be noted in the kernel: it leaves as a reset", "why", err)
 	}

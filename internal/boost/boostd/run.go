@@ -62,6 +62,7 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	s.choose(allowsBBR(), log)
 	c := s.config(own, doors, kernelEnds{kernel, log}, others, log)
 	c.Keep, c.Found = keep, keep.Found()
+	c.Names = hostNames{kernelEnds{kernel, log}}
 	if c.Incarnation, err = incarnation(time.Now(), keep); err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (j *joiner) ask(context.Context) (*apiv1.BoostReport, error) {
 	}
 	return &apiv1.BoostReport{Report: &apiv1.BoostReport_Join{Join: &apiv1.BoostJoin{
 		Name: j.Name, Door: doors[0], Doors: doors, Key: j.Key, BootId: j.BootID, Version: j.Version,
-		Speaks: &apiv1.Versions{From: speaks.From, To: speaks.To}, Held: j.held, Generation: j.told,
+		Speaks: &apiv1.Versions{From: speaks.From, To: speaks.To}, Held: j.held, Generation: j.told, Names: true,
 	}}}, nil
 }
 
@@ -324,7 +324,7 @@ func decodeLane(l *apiv1.BoostLane) (out agent.Lane, err error) {
 	if max(l.Port, l.Slot) > 65535 || l.Bits > 16 {
 		return out, errRange
 	}
-	out = agent.Lane{Number: l.Number, Port: uint16(l.Port), Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: append([]string{l.Near}, l.AlsoNear...), Far: l.Far, AtOnce: l.AtOnce}
+	out = agent.Lane{Number: l.Number, Port: uint16(l.Port), Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: append([]string{l.Near}, l.AlsoNear...), Far: l.Far, AtOnce: l.AtOnce, Named: l.Named}
 	if out.Client, err = netip.ParsePrefix(l.Client); err == nil {
 		out.Server, err = netip.ParsePrefix(l.Server)
 	}

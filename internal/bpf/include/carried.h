@@ -10,4 +10,10 @@
  */
 #define MARK_CARRIED 0x30b0
 
+/*
+ * The mark of sockets at which an agent serves a name for those who do (docs/boost.md). No program looks for it: the host's daemon
+ * does, and tells its controller whose they are. internal/bpf/sockets and internal/boost/ends have the same number.
+ */
+#define MARK_NAMED 0x30b1
+
 #endif

@@ -22,6 +22,10 @@ const (
 	StateAny         = 0xfff
 )
 
+// Named is the mark of sockets at which an agent of boost serves a name for those who do: MARK_NAMED of
+// internal/bpf/include/carried.h.
+const Named = 0x30b1
+
 // A Diag asks the kernel for the sockets of the network namespace that it was opened in. It is not for
 // concurrent use.
 type Diag struct {
@@ -38,6 +42,7 @@ type DiagSocket struct {
 	Backlog     uint32 // of a listener: the most that may wait; else bytes to be sent
 	UID         uint32 // of the user who made it
 	Device      uint32 // that it is bound to (SO_BINDTODEVICE), 0: to none
+	Mark        uint32 // of what it sends (SO_MARK); 0 where who asks has not the right to know (CAP_NET_ADMIN)
 }
 
 // OpenDiag opens the calling thread's network namespace for queries.
@@ -130,8 +135,28 @@ func parseDiag(data []byte) (DiagSocket, bool) {
 		Local:  netip.AddrPortFrom(r.address(r.ID.Src), binary.BigEndian.Uint16(r.ID.SrcPort[:])),
 		Peer:   netip.AddrPortFrom(r.address(r.ID.Dst), binary.BigEndian.Uint16(r.ID.DstPort[:])),
 		Queue:  r.RQueue, Backlog: r.WQueue,
-		UID: r.UID, Device: r.ID.If,
+		UID: r.UID, Device: r.ID.If, Mark: markIn(data[min(len(data), replyLen):]),
 	}, true
+}
+
+// replyLen is that of a diagReply in bytes, behind which attributes are; diagMark is INET_DIAG_MARK.
+const (
+	replyLen = 72
+	diagMark = 15
+)
+
+// markIn is the mark among a socket's attributes.
+func markIn(data []byte) uint32 {
+	attributes, err := nl.ParseRouteAttr(data)
+	if err != nil {
+		return 0
+	}
+	for _, a := range attributes {
+		if a.Attr.Type == diagMark && len(a.Value) == 4 {
+			return binary.NativeEndian.Uint32(a.Value)
+		}
+	}
+	return 0
 }
 
 func (r *diagReply) address(a [16]byte) netip.Addr {

@@ -52,6 +52,7 @@ func addPolicy(flags *pflag.FlagSet) *policyFlags {
 	command.EmptyMeans(flags, "ready", "none lets it serve when it listens")
 	command.AddNumber(flags, &p.want.Weight, "weight", 100, 1, corenames.MaxWeight, "weight of hosts that nobody gave one, 1 to 65535")
 	flags.StringVar(&p.want.Datagrams, "datagrams", "bound", "bound: a reply binds the flow; unbound: each datagram is resolved; unset: that too, both ways")
+	flags.BoolVar(&p.want.Boost, "boost", false, "agents of boost carry its TCP connections from sites where nobody serves it; --boost=false ends that")
 	command.AddNumber(flags, &p.want.Dscp, "dscp", 0, 0, corenames.MaxDSCP, "DSCP that hosts mark its packets with, 0 to 63")
 	return p
 }
@@ -66,6 +67,7 @@ func (p *policyFlags) apply(policy *apiv1.Policy) {
 		"weight":    func() { policy.Weight = p.want.Weight },
 		"datagrams": func() { policy.Datagrams = p.want.Datagrams },
 		"dscp":      func() { policy.Dscp = p.want.Dscp },
+		"boost":     func() { policy.Boost = p.want.Boost },
 	}
 	p.flags.Visit(func(f *pflag.Flag) {
 		if change, ok := set[f.Name]; ok {
@@ -89,7 +91,7 @@ func (p *policyFlags) part(s *apiv1.Service) string {
 	has := s.GetPolicy()
 	of := map[string]any{
 		"failover": has.GetFailover(), "patience": has.GetPatienceMs(), "drain": has.GetDrain(), "ready": has.GetReady(),
-		"weight": has.GetWeight(), "datagrams": has.GetDatagrams(), "dscp": has.GetDscp(),
+		"weight": has.GetWeight(), "datagrams": has.GetDatagrams(), "dscp": has.GetDscp(), "boost": has.GetBoost(),
 	}
 	text := ""
 	p.flags.Visit(func(f *pflag.Flag) {
@@ -102,7 +104,7 @@ func (p *policyFlags) part(s *apiv1.Service) string {
 
 func (p *policyFlags) given() bool {
 	n := 0
-	for _, name := range []string{"failover", "patience", "drain", "ready", "weight", "datagrams", "dscp"} {
+	for _, name := range []string{"failover", "patience", "drain", "ready", "weight", "datagrams", "dscp", "boost"} {
 		if p.flags.Changed(name) {
 			n++
 		}
@@ -117,7 +119,8 @@ func servicePolicy(a remote.Admin) *cobra.Command {
 		Example: `  scaffold service policy web --ready http:/healthz
   scaffold service policy files --failover continue --drain shed
   scaffold service policy trucks --patience 5s
-  scaffold service policy voice --dscp 46`,
+  scaffold service policy voice --dscp 46
+  scaffold service policy files --boost`,
 		Args: cobra.ExactArgs(1),
 	}
 	policy := addPolicy(cmd.Flags())

@@ -77,6 +77,9 @@ func drawService(t *output.Table, s *apiv1.Service) {
 	if p.GetDscp() != 0 {
 		t.Row("dscp", p.GetDscp())
 	}
+	if p.GetBoost() {
+		t.Row("boost", "from sites where nobody serves it")
+	}
 	drawAccess(t, s)
 	t.Row("created", output.Ago(s.CreatedUnixMs))
 }

@@ -2,18 +2,21 @@ package controld
 
 import (
 	"context"
+	"net/netip"
 
 	"connectrpc.com/connect"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/controller/controld/boost"
+	"scaffold.dev/scaffold/internal/core/plan"
+	"scaffold.dev/scaffold/sid"
 )
 
 // newBoost are the network's agents of boost, and what they need of the other rooms.
 func newBoost(n *network) *boost.Boost {
 	return boost.New(boost.Config{
 		Trust: n.cfg.Trust, Patience: boost.Patience, Members: n.members, Events: n.events, Saver: n.saver,
-		Loop: n.loop, Orders: n.orders, Accept: n.acceptAgent,
+		Loop: n.loop, Orders: n.orders, Accept: n.acceptAgent, Network: named{n.plan, n},
 	})
 }
 
@@ -47,3 +50,28 @@ func (a steerStream) Steer(ctx context.Context, stream *connect.BidiStream[apiv1
 		},
 	})
 }
+
+// named are names and hosts as agents of boost need them.
+type named struct {
+	*plan.Plan
+	n *network
+}
+
+// HostAt takes a daemon that is away for one that says it, if it did: it goes on with what it knows.
+func (x named) HostAt(a netip.Addr) string {
+	if !x.n.cfg.Space.AS.Contains(a) {
+		return ""
+	}
+	at, is := x.Host(sid.LocatorOf(a))
+	if h := x.n.hosts[at.Name]; !is || h == nil || !h.carriers {
+		return ""
+	}
+	return at.Name
+}
+
+func (x named) Address(id sid.ServiceID) (string, netip.Addr) {
+	r, _ := x.n.names.ByID(id)
+	return r.Name, x.n.cfg.Space.ServiceAddr(id)
+}
+
+func (x named) Clients() netip.Prefix { return x.n.cfg.Space.AS }

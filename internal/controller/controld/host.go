@@ -39,6 +39,7 @@ type host struct {
 
 	heard    uint64 // edition of the network's keys that the session knows
 	succeeds bool   // its daemon knows successions of keys
+	carriers bool   // and says which instances an agent of boost serves
 }
 
 // at is where the host is; nil for one that is not known.
@@ -135,7 +136,7 @@ func (n *network) admitHost(s *hostSession, j *apiv1.Join, first store.Place, pr
 	n.places.Own(&h.Host)
 	n.identify(h)
 	h.signed.Note(j.Signature, j.SignedUnix, time.Now())
-	h.succeeds = j.Succeeds
+	h.succeeds, h.carriers = j.Succeeds, j.KnowsCarriers
 	n.registrations.Joined(h.Name, j.Key, n.members.Succeeded(trust.Host, j.Name, j.Key))
 	h.version, h.protocol, h.failed = j.Version, protocol, false
 	n.silences.End(h.Name)

@@ -59,6 +59,16 @@ var fields = []field{
 		"UDP: the first answer binds the flow; or each datagram is resolved anew; or that, both ways", oneOf("bound", "unbound", "unset")},
 	{"dscp", func(r *reader, s *apiv1.ServiceSpec, n *yamlfile.Node) { s.Dscp = r.count(n, "dscp", 0, names.MaxDSCP) },
 		func(s *apiv1.ServiceSpec) any { return count(s.Dscp) }, "DSCP that hosts write into its packets", number(0, names.MaxDSCP)},
+	{"boost", func(r *reader, s *apiv1.ServiceSpec, n *yamlfile.Node) {
+		is := r.OneOf(n, "boost", "true", "false") == "true"
+		s.Boost = &is
+	},
+		func(s *apiv1.ServiceSpec) any {
+			if s.Boost == nil {
+				return nil
+			}
+			return *s.Boost
+		}, "agents of boost carry its TCP connections from sites where nobody serves it", schema{"type": "boolean"}},
 	{"weight", func(r *reader, s *apiv1.ServiceSpec, n *yamlfile.Node) {
 		s.Weight = r.count(n, "weight", 1, names.MaxWeight)
 	}, func(s *apiv1.ServiceSpec) any { return count(s.Weight) }, "of hosts that have no weight of their own; 100 unless said", number(1, names.MaxWeight)},

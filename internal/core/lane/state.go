@@ -38,6 +38,7 @@ type Agent struct {
 	Draining   bool
 	Seen       bool    // a switch of its site knows at which port it is
 	Load       float64 // of what it can carry, 0 to 1
+	Names      bool    // it can serve names, and ask for them: its machine is a host of the network
 }
 
 func (a *Agent) usable() bool { return a.Here && !a.Draining }
@@ -73,6 +74,7 @@ type Lane struct {
 	Far            []string // in the order in which the near agent asks them
 	Measured       bool     // the way from Near to the first of them was known when it was chosen
 	AtOnce         bool     // as its entry
+	Named          bool     // of a name: agents serve it, and connect to it, as hosts do
 }
 
 // A Result is what follows from a state.

@@ -15,6 +15,7 @@ type Policy struct {
 	Datagrams string `json:"datagrams,omitempty"` // "bound", "unbound", "unset"
 	DSCP      uint32 `json:"dscp,omitempty"`      // 0..63
 	Patience  uint32 `json:"patience,omitempty"`  // ms that a host which does not answer is waited for before its flows turn to others
+	Boost     bool   `json:"boost,omitempty"`     // agents of boost carry its TCP connections between sites
 }
 
 // What becomes of flows whose server is gone, and of those of an instance that is drained. The first of each is

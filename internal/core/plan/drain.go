@@ -11,9 +11,10 @@ import (
 
 // delta collects the differences of one Drain by when they may be applied.
 type delta struct {
-	leave  Rules             // resolutions that lose a target
+	turned map[string]*Rules // per router: what those of its site have, where it came to another site
+	leave  map[string]*Rules // per site: resolutions that lose a target
 	before map[string]*Rules // per router: what new instances need
-	grow   Rules             // services, and resolutions that lose none
+	grow   map[string]*Rules // per site: services, and resolutions that lose none
 	moved  map[string]*Rules // per router: redirects to places that have their routes by now
 	after  map[string]*Rules // per router: what nothing points to any more
 	end    Rules             // services that are gone
@@ -21,37 +22,81 @@ type delta struct {
 
 // Drain returns what changed since the last Drain, in the order to send it in; empty when nothing did.
 func (p *Plan) Drain() []Step {
-	d := delta{before: make(map[string]*Rules), moved: make(map[string]*Rules), after: make(map[string]*Rules)}
-	for _, id := range slices.SortedFunc(maps.Keys(p.dirty.removed), compareIDs) {
-		d.removed(p.dirty.removed[id])
+	d := delta{turned: p.turned(), leave: make(map[string]*Rules), before: make(map[string]*Rules), grow: make(map[string]*Rules), moved: make(map[string]*Rules), after: make(map[string]*Rules)}
+	apart := map[string]bool{"": true}
+	note := func() {
+		for site := range p.apart {
+			apart[site] = true
+		}
 	}
+	note()
+	changes, rules := p.withdrawn(&d), []ServiceRule(nil)
 	for _, id := range slices.SortedFunc(maps.Keys(p.dirty.services), compareIDs) {
 		s := p.services[id]
 		for _, q := range slices.SortedFunc(maps.Keys(s.dirty), comparePorts) {
-			targets := p.compute(s, q)
-			d.resolution(s.triple(q), s.say(q, targets), targets)
+			now := said{targets: p.compute(s, q)}
+			now.near = p.near(s, q, now.targets)
+			before := s.say(q, now)
+			p.count(before, now)
+			changes = append(changes, change{s.triple(q), before, now})
 		}
 		clear(s.dirty)
-		d.service(s)
+		rules = append(rules, s.rule()...)
+	}
+	note()
+	for site := range apart {
+		for _, c := range changes {
+			d.resolution(site, c.triple, c.before.at(site), c.now.at(site))
+		}
+		rulesOf(d.grow, site).Services = rules
 	}
 	p.drainTopology(&d)
 	p.drainRouters(&d)
 	p.clean()
-	return d.steps(p.resolvers())
+	return d.steps(p.resolvers(apart))
 }
 
-func (p *Plan) resolvers() []string {
-	var names []string
-	for name, r := range p.routers {
-		if r.Service {
-			names = append(names, name)
+// A change is what the routers are told of a triple.
+type change struct {
+	triple      sid.Triple
+	before, now said
+}
+
+// withdrawn are the tables of services that were removed.
+func (p *Plan) withdrawn(d *delta) (changes []change) {
+	for _, id := range slices.SortedFunc(maps.Keys(p.dirty.removed), compareIDs) {
+		s := p.dirty.removed[id]
+		for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
+			p.count(s.ports[q].said, said{})
+			changes = append(changes, change{s.triple(q), s.ports[q].said, said{}})
+		}
+		if s.isSaid {
+			d.end.Services = append(d.end.Services, ServiceRule{Service: s.id, Gone: true})
 		}
 	}
-	slices.Sort(names)
+	return changes
+}
+
+// resolvers are the service routers, of sites that have tables of their own by these, of all others under "".
+func (p *Plan) resolvers(apart map[string]bool) map[string][]string {
+	names := make(map[string][]string)
+	for name, r := range p.routers {
+		if !r.Service {
+			continue
+		}
+		site := p.sites.routers[name]
+		if !apart[site] {
+			site = ""
+		}
+		names[site] = append(names[site], name)
+	}
+	for _, of := range names {
+		slices.Sort(of)
+	}
 	return names
 }
 
-func (d *delta) steps(resolvers []string) []Step {
+func (d *delta) steps(resolvers map[string][]string) []Step {
 	var steps []Step
 	add := func(to []string, r Rules) {
 		if len(to) > 0 && !r.Empty() {
@@ -63,48 +108,51 @@ func (d *delta) steps(resolvers []string) []Step {
 			add([]string{name}, *m[name])
 		}
 	}
-	add(resolvers, d.leave)
+	all := func(m map[string]*Rules) {
+		for _, site := range slices.Sorted(maps.Keys(resolvers)) {
+			if m[site] != nil {
+				add(resolvers[site], *m[site])
+			}
+		}
+	}
+	each(d.turned)
+	all(d.leave)
 	each(d.before)
-	add(resolvers, d.grow)
+	all(d.grow)
 	each(d.moved)
 	each(d.after)
-	add(resolvers, d.end)
+	var every []string
+	for _, of := range resolvers {
+		every = append(every, of...)
+	}
+	slices.Sort(every)
+	add(every, d.end)
 	return steps
 }
 
 // say notes the targets of a port as those that the routers have, and returns those that they had.
-func (s *service) say(q port, targets []resolve.Target) (before []resolve.Target) {
+func (s *service) say(q port, now said) (before said) {
 	t := s.ports[q]
 	switch {
 	case t != nil:
-		before, t.targets = t.targets, targets
-		if len(t.instances) == 0 && len(targets) == 0 {
+		before, t.said = t.said, now
+		if len(t.instances) == 0 && len(now.targets) == 0 {
 			delete(s.ports, q)
 		}
-	case len(targets) > 0:
-		s.ports[q] = &table{targets: targets}
+	case len(now.targets) > 0:
+		s.ports[q] = &table{said: now}
 	}
 	return before
 }
 
-func (d *delta) removed(s *service) {
-	for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
-		if len(s.ports[q].targets) > 0 {
-			d.leave.Resolutions = append(d.leave.Resolutions, Resolution{Triple: s.triple(q)})
-		}
-	}
-	if s.isSaid {
-		d.end.Services = append(d.end.Services, ServiceRule{Service: s.id, Gone: true})
-	}
-}
-
-// service says that a service is there, and how many instances it has.
-func (d *delta) service(s *service) {
+// rule says that a service is there, and how many instances it has; nothing where the routers know that.
+func (s *service) rule() []ServiceRule {
 	rule := ServiceRule{Service: s.id, Forbidden: s.forbidden, Instances: s.count()}
-	if !s.isSaid || s.said != rule {
-		s.said, s.isSaid = rule, true
-		d.grow.Services = append(d.grow.Services, rule)
+	if s.isSaid && s.said == rule {
+		return nil
 	}
+	s.said, s.isSaid = rule, true
+	return []ServiceRule{rule}
 }
 
 // count is over the real triples: those for any port would count them twice.
@@ -119,16 +167,18 @@ func (s *service) count() (n uint32) {
 
 // resolution takes those who leave out at once and lets new ones in once the way to them stands. Where all
 // change, as when the only host moves, the old ones stay until then: nobody would be refused for it.
-func (d *delta) resolution(t sid.Triple, old, new []resolve.Target) {
+func (d *delta) resolution(site string, t sid.Triple, old, new []resolve.Target) {
 	if slices.Equal(old, new) {
 		return
 	}
 	stay := staying(old, new)
 	if shrinks(old, new) && (len(stay) > 0 || len(new) == 0) {
-		d.leave.Resolutions = append(d.leave.Resolutions, Resolution{Triple: t, Targets: stay})
+		leave := rulesOf(d.leave, site)
+		leave.Resolutions = append(leave.Resolutions, Resolution{Triple: t, Targets: stay})
 	}
 	if len(stay) < len(new) || !shrinks(old, new) {
-		d.grow.Resolutions = append(d.grow.Resolutions, Resolution{Triple: t, Targets: new})
+		grow := rulesOf(d.grow, site)
+		grow.Resolutions = append(grow.Resolutions, Resolution{Triple: t, Targets: new})
 	}
 }
 

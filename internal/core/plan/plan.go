@@ -20,6 +20,9 @@ type Plan struct {
 	held      map[sid.Locator]holding             // that hosts have left and nobody else has
 	holds     map[string]map[sid.Locator]struct{} // the same by host
 	heldAt    map[string]map[sid.Locator]struct{} // and by the router where it was
+	sites     sites
+	boosted   map[sid.ServiceID]struct{} // services whose connections agents are to carry
+	apart     map[string]int             // how many tables the routers of a site have that others do not
 	dirty     dirt
 }
 
@@ -36,6 +39,7 @@ type dirt struct {
 	routers  map[string]struct{}        // their own hosts, probes and redirects
 	services map[sid.ServiceID]struct{} // services with dirty ports
 	removed  map[sid.ServiceID]*service // services that are no more
+	sites    map[string]string          // of routers that are at another one now: where they were
 }
 
 // New returns the plan of an empty network.
@@ -51,6 +55,8 @@ func New(space sid.Space) *Plan {
 		held:      make(map[sid.Locator]holding),
 		holds:     make(map[string]map[sid.Locator]struct{}),
 		heldAt:    make(map[string]map[sid.Locator]struct{}),
+		apart:     make(map[string]int),
+		boosted:   make(map[sid.ServiceID]struct{}),
 	}
 	p.clean()
 	return p
@@ -61,6 +67,7 @@ func (p *Plan) clean() {
 		routers:  make(map[string]struct{}),
 		services: make(map[sid.ServiceID]struct{}),
 		removed:  make(map[sid.ServiceID]*service),
+		sites:    make(map[string]string),
 	}
 }
 
@@ -112,6 +119,9 @@ func (p *Plan) SetLinks(name string, links []Link) {
 // rules: where neither is new nothing is looked at again.
 func (p *Plan) SetService(r names.Record) {
 	weight, forbidden := r.Policy.Weight, r.Access.Forbidden()
+	if delete(p.boosted, r.ID); r.Policy.Boost {
+		p.boosted[r.ID] = struct{}{}
+	}
 	s, ok := p.services[r.ID]
 	if !ok {
 		s = newService(r.ID)
@@ -131,6 +141,7 @@ func (p *Plan) SetService(r names.Record) {
 
 // RemoveService removes a service and withdraws its instances.
 func (p *Plan) RemoveService(id sid.ServiceID) {
+	delete(p.boosted, id)
 	s, ok := p.services[id]
 	if !ok {
 		return
@@ -229,6 +240,6 @@ func newService(id sid.ServiceID) *service {
 // inherit keeps what the routers were told of a service that was removed and made again.
 func (s *service) inherit(old *service) {
 	for q, t := range old.ports {
-		s.ports[q] = &table{instances: make(map[*host]Readiness), targets: t.targets}
+		s.ports[q] = &table{instances: make(map[*host]Readiness), said: t.said}
 	}
 }

@@ -25,6 +25,8 @@ type Readiness struct {
 	Slow   bool   `json:"slow,omitempty"`   // of Queue, or of the listeners that do not work: its program runs, and may be overloaded
 	Resume bool   `json:"resume,omitempty"` // can go on with flows of other instances
 	Reason string `json:"-"`                // why not
+	// Carries: an agent of boost serves it, who brings connections to those who do.
+	Carries bool `json:"carries,omitempty"`
 
 	// Working of the Listeners of one that is ready accept; 0 Listeners: all do.
 	Working   uint32 `json:"working,omitempty"`
@@ -52,7 +54,7 @@ func (p port) virtual() bool { return p.port == 0 || p == resuming }
 // covers reports whether the table of p has the instances of q that say so.
 func (p port) covers(q port, r Readiness) bool {
 	switch {
-	case q.virtual():
+	case q.virtual() || r.Carries:
 		return false
 	case p == resuming:
 		return r.Resume
@@ -71,10 +73,24 @@ type service struct {
 	isSaid    bool
 }
 
-// A table is a triple: who registered it, and the targets as the routers have them.
+// A table is a triple: who registered it, and what the routers have.
 type table struct {
 	instances map[*host]Readiness
-	targets   []resolve.Target
+	said
+}
+
+// said are the targets of a triple: those that routers have, and those that the routers of some sites have instead.
+type said struct {
+	targets []resolve.Target
+	near    map[string][]resolve.Target
+}
+
+// at is what routers of a site have; "": those of none.
+func (s said) at(site string) []resolve.Target {
+	if t, ok := s.near[site]; ok {
+		return t
+	}
+	return s.targets
 }
 
 // weight is that of a host of which the operator said o.

@@ -24,20 +24,20 @@ func (p *Plan) Snapshot(name string) Rules {
 	all.Gone = slices.SortedFunc(maps.Values(r.said.gone), byLocator)
 	all.Sources = slices.SortedFunc(maps.Values(r.said.sources), bySource)
 	if r.Service {
-		p.resolutions(&all)
+		p.resolutions(&all, p.sites.routers[name])
 	}
 	return all
 }
 
-func (p *Plan) resolutions(all *Rules) {
+func (p *Plan) resolutions(all *Rules, site string) {
 	for _, id := range slices.SortedFunc(maps.Keys(p.services), compareIDs) {
 		s := p.services[id]
 		if s.isSaid {
 			all.Services = append(all.Services, s.said)
 		}
 		for _, q := range slices.SortedFunc(maps.Keys(s.ports), comparePorts) {
-			if t := s.ports[q]; len(t.targets) > 0 {
-				all.Resolutions = append(all.Resolutions, Resolution{Triple: s.triple(q), Targets: t.targets})
+			if targets := s.ports[q].at(site); len(targets) > 0 {
+				all.Resolutions = append(all.Resolutions, Resolution{Triple: s.triple(q), Targets: targets})
 			}
 		}
 	}
@@ -110,12 +110,19 @@ func (p *Plan) instance(s *service, q port, t *table, h *host) Instance {
 	set := o
 	set.Drain = false
 	i := Instance{Triple: s.triple(q), Host: h.name, Locator: at.Locator, Weight: s.weight(set)}
-	for _, target := range t.targets {
+	site := p.sites.hosts[h.name]
+	if !ready.Carries {
+		site = ""
+	}
+	for _, target := range t.at(site) {
 		if h.at[target.Locator] != nil {
 			i.Effective = target.Weight
 		}
 	}
 	i.State, i.Reason = state(at.Host, o, ready, i)
+	if i.State == "serving" && ready.Carries {
+		i.State, i.Reason = carries(site, i)
+	}
 	return i
 }
 

@@ -49,7 +49,7 @@ func (j *Joining) wish(uplink string) string {
 // It runs in the control goroutine.
 func (j *Joining) Join(ctx context.Context) (*apiv1.Join, []*Bid) {
 	ask := &apiv1.Join{
-		Name: j.Name, BootId: j.BootID, Version: obs.Version(), Speaks: speaks(), Succeeds: true,
+		Name: j.Name, BootId: j.BootID, Version: obs.Version(), Speaks: speaks(), Succeeds: true, KnowsCarriers: true,
 		Identity: j.Identity, Netns: strconv.FormatUint(j.Netns, 10),
 	}
 	var bids []*Bid

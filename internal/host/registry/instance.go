@@ -16,6 +16,7 @@ type instance struct {
 	barred  bool   // it is the edge that does not, or who serves may not
 	// hidden: the edge cannot ask the kernel whether its program still listens.
 	hidden  bool
+	carries bool              // its sockets are an agent's of boost
 	user    string            // whose its sockets are
 	check   string            // why its ready checks fail, where none passes
 	queue   serving.Group     // of accepted connections

@@ -55,7 +55,7 @@ func (r *Registry) Await(guest uint16) { r.awaited[guest] = true }
 
 // up admits a triple's first packets; flush tells the controller.
 func (r *Registry) up(t sid.Triple, why string) {
-	i := &instance{}
+	i := &instance{carries: r.carries(t)}
 	r.instances[t] = i
 	r.changes++
 	r.dirty = true

@@ -94,7 +94,7 @@ func (r *Registry) registration(t sid.Triple, i *instance) *apiv1.Registration {
 	g := &apiv1.Registration{
 		Ss: t.Service.SS, Suffix: uint64(t.Service.Suffix), Proto: uint32(t.Proto), Port: uint32(t.Port),
 		Ready: v.reason == "", Reason: v.reason, Queue: v.queue, Slow: v.slow, CanResume: v.resume, User: i.user,
-		Working: uint32(v.working), Listeners: uint32(v.listeners),
+		Working: uint32(v.working), Listeners: uint32(v.listeners), Carries: i.carries,
 	}
 	r.cfg.Permits.Show(g, t)
 	return g

@@ -19,6 +19,22 @@ func deviceName(index int) string {
 	return strconv.Itoa(index)
 }
 
+// carries reports whether it is an agent of boost that serves: its sockets have its mark, which takes CAP_NET_ADMIN to set.
+func (r *Registry) carries(t sid.Triple) (is bool) {
+	if t.Proto != sid.TCP {
+		return false
+	}
+	own := map[uint64]bool{}
+	r.sockets.Cookies(t, func(cookie uint64, _ serving.Owner) { own[cookie] = true })
+	err := r.cfg.Namespaces.Each(t.Proto, servingStates(t.Proto), t.Port, func(s sockets.DiagSocket) {
+		is = is || own[s.Cookie] && s.Mark == sockets.Named
+	})
+	if err != nil {
+		r.cfg.Log.Error("cannot see whether it is an agent of boost that serves", "triple", t, "error", err)
+	}
+	return is
+}
+
 // unfit looks up whose the sockets of an instance are, and where they listen, and says why they may not serve, or "".
 // Guests are made by root, who says what they serve. barred: it is the user who may not.
 func (r *Registry) unfit(t sid.Triple, i *instance) (why string, barred bool) {

@@ -52,8 +52,10 @@ logout --offline
 net key retire --force
 net switch flow add --first
 router forget --force
+service create --boost
 service drain --follow
 service drain --force
+service policy --boost
 service rm --force
 support dump --no-flows
 uninstall --dry-run

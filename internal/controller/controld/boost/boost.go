@@ -58,6 +58,7 @@ type Config struct {
 	Loop     Loop
 	Orders   Orders
 	Accept   func() *apiv1.BoostJoined // what each is told that joins
+	Network  Network                   // in which names are served; nil: none are carried
 }
 
 // Patience is how long an agent may be away, by default: agents are asked one after the other, so that one which died costs a
@@ -74,6 +75,9 @@ type Boost struct {
 	generation uint64              // of what agents were told
 	waits      map[string]bool     // agents of before that have not come yet; empty: nothing is waited for
 	lanes      []lane.Lane         // as planned last
+	named      []lane.Lane         // of names, the same
+	names      []lane.Name         // that these were planned from
+	hosts      map[string]string   // of agents that can serve names, by agent
 	held       map[uint64]heldLane // by number, until this leader has planned
 	unserved   map[string]lack     // by entry
 	rtt        map[pair]time.Duration
@@ -114,6 +118,7 @@ type agent struct {
 	late    time.Time                   // since when it is to get lanes that far agents do not have yet; zero: it is not
 	applied uint64
 	trouble string // why it has not applied what it was told
+	names   bool   // it knows lanes that are named
 
 	sessions map[sessionKey]carried // at whose near end it is; of one that is away those that it had
 	waits    map[farKey]waitsFor    // of sessions at whose far end it is

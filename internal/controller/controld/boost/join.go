@@ -131,7 +131,7 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, doors []string, protocol u
 	}
 	a.session, a.bootID, a.version, a.since = s, j.BootId, j.Version, x.clock()
 	a.told, a.load, a.applied, a.trouble, a.retold = nil, nil, 0, "", false
-	a.holds, a.late = nil, time.Time{}
+	a.holds, a.late, a.names = nil, time.Time{}, j.Names
 	maps.DeleteFunc(a.has, func(number uint64, _ *apiv1.BoostLane) bool { // another process, for one, has none of them
 		return !slices.ContainsFunc(j.Held, func(l *apiv1.BoostLane) bool { return l.Number == number })
 	})
@@ -155,7 +155,7 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, doors []string, protocol u
 // An agent that was away for long may have heard less than others: the later word counts.
 func (x *Boost) hold(list []*apiv1.BoostLane, generation uint64) {
 	for _, l := range list {
-		if l.Near == "" || len(l.Far) == 0 || l.Bits > 16 {
+		if l.Near == "" || len(l.Far) == 0 || l.Bits > 16 || l.Named {
 			continue
 		}
 		told := lane.Lane{Number: l.Number, Entry: l.Entry, Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: l.Near, Far: l.Far[:1], Measured: true}
@@ -232,7 +232,9 @@ func (x *Boost) haveApplied(a *agent, applied *apiv1.BoostApplied) {
 		a.holds = nearLanes(a.told, a.Name)
 		a.has = make(map[uint64]*apiv1.BoostLane, len(a.told.Lanes))
 		for _, l := range a.told.Lanes {
-			a.has[l.Number] = l
+			if !l.Named { // else switches send it nothing
+				a.has[l.Number] = l
+			}
 		}
 	}
 	if applied.Error != "" { // it may have been for want of something that is there in a while

@@ -151,8 +151,8 @@ func (l *listed) bound(out *apiv1.BoostSession) {
 // carried are the sessions that are asked for.
 func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest, client, server end) (list []listed) {
 	entry := map[uint64]string{}
-	for i := range x.lanes {
-		entry[x.lanes[i].Number] = x.lanes[i].Entry
+	for _, l := range slices.Concat(x.lanes, x.named) {
+		entry[l.Number] = l.Entry
 	}
 	for _, a := range x.agents {
 		if a.session == nil {

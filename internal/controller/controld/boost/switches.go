@@ -235,7 +235,7 @@ func (a *agent) mayHave() map[uint64]*apiv1.BoostLane {
 	maps.Copy(all, a.has)
 	if a.told != nil && a.applied != a.told.Generation {
 		for _, l := range a.told.Lanes {
-			if all[l.Number] == nil {
+			if all[l.Number] == nil && !l.Named {
 				all[l.Number] = l
 			}
 		}
@@ -425,7 +425,7 @@ func (x *Boost) steerSwitch(name string, rules []lane.Rule) {
 // unanswered reports whether the far agent of a lane would not get what servers answer: its switch does not send it that yet.
 func (x *Boost) unanswered(l *apiv1.BoostLane) bool {
 	far := l.Far[0]
-	if len(x.sites[x.siteOf(far)].Switches) == 0 {
+	if l.Named || len(x.sites[x.siteOf(far)].Switches) == 0 {
 		return false
 	}
 	at := x.switches.places[far]

@@ -65,11 +65,11 @@ func (x *Boost) orderFor(a *agent, held []heldBy) (all *apiv1.BoostLanes, early 
 	}
 	before := nearLanes(a.told, a.Name)
 	far := map[uint64]*apiv1.BoostLane{}
-	for i := range x.lanes {
-		if x.lanes[i].Near != a.Name && !slices.Contains(x.lanes[i].Far, a.Name) {
+	for _, planned := range slices.Concat(x.lanes, x.named) {
+		if planned.Near != a.Name && !slices.Contains(planned.Far, a.Name) {
 			continue
 		}
-		l := apiLane(&x.lanes[i])
+		l := apiLane(&planned)
 		switch {
 		case x.unanswered(l): // nobody may open a connection yet whose answers would go elsewhere
 			early = early || a.told == nil && !x.late(a)

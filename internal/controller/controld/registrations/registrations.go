@@ -249,7 +249,7 @@ func (x *Registrations) wants(h *host, t sid.Triple, r *apiv1.Registration) bool
 		w.Since = time.Now()
 	}
 	w.Ready = plan.Readiness{Ready: r.Ready, Queue: r.Queue && !r.Ready, Slow: r.Slow && (r.Queue || r.Ready), Resume: r.CanResume, Reason: events.Shortened(r.Reason),
-		Working: r.Working, Listeners: r.Listeners}
+		Working: r.Working, Listeners: r.Listeners, Carries: r.Carries}
 	w.user = r.User
 	if !bytes.Equal(w.permit, r.Permit) || !bytes.Equal(w.signature, r.Signature) {
 		w.permit, w.signature, w.proved, w.Warned = bytes.Clone(r.Permit), bytes.Clone(r.Signature), false, false

@@ -28,8 +28,23 @@ var fields = []field{
 	numberField("weight", 100, func(p *names.Policy) *uint32 { return &p.Weight }, func(s *apiv1.ServiceSpec) **uint32 { return &s.Weight }),
 	numberField("dscp", 0, func(p *names.Policy) *uint32 { return &p.DSCP }, func(s *apiv1.ServiceSpec) **uint32 { return &s.Dscp }),
 	inTime(numberField("patience", 0, func(p *names.Policy) *uint32 { return &p.Patience }, func(s *apiv1.ServiceSpec) **uint32 { return &s.PatienceMs })),
+	boostField,
 	listField("servers", func(a *names.Access) *[]string { return &a.Servers }, func(s *apiv1.ServiceSpec) **apiv1.StringList { return &s.Servers }),
 	listField("allow", func(a *names.Access) *[]string { return &a.Allow }, func(s *apiv1.ServiceSpec) **apiv1.StringList { return &s.Allow }),
+}
+
+// boostField says whether agents of boost carry connections to the service.
+var boostField = field{
+	name: "boost",
+	said: func(s *apiv1.ServiceSpec) bool { return s.Boost != nil },
+	take: func(r *names.Record, s *apiv1.ServiceSpec) { r.Policy.Boost = s.GetBoost() },
+	tell: func(s *apiv1.ServiceSpec, r names.Record) { s.Boost = &r.Policy.Boost },
+	text: func(r names.Record) string {
+		if r.Policy.Boost {
+			return "on"
+		}
+		return ""
+	},
 }
 
 func textField(name, usual string, of func(*names.Policy) *string, in func(*apiv1.ServiceSpec) **string) field {

@@ -10,7 +10,7 @@ import (
 // PolicyOf is a policy as the API has it.
 func PolicyOf(p names.Policy) *apiv1.Policy {
 	return &apiv1.Policy{
-		Failover: p.Failover, Drain: p.Drain, Ready: p.Ready, Weight: p.Weight, Datagrams: p.Datagrams, Dscp: p.DSCP, PatienceMs: p.Patience,
+		Failover: p.Failover, Drain: p.Drain, Ready: p.Ready, Weight: p.Weight, Datagrams: p.Datagrams, Dscp: p.DSCP, PatienceMs: p.Patience, Boost: p.Boost,
 	}
 }
 
@@ -18,7 +18,7 @@ func PolicyOf(p names.Policy) *apiv1.Policy {
 func Policy(p *apiv1.Policy) names.Policy {
 	return names.Policy{
 		Failover: p.GetFailover(), Drain: p.GetDrain(), Ready: strings.TrimSpace(p.GetReady()),
-		Weight: p.GetWeight(), Datagrams: p.GetDatagrams(), DSCP: p.GetDscp(), Patience: p.GetPatienceMs(),
+		Weight: p.GetWeight(), Datagrams: p.GetDatagrams(), DSCP: p.GetDscp(), Patience: p.GetPatienceMs(), Boost: p.GetBoost(),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // usual is what a service's fields mean that nobody set, for people.
 var usual = map[string]string{
 	"failover": names.Reset, "drain": names.Wait, "ready": "listening", "datagrams": "bound", "weight": "100", "dscp": "0",
-	"patience": "0s", "servers": "any host", "allow": "everybody",
+	"patience": "0s", "boost": "off", "servers": "any host", "allow": "everybody",
 }
 
 // Between is what differs between two versions of a service.
