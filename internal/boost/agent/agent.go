@@ -91,7 +91,7 @@ type Agent struct {
 	refused  map[door.Reason]uint64
 	born     uint64             // trunks so far
 	found    map[string]*legacy // of a process before, by agents; until Tell has said which of those there are
-	retold   chan struct{}      // there are other lanes than before
+	names    chan struct{}      // there are other lanes than before, or other agents
 }
 
 // Start begins to serve. It takes nothing before Tell says what.
@@ -106,7 +106,7 @@ func Start(c Config) (*Agent, error) {
 		return nil, fmt.Errorf("memory of %d bytes for a trunk: it must be a multiple of %d", c.Memory, stripe.MaxChunk)
 	}
 	a := &Agent{Config: c, lanes: map[uint64]*Lane{}, peers: map[string]*peer{}, byTrunk: map[uint64]*peer{}, refusing: map[refusing]struct{}{},
-		refused: map[door.Reason]uint64{}, retold: make(chan struct{}, 1)}
+		refused: map[door.Reason]uint64{}, names: make(chan struct{}, 1)}
 	if c.Keep != nil {
 		found, errs := legacies(c.Found, c.Keep)
 		for _, err := range errs {
@@ -181,10 +181,7 @@ func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
 	a.mu.Unlock()
 	a.part(a.gone(peers))
 	a.disown()
-	select {
-	case a.retold <- struct{}{}:
-	default:
-	}
+	a.lookAtNames()
 	a.serving.Do(a.openDoors) // before, it knows nobody, not even who has connected while there was no worker
 	return nil
 }

@@ -23,7 +23,7 @@ type Names interface {
 }
 
 const (
-	// namesEvery is how often it is looked whether somebody is there to whom names can be carried.
+	// namesEvery is how often it is looked whether a far agent carries names, for what no event tells: one that refuses.
 	namesEvery = 100 * time.Millisecond
 	// refusedFor is how long a name is not served that all far agents have refused to carry.
 	refusedFor = 5 * time.Second
@@ -70,9 +70,17 @@ func (a *Agent) serveNames() {
 				s.close()
 			}
 			return
-		case <-a.retold:
+		case <-a.names:
 		case <-tick.C:
 		}
+	}
+}
+
+// lookAtNames has serveNames look at once: who is accepted when no far agent is there any more is reset.
+func (a *Agent) lookAtNames() {
+	select {
+	case a.names <- struct{}{}:
+	default: // it is about to
 	}
 }
 

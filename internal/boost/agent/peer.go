@@ -122,7 +122,10 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 		Restore: p.restore,
 		Ended:   func(e trunk.Ended) { a.Report(Event{Agent: p.name, Ended: &e}) },
 		Broken:  func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
-		Changed: func(c trunk.Change) { a.Report(Event{Agent: p.name, Path: &c}) },
+		Changed: func(c trunk.Change) {
+			a.lookAtNames()
+			a.Report(Event{Agent: p.name, Path: &c})
+		},
 	}
 	var err error
 	if p.receive, err = memory.Map(a.Memory); err != nil {
