@@ -120,10 +120,16 @@ func (n *network) join(name string, held ...*apiv1.BoostLane) *stream {
 	n.t.Helper()
 	j := joinOf(name)
 	j.Held = held
-	s := &stream{Session: session.New[apiv1.BoostOrder](n.t.Context(), 100), n: n, name: name}
+	return n.joinAs(j)
+}
+
+// joinAs lets an agent in that says this of itself.
+func (n *network) joinAs(j *apiv1.BoostJoin) *stream {
+	n.t.Helper()
+	s := &stream{Session: session.New[apiv1.BoostOrder](n.t.Context(), 100), n: n, name: j.Name}
 	n.by = append(n.by, s)
 	if no := n.Join(s.Session, j); no != nil {
-		n.t.Fatalf("%s is refused: %s", name, no.Reason)
+		n.t.Fatalf("%s is refused: %s", j.Name, no.Reason)
 	}
 	n.Flush()
 	return s
