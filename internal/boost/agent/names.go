@@ -185,7 +185,7 @@ func (a *Agent) acceptAt(lane uint64, at netip.AddrPort, l net.Listener) {
 // isTemporary reports whether a listener is there still.
 func isTemporary(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Temporary() //nolint:staticcheck // of accept it says that
+	return errors.As(err, &op) && op.Temporary()
 }
 
 // bring finds a far agent for a client, whom the kernel has accepted: the client is reset where nobody can help.
