@@ -28,6 +28,10 @@ func Pour(ctx context.Context, addr string, connections int, threads bool) error
 		if err != nil {
 			return err
 		}
+		// A host's default may be BBR; the thesis has CUBIC, and so have the agents beside this.
+		if err := setControl(c.(*net.TCPConn), "cubic"); err != nil {
+			return err
+		}
 		if err := busy(c.(*net.TCPConn), threads, c.Write, unix.Write, buf, nil); err != nil {
 			return err
 		}
@@ -67,6 +71,22 @@ func Drain(ctx context.Context, addr string, threads bool, in io.Reader, out io.
 			return err
 		}
 	}
+}
+
+// setControl chooses a connection's congestion control.
+func setControl(c *net.TCPConn, name string) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var no error
+	if err := raw.Control(func(fd uintptr) { no = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, name) }); err != nil {
+		return err
+	}
+	if no != nil {
+		return fmt.Errorf("congestion control %s: %w", name, no)
+	}
+	return nil
 }
 
 // one has one thread run Go where one is to wait for all connections.
