@@ -1,11 +1,15 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
+
+	"scaffold.dev/scaffold/internal/linux/cgroups"
 )
 
 // A quotaGroup is a cgroup whose processes share a part of a processor.
@@ -34,8 +38,7 @@ func newQuota(name string, part float64) (*quotaGroup, error) {
 		return nil, err
 	}
 	if err := os.WriteFile(filepath.Join(g.dir, key), []byte(value), 0o644); err != nil {
-		g.end()
-		return nil, err
+		return nil, errors.Join(err, g.end())
 	}
 	return g, nil
 }
@@ -53,11 +56,12 @@ func (g *quotaGroup) take(pid int) error {
 	return nil
 }
 
-// end removes the group, whose processes have ended or are about to.
-func (g *quotaGroup) end() {
-	for range 100 {
-		if err := os.Remove(g.dir); err == nil || os.IsNotExist(err) {
-			return
+// end removes the group, whose processes have been killed: version 1 has no event that tells when the last one is gone.
+func (g *quotaGroup) end() error {
+	for tries := 100; ; tries-- {
+		err := cgroups.Group(g.dir).RemoveEmpty()
+		if !errors.Is(err, syscall.EBUSY) || tries == 0 {
+			return err
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

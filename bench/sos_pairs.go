@@ -68,27 +68,27 @@ func startPair(ctx context.Context, l *lab.Lab, number int) (*sosPair, error) {
 	}
 	if err != nil {
 		p.server = nil
-		p.end()
-		return nil, err
+		return nil, errors.Join(err, p.end())
 	}
 	return p, nil
 }
 
-func (p *sosPair) end() {
+func (p *sosPair) end() (err error) {
 	if p.server != nil {
 		p.server.Process.Kill()
 		p.server.Wait() //nolint:errcheck // killed
 	}
 	p.agents.End()
 	for _, q := range p.quotas {
-		q.end()
+		err = errors.Join(err, q.end())
 	}
+	return err
 }
 
-// confine gives each of its agents so much of a processor.
-func (p *sosPair) confine(l *lab.Lab, part float64) error {
-	for _, name := range []string{p.at("x"), p.at("y")} {
-		q, err := newQuota(l.File.Name+"-"+name, part)
+// confine gives its agents so much of a processor: the one that sends, and the one that receives, which takes more.
+func (p *sosPair) confine(l *lab.Lab, parts [2]float64) error {
+	for i, name := range []string{p.at("x"), p.at("y")} {
+		q, err := newQuota(l.File.Name+"-"+name, parts[i])
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (p *sosPair) used() [2]time.Duration {
 }
 
 // pairs finds what one pair takes to fill the path, and measures so many with a part of that.
-func (r *sosRun) pairs(ctx context.Context) error {
+func (r *sosRun) pairs(ctx context.Context) (err error) {
 	most := sosPairsMost
 	if r.opt.Quick {
 		most = 2
@@ -114,7 +114,7 @@ func (r *sosRun) pairs(ctx context.Context) error {
 	var all []*sosPair
 	defer func() {
 		for _, p := range all {
-			p.end()
+			err = errors.Join(err, p.end())
 		}
 	}()
 	for i := range most {
@@ -128,14 +128,14 @@ func (r *sosRun) pairs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	part := sosPart * max(alone.percent[0], alone.percent[1]) / 100
+	parts := [2]float64{sosPart * alone.percent[0] / 100, sosPart * alone.percent[1] / 100}
 	for _, p := range all {
-		if err := p.confine(r.lab, part); err != nil {
+		if err := p.confine(r.lab, parts); err != nil {
 			return err
 		}
 	}
-	r.res.Notes = append(r.res.Notes, fmt.Sprintf("A pair without a quota carried %.0f Mbit/s; its agents took %.1f %% and %.1f %% of a processor. Each agent's quota was %.1f %%.",
-		alone.rate/1e6, alone.percent[0], alone.percent[1], 100*max(part, quotaLeast/float64(quotaPeriod))))
+	r.res.Notes = append(r.res.Notes, fmt.Sprintf("A pair without a quota carried %.0f Mbit/s; its agents took %.1f %% and %.1f %% of a processor. Quotas were %.1f %% and %.1f %%.",
+		alone.rate/1e6, alone.percent[0], alone.percent[1], 100*parts[0], 100*parts[1]))
 	return r.upTo(ctx, all)
 }
 

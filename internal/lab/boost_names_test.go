@@ -1,7 +1,6 @@
 package lab_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,24 +46,7 @@ func TestANameIsBoosted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sent := func() uint64 {
-		var all struct {
-			Agents []struct {
-				Name string
-				Sent uint64 `json:",string"`
-			}
-		}
-		out := must(t, "boost", "agent", "ls", "--lab", name, "-o", "json")
-		if err := json.Unmarshal([]byte(out), &all); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		for _, a := range all.Agents {
-			if a.Name == "y" {
-				return a.Sent
-			}
-		}
-		return 0
-	}
+	sent := func() uint64 { return sentBy(t, name, "y") }
 	fetch := func() error {
 		out, errs, code := scaffold(t, "lab", "exec", "--lab", name, "c1", "--", "curl", "-sS", "-m", "30", "http://web.svc/large")
 		if code != 0 || out != large {

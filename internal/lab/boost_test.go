@@ -59,24 +59,7 @@ func TestAgentsOfALabCarryWhatItsFileSays(t *testing.T) {
 		os.Truncate(filepath.Join(www, "huge"), 1<<30)); err != nil { // more than all sockets and both agents hold
 		t.Fatal(err)
 	}
-	carried := func() uint64 {
-		var all struct {
-			Agents []struct {
-				Name string
-				Sent uint64 `json:",string"`
-			}
-		}
-		out := must(t, "boost", "agent", "ls", "--lab", name, "-o", "json")
-		if err := json.Unmarshal([]byte(out), &all); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		for _, a := range all.Agents {
-			if a.Name == "y" {
-				return a.Sent
-			}
-		}
-		return 0
-	}
+	carried := func() uint64 { return sentBy(t, name, "y") }
 	var server string
 	fetch := func() {
 		t.Helper()
@@ -148,4 +131,25 @@ func addressOf(t *testing.T, name, host string) string {
 	}
 	t.Fatalf("no host %s: %s", host, out)
 	return ""
+}
+
+// sentBy is how many bytes an agent of a lab has sent to others.
+func sentBy(t *testing.T, lab, agent string) uint64 {
+	t.Helper()
+	var all struct {
+		Agents []struct {
+			Name string
+			Sent uint64 `json:",string"`
+		}
+	}
+	out := must(t, "boost", "agent", "ls", "--lab", lab, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, a := range all.Agents {
+		if a.Name == agent {
+			return a.Sent
+		}
+	}
+	return 0
 }

@@ -59,11 +59,13 @@ type served struct {
 
 // serveNames serves what the lanes say until the agent ends.
 func (a *Agent) serveNames() {
-	tick := time.NewTicker(namesEvery)
-	defer tick.Stop()
 	all := map[uint64]*served{}
 	for {
 		a.follow(all)
+		var again <-chan time.Time
+		if len(all) > 0 { // who carries no names is not woken
+			again = time.After(namesEvery)
+		}
 		select {
 		case <-a.ctx.Done():
 			for _, s := range all {
@@ -71,7 +73,7 @@ func (a *Agent) serveNames() {
 			}
 			return
 		case <-a.names:
-		case <-tick.C:
+		case <-again:
 		}
 	}
 }

@@ -23,6 +23,9 @@ type sites struct {
 // SetSites says at which site of boost routers are, and hosts whose agents may serve names for these. Who is at none is left
 // out. What an agent serves on a host at no site is nobody's.
 func (p *Plan) SetSites(routers, hosts map[string]string) {
+	if maps.Equal(routers, p.sites.routers) && maps.Equal(hosts, p.sites.hosts) {
+		return // it is said again with each change of anything
+	}
 	for name := range p.routers {
 		if _, turns := p.dirty.sites[name]; !turns && p.sites.routers[name] != routers[name] {
 			p.dirty.sites[name] = p.sites.routers[name]
