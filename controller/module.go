@@ -47,8 +47,18 @@ type Network interface {
 	// SetFlows makes these the module's rules at a switch: what it had and does not name goes, what is there
 	// already is left alone. They are kept for a switch that is away.
 	SetFlows(switchName string, flows []Flow) error
-	// HandleHeld calls f when a switch has come to hold all that SetFlows wanted of it, with how often SetFlows had been
-	// called for it by then, without an error: where that is less than how often it was called by now, the rest is on its way.
+	// ChangeFlows puts rules in at a switch, or in the place of those of the same table, First, priority and match, takes others
+	// out, whose instructions do not count, and leaves the rest alone: all of it or, with an error, nothing. It costs what it
+	// changes, however many rules there are. A rule with an idle time is put in anew, so that the time starts anew. A Keeper
+	// calls SetFlows of a switch before.
+	ChangeFlows(switchName string, set, unset []Flow) error
+	// HandleExpired calls f with those of the module's rules that a switch has taken out by itself, since no packet had matched
+	// them for as long as their idle time. They are no longer wanted: nothing puts them back until the module names them again,
+	// and what it names again before f is called is not told. A rule that expires while its switch is away is put back when the
+	// switch comes again, and its idle time starts anew.
+	HandleExpired(f func(switchName string, gone []Flow))
+	// HandleHeld calls f when a switch has come to hold all that SetFlows and ChangeFlows wanted of it, with how often they had
+	// been called for it by then, without an error: where that is less than how often they were called by now, the rest is on its way.
 	// It does so again when a switch comes again and holds it. News of one switch are merged, the last counts.
 	HandleHeld(f func(switchName string, calls uint64))
 	// Tables are the numbers of n tables that are the module's own at all switches.

@@ -1,6 +1,9 @@
 package controller
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // ErrStopped is what a module gets that was stopped.
 var ErrStopped = errors.New("the module is stopped")
@@ -13,6 +16,10 @@ type Subscription struct {
 	Rate   uint32 // packets a second that a switch may punt, 0: 1000; what is more is dropped there
 	Copy   bool   // the packet also goes on as if nobody had subscribed
 	First  bool   // also packets that Scaffold's own rules would take
+	// Lease is after how long the rule that punts goes by itself once the controller has stopped renewing it: packets then go
+	// on as if nobody had subscribed. 0: it stays. Whole seconds, 2 s or more. Who shares the rule, asking for the same packets,
+	// has the longest lease, or none where one has none.
+	Lease time.Duration
 }
 
 // A Packet that a switch punted.
@@ -38,6 +45,9 @@ type Flow struct {
 	First        bool   // in table 0: before Scaffold's own rules; else behind them
 	Match        Match
 	Instructions []Instruction
+	// Idle is after how long without a packet the switch takes the rule out by itself; see HandleExpired. 0: never. Whole
+	// seconds, 1 s to 65535 s.
+	Idle time.Duration
 }
 
 // MaxPriority is the highest of a module's rules.

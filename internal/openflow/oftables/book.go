@@ -74,6 +74,18 @@ func (b *book[K, V]) found(k K, v V) {
 	b.touch(c)
 }
 
+// lost is something that the switch no longer has, if it was told so and is says so of what it was told.
+func (b *book[K, V]) lost(k K, is func(V) bool) bool {
+	c := b.cells[k]
+	if c == nil || !c.had || !is(c.told) {
+		return false
+	}
+	var none V
+	c.told, c.had = none, false
+	b.touch(c)
+	return true
+}
+
 // taken reports whether a key is in use, or still so at the switch for something else than v.
 func (b *book[K, V]) taken(k K, v V) bool {
 	c := b.cells[k]

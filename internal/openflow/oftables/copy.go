@@ -36,7 +36,7 @@ func (t *Tables) copied(o *owned, key flowKey, e entry) (flowKey, entry, bool) {
 	bit := uint64(1) << c.bit
 	m := canonical(append(ofp.Match{ofp.UintMasked(copies, 0, bit)}, e.match...))
 	is := ofp.Apply(ofp.SetField{OXM: ofp.UintMasked(copies, bit, bit)}, ofp.Group{ID: c.group})
-	return flowKey{key.table, key.priority, text(m)}, entry{e.cookie, m, is}, true
+	return flowKey{key.table, key.priority, text(m)}, entry{e.cookie, m, is, e.idle, e.hard}, true
 }
 
 func (t *Tables) canCopy() bool { return t.o.Extensions && t.masks() }

@@ -58,8 +58,14 @@ func pick[T any](a bool, yes, no T) T {
 	return no
 }
 
+// add has the switch tell when it takes out an entry that nothing has used.
 func (k flowKey) add(e entry) ofp.FlowMod {
-	return ofp.FlowMod{Command: ofp.FlowAdd, Cookie: e.cookie, Table: k.table, Priority: k.priority, Match: e.match, Instructions: e.instructions}
+	m := ofp.FlowMod{Command: ofp.FlowAdd, Cookie: e.cookie, Table: k.table, Priority: k.priority, IdleTimeout: e.idle, HardTimeout: e.hard,
+		Match: e.match, Instructions: e.instructions}
+	if e.idle != 0 {
+		m.Flags = ofp.FlagSendRemoved
+	}
+	return m
 }
 
 // remove takes an entry out only while it is ours.

@@ -21,10 +21,11 @@ type entry struct {
 	cookie       uint64
 	match        ofp.Match // as canonical orders it
 	instructions []ofp.Instruction
+	idle, hard   uint16 // seconds after which the switch takes it out: without a packet, and whatever comes; 0: never
 }
 
 func (e entry) same(o entry) bool {
-	return e.cookie == o.cookie && slices.EqualFunc(e.instructions, o.instructions, sameInstruction)
+	return e.cookie == o.cookie && e.idle == o.idle && e.hard == o.hard && slices.EqualFunc(e.instructions, o.instructions, sameInstruction)
 }
 
 // compare has the last table first, and in it the highest priority.
@@ -35,7 +36,7 @@ func (k flowKey) compare(o flowKey) int {
 // flow makes an entry of owner 0.
 func (t *Tables) flow(table uint8, priority uint16, punts uint32, m ofp.Match, is ...ofp.Instruction) (flowKey, entry) {
 	m = canonical(m)
-	return flowKey{table, priority, text(m)}, entry{cookieOf(0, punts), m, is}
+	return flowKey{table, priority, text(m)}, entry{cookie: cookieOf(0, punts), match: m, instructions: is}
 }
 
 // canonical is a match as it is compared: by field, bits that do not count zero, masks that say nothing left out. A

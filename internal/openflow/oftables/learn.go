@@ -25,7 +25,7 @@ func read(flows []ofp.Flow, groups []ofp.GroupDesc, meters []ofp.Meter) reading 
 			r.foreign[key] = struct{}{}
 			continue
 		}
-		r.flows[key] = entry{f.Cookie, m, f.Instructions}
+		r.flows[key] = entry{f.Cookie, m, f.Instructions, f.IdleTimeout, f.HardTimeout}
 	}
 	for _, g := range groups {
 		if ours(uint32(g.ID)) {
@@ -74,7 +74,7 @@ func (t *Tables) Verify(flows []ofp.Flow, groups []ofp.GroupDesc, meters []ofp.M
 	r := read(flows, groups, meters)
 	t.setAside(&r, false)
 	var all []string
-	all = append(all, differences(maps.Collect(t.flows.told()), r.flows, entry.same, func(k flowKey, e entry) string {
+	all = append(all, differences(t.lasting(r.flows), r.flows, entry.same, func(k flowKey, e entry) string {
 		return fmt.Sprintf("flow in table %d, priority %d, %v", k.table, k.priority, e.match)
 	})...)
 	all = append(all, differences(maps.Collect(t.groups.told()), r.groups, group.same, func(id ofp.GroupID, _ group) string {

@@ -17,6 +17,8 @@ type Flow struct {
 	Punt         bool              // to the controller
 	Copy         bool              // punted, the packet also goes on as if the entry were not there
 	Rate         uint32            // packets a second that may be punted; 0: 1000
+	Idle         uint16            // seconds without a packet after which the switch takes it out and says so; 0: never
+	Lease        uint16            // seconds after which the switch takes it out unless Renew was said meanwhile; 0: never
 }
 
 // MaxPriority is the highest of an owner's entry, one that punts included.
@@ -30,8 +32,15 @@ type owned struct {
 	meters map[uint32]ofp.MeterID // by Flow.ID
 	copies map[flowKey]copying    // by the key of what it would be without the copy
 
+	leased map[flowKey]uint16   // those that go unless they are renewed
+	unsaid map[flowKey]struct{} // that cannot be said in the switch's version
+
 	uncopied int // entries that copy and could not be made
-	unsaid   int // and that cannot be said in the switch's version
+}
+
+func newOwned() *owned {
+	return &owned{flows: map[flowKey]struct{}{}, meters: map[uint32]ofp.MeterID{}, copies: map[flowKey]copying{},
+		leased: map[flowKey]uint16{}, unsaid: map[flowKey]struct{}{}}
 }
 
 // Own makes these the owner's entries: what it had and does not name goes. Of two with the same table, priority and
@@ -39,10 +48,12 @@ type owned struct {
 func (t *Tables) Own(owner uint16, flows []Flow) {
 	o := t.owners[owner]
 	if o == nil {
-		o = &owned{flows: map[flowKey]struct{}{}, meters: map[uint32]ofp.MeterID{}, copies: map[flowKey]copying{}}
+		o = newOwned()
 		t.owners[owner] = o
 	}
-	o.uncopied, o.unsaid = 0, 0
+	o.uncopied = 0
+	clear(o.unsaid)
+	clear(o.leased)
 	entries, meters, copies := map[flowKey]entry{}, map[uint32]struct{}{}, map[flowKey]struct{}{}
 	for _, f := range flows {
 		if f.Punt && !t.o.NoMeters {
@@ -58,8 +69,11 @@ func (t *Tables) Own(owner uint16, flows []Flow) {
 			}
 		}
 		if !t.sayable(key, e) {
-			o.unsaid++
+			o.unsaid[key] = struct{}{}
 			continue
+		}
+		if e.hard != 0 {
+			o.leased[key] = e.hard
 		}
 		entries[key] = e
 	}
@@ -98,7 +112,7 @@ func (t *Tables) Holds(owner uint16) bool {
 			return false
 		}
 	}
-	return o.unsaid == 0
+	return len(o.unsaid) == 0
 }
 
 // Keep leaves what the switch has of an owner as it is, whatever Own says of it, until Unkeep.
@@ -173,5 +187,5 @@ func (t *Tables) ownFlow(o *owned, owner uint16, f Flow) (flowKey, entry) {
 		is = t.punt(o.meters[f.ID])
 	}
 	m := canonical(f.Match)
-	return flowKey{f.Table, priority, text(m)}, entry{cookieOf(owner, f.ID), m, is}
+	return flowKey{f.Table, priority, text(m)}, entry{cookieOf(owner, f.ID), m, is, f.Idle, f.Lease}
 }

@@ -177,7 +177,7 @@ func (t *Tables) renderPorts() {
 			if i == 1 && t.mtus[name] != 0 {
 				is = t.measured(t.mtus[name])
 			}
-			t.flows.set(key, entry{cookieOf(0, PuntNothing), portMatches(number)[i], is})
+			t.flows.set(key, entry{cookie: cookieOf(0, PuntNothing), match: portMatches(number)[i], instructions: is})
 		}
 	}
 }

@@ -54,6 +54,7 @@ type Tables struct {
 	copyBits uint32                       // that are in use
 	naming   plan.Naming
 	foreign  map[flowKey]struct{} // others' entries at the switch, when it was read
+	missed   map[flowKey]struct{} // entries that were missing when the switch was read last, and may have ended just then
 	had      map[flowKey]entry    // routes of the switch, when it was read, that have not been told anew since
 }
 

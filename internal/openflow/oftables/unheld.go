@@ -11,8 +11,8 @@ func (t *Tables) Unheld() (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("%d redirects of hosts that moved: OpenFlow 1.3 cannot write half an address, such packets go through the controller", n))
 	}
 	for owner, o := range t.owners {
-		if o.unsaid > 0 {
-			reasons = append(reasons, fmt.Sprintf("%d entries of owner %d: %v cannot say them", o.unsaid, owner, t.o.Version))
+		if n := len(o.unsaid); n > 0 {
+			reasons = append(reasons, fmt.Sprintf("%d entries of owner %d: %v cannot say them", n, owner, t.o.Version))
 		}
 		switch {
 		case o.uncopied > 0 && !t.canCopy():

@@ -61,7 +61,9 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	all.Go(func() { modules.run(ctx) })
 	modules.operators.load(ctx) // before any switch is compared with what it should hold
 	for _, l := range listeners {
-		all.Go(func() { ofconn.Serve(ctx, l, ofconn.Config{Silence: cfg.Silence, PacketIns: packetIns}, d) })
+		all.Go(func() {
+			ofconn.Serve(ctx, l, ofconn.Config{Silence: cfg.Silence, PacketIns: packetIns, Events: events}, d)
+		})
 	}
 	all.Go(func() {
 		<-asked.Done()
@@ -74,8 +76,11 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	return nil
 }
 
-// packetIns is how many packets of a switch may wait.
-const packetIns = 16384
+// How much of a switch may wait: packets, and other news. All flows of an owner may end at once, and each tells so.
+const (
+	packetIns = 16384
+	events    = 2 * maxOwnFlows
+)
 
 // report puts a line into the network's events.
 func (d *daemon) report(kind, subject, text string) {

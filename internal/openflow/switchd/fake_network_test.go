@@ -166,9 +166,10 @@ func matches(m ofp.Match, f []byte) bool {
 	})
 }
 
-func (n *fakeNetwork) HandleSwitches(f func(controller.Switch)) { n.news = f }
-func (n *fakeNetwork) HandleHosts(func(controller.Host))        {}
-func (n *fakeNetwork) HandleHeld(func(string, uint64))          {}
+func (n *fakeNetwork) HandleSwitches(f func(controller.Switch))      { n.news = f }
+func (n *fakeNetwork) HandleHosts(func(controller.Host))             {}
+func (n *fakeNetwork) HandleHeld(func(string, uint64))               {}
+func (n *fakeNetwork) HandleExpired(func(string, []controller.Flow)) {}
 
 func (n *fakeNetwork) Every(d time.Duration, f func()) {
 	if d == helloEvery {
@@ -239,9 +240,10 @@ func (n *fakeNetwork) linksAt(at string, good func([]controller.Link) bool) {
 	}
 }
 
-func (n *fakeNetwork) Hosts() []controller.Host                     { return nil }
-func (n *fakeNetwork) Links() []controller.Link                     { return nil }
-func (n *fakeNetwork) Path(string, string) (controller.Path, error) { return controller.Path{}, nil }
-func (n *fakeNetwork) SetFlows(string, []controller.Flow) error     { return nil }
-func (n *fakeNetwork) Tables(int) ([]uint8, error)                  { return nil, nil }
-func (n *fakeNetwork) Report(subject, text string)                  { n.t.Errorf("%s: %s", subject, text) }
+func (n *fakeNetwork) Hosts() []controller.Host                                       { return nil }
+func (n *fakeNetwork) Links() []controller.Link                                       { return nil }
+func (n *fakeNetwork) Path(string, string) (controller.Path, error)                   { return controller.Path{}, nil }
+func (n *fakeNetwork) SetFlows(string, []controller.Flow) error                       { return nil }
+func (n *fakeNetwork) ChangeFlows(string, []controller.Flow, []controller.Flow) error { return nil }
+func (n *fakeNetwork) Tables(int) ([]uint8, error)                                    { return nil, nil }
+func (n *fakeNetwork) Report(subject, text string)                                    { n.t.Errorf("%s: %s", subject, text) }

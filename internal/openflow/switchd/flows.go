@@ -1,13 +1,18 @@
 package switchd
 
-import "scaffold.dev/scaffold/internal/openflow/oftables"
+import (
+	"time"
+
+	"scaffold.dev/scaffold/internal/openflow/oftables"
+)
 
 // flowsOf are an owner's wishes as the tables take them.
 func flowsOf(wishes []ownFlow) []oftables.Flow {
 	flows := make([]oftables.Flow, len(wishes))
 	for i, f := range wishes {
 		flows[i] = oftables.Flow{ID: f.ID, Table: f.Table, Priority: f.Priority, First: f.First, Match: f.Match,
-			Instructions: f.Instructions, Punt: f.Punt, Copy: f.Copy, Rate: f.Rate}
+			Instructions: f.Instructions, Punt: f.Punt, Copy: f.Copy, Rate: f.Rate,
+			Idle: uint16(f.Idle / time.Second), Lease: uint16(f.Lease / time.Second)}
 	}
 	return flows
 }

@@ -49,6 +49,7 @@ type member struct {
 	paced    int // of the hosts that are probed, in the pace
 	counted  condition
 	joinedAs joinedAs
+	leases   leases
 	looking  bool // for neighbours: those that the network knew before count until it is over
 }
 
@@ -118,8 +119,9 @@ func (m *member) run() {
 func (m *member) loop() {
 	packets, events := m.conn.PacketIns(), m.conn.Events()
 	check, looked, count := time.NewTicker(checkEvery), time.NewTimer(lookFor), time.NewTicker(countEvery)
-	counters := time.NewTicker(countersEvery)
+	counters, renew := time.NewTicker(countersEvery), time.NewTicker(renewEvery)
 	defer check.Stop()
+	defer renew.Stop()
 	defer count.Stop()
 	defer counters.Stop()
 	defer looked.Stop()
@@ -144,6 +146,8 @@ func (m *member) loop() {
 		case <-counters.C:
 			m.tellCounters()
 			m.age()
+		case <-renew.C:
+			m.leases.look = true
 		case <-check.C:
 			m.check(false)
 		case <-count.C:
@@ -153,6 +157,7 @@ func (m *member) loop() {
 		}
 		m.d.pace.hosts.Add(int64(m.probes.Len() - m.paced))
 		m.paced = m.probes.Len()
+		m.renew(time.Now())
 		m.settle()
 	}
 }
@@ -190,6 +195,8 @@ func (m *member) call(f func()) bool {
 // event takes what the switch says of itself.
 func (m *member) event(e ofp.Message) {
 	switch body := e.Body.(type) {
+	case ofp.FlowRemoved:
+		m.removed(body)
 	case ofp.PortStatus:
 		m.portStatus(body)
 	case ofp.Error:

@@ -32,6 +32,7 @@ type module struct {
 	switches []*feed[controller.Switch]
 	hosts    []*feed[controller.Host]
 	held     []*feed[heldBy]
+	expired  []*feed[expiredAt]
 	punted   []func()
 	timers   []*timer
 	reports  *rate.Limiter
@@ -114,6 +115,11 @@ func (m *module) next() func() {
 		}
 	}
 	for _, q := range m.held {
+		if f := q.take(); f != nil {
+			return f
+		}
+	}
+	for _, q := range m.expired {
 		if f := q.take(); f != nil {
 			return f
 		}
@@ -221,7 +227,7 @@ func (m *module) end() bool {
 	for _, t := range m.timers {
 		t.tick.Stop()
 	}
-	m.switches, m.hosts, m.held, m.punted, m.timers = nil, nil, nil, nil, nil
+	m.switches, m.hosts, m.held, m.expired, m.punted, m.timers = nil, nil, nil, nil, nil, nil
 	close(m.quit)
 	return true
 }
@@ -269,6 +275,21 @@ func (m *module) hearHeld(at string, calls uint64) {
 	defer m.mu.Unlock()
 	for _, q := range m.held {
 		q.put(at, heldBy{at, calls})
+	}
+	m.rouse()
+}
+
+// expiredAt are flows that a switch has taken out by itself.
+type expiredAt struct {
+	at   string
+	gone []controller.Flow
+}
+
+func (m *module) hearExpired(at string, f controller.Flow) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, q := range m.expired {
+		q.put(at, expiredAt{at, append(q.latest[at].gone, f)})
 	}
 	m.rouse()
 }

@@ -64,6 +64,21 @@ func (m *module) HandleHeld(f func(switchName string, calls uint64)) {
 	}
 }
 
+// HandleExpired implements controller.Network.
+func (m *module) HandleExpired(f func(switchName string, gone []controller.Flow)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped {
+		return
+	}
+	m.expired = append(m.expired, newFeed(func(e expiredAt) {
+		// What the module has named again by now, before it could hear of this, is not gone.
+		if gone := m.host.flows.unwanted(m.of, e.at, e.gone); len(gone) > 0 {
+			f(e.at, gone)
+		}
+	}))
+}
+
 // Every implements controller.Network.
 func (m *module) Every(d time.Duration, f func()) {
 	m.mu.Lock()
@@ -133,11 +148,23 @@ func (m *module) SetFlows(at string, flows []controller.Flow) error {
 	if m.isStopped() {
 		return controller.ErrStopped
 	}
+	return m.host.flows.set(m.of, at, owned(flows))
+}
+
+// ChangeFlows implements controller.Network.
+func (m *module) ChangeFlows(at string, set, unset []controller.Flow) error {
+	if m.isStopped() {
+		return controller.ErrStopped
+	}
+	return m.host.flows.change(m.of, at, owned(set), owned(unset))
+}
+
+func owned(flows []controller.Flow) []ownFlow {
 	own := make([]ownFlow, len(flows))
 	for i, f := range flows {
 		own[i] = ownFlow{Flow: f}
 	}
-	return m.host.flows.set(m.of, at, own)
+	return own
 }
 
 // Tables implements controller.Network.

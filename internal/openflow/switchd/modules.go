@@ -124,6 +124,19 @@ func (ms *modules) held(of owner, at string, calls uint64) {
 	}
 }
 
+// expired implements audience.
+func (ms *modules) expired(of owner, at string, id uint32) {
+	f, ok := ms.flows.expired(of, at, id)
+	if !ok {
+		return
+	}
+	for _, m := range ms.all {
+		if m.of == of {
+			m.hearExpired(at, f)
+		}
+	}
+}
+
 // punted implements audience.
 func (ms *modules) punted(_ owner, id uint32, p controller.Packet) {
 	subs := ms.flows.subscribers(id, p.Switch)

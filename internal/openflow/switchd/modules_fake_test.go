@@ -57,6 +57,13 @@ func (p *fakePlane) setFlows(of owner, at string, flows []ownFlow, calls uint64)
 	return nil
 }
 
+func (p *fakePlane) changeFlows(of owner, at string, set, unset []ownFlow, calls uint64) error {
+	flows := slices.DeleteFunc(p.at(at, of), func(f ownFlow) bool {
+		return slices.ContainsFunc(append(set[:len(set):len(set)], unset...), func(o ownFlow) bool { return keyOf(o.Flow) == keyOf(f.Flow) })
+	})
+	return p.setFlows(of, at, append(flows, set...), calls)
+}
+
 func (p *fakePlane) send(at string, out controller.Out) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,6 +17,9 @@ type plane interface {
 	switches() []controller.Switch
 	// setFlows replaces an owner's flows at a switch, subscriptions too; calls is how often the owner has said what it wants.
 	setFlows(of owner, at string, flows []ownFlow, calls uint64) error
+	// changeFlows puts some of an owner's flows in, or in the place of those with the same key, takes some out by their keys, and
+	// leaves the others alone. None of them punts.
+	changeFlows(of owner, at string, set, unset []ownFlow, calls uint64) error
 	// send drops the packet where the switch takes too little.
 	send(at string, out controller.Out) error
 	// setLinks replaces what an owner says of a switch's links.
@@ -32,10 +35,11 @@ type plane interface {
 // An ownFlow is a rule of a module, or one that punts packets to it.
 type ownFlow struct {
 	controller.Flow        // of one that punts the priority may be above MaxPriority, up to 0x3fff
-	ID              uint32 // in the cookie's lower half: of the subscription, for what is punted
+	ID              uint32 // in the cookie's lower half: of the subscription, for what is punted; of what may expire its generation
 	Punt            bool   // to us: the instructions are then made from Copy
 	Copy            bool
 	Rate            uint32 // packets a second that may be punted
+	Lease           time.Duration
 }
 
 // A condition is how a switch is and what was counted of it; of one that is away how it was.
@@ -76,6 +80,9 @@ type audience interface {
 	changed(controller.Switch)
 	// held tells an owner that a switch has what it wanted when it had said so that often.
 	held(of owner, at string, calls uint64)
+	// expired tells an owner that a switch has taken out one of its flows by itself, by the flow's ID. It is called before the
+	// switch's tables are changed by it.
+	expired(of owner, at string, id uint32)
 	// punted gives an owner a packet that one of its flows punted.
 	punted(of owner, id uint32, p controller.Packet)
 }

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	"scaffold.dev/scaffold/controller"
 )
 
 // defaultRate is how many packets a second a switch punts for a subscription that does not say.
 const defaultRate = 1000
+
+// shortestLease leaves time to renew it.
+const shortestLease = 2 * time.Second
 
 // maxSubscriptions is how many a module may have at one switch, and as many to all.
 const maxSubscriptions = 256
@@ -57,7 +60,7 @@ func (t *flowTable) subscribe(s *subscriber) error {
 	if err := t.checkSubscription(s); err != nil {
 		return fmt.Errorf("subscription %q, %v: %w", s.Name, s.Match, err)
 	}
-	changed := t.drop(s.Switch, func(have *subscriber) bool { return have.of == s.of && have.Name == s.Name })
+	changed := t.dropSubs(s.Switch, func(have *subscriber) bool { return have.of == s.of && have.Name == s.Name })
 	if len(s.Match) == 0 {
 		return t.pushAll(s.Switch, changed)
 	}
@@ -83,6 +86,8 @@ func (t *flowTable) checkSubscription(s *subscriber) error {
 		return fmt.Errorf("a module may have at most %d at a switch", maxSubscriptions)
 	case !known && len(t.wanted) > maxOwnSwitches:
 		return fmt.Errorf("subscriptions for more than %d switches, known or not", maxOwnSwitches)
+	case s.Lease != 0 && (s.Lease < shortestLease || s.Lease%time.Second != 0 || s.Lease > longest*time.Second):
+		return fmt.Errorf("lease %v: want whole seconds, %v to %d s, or 0 for one that stays", s.Lease, shortestLease, longest)
 	}
 	return sayable(controller.Flow{Match: s.Match})
 }
@@ -122,8 +127,8 @@ func (t *flowTable) replace(p *punt, at string, subs []*subscriber) {
 	}
 }
 
-// drop removes wishes of one switch, and returns the owners whose rules change by that.
-func (t *flowTable) drop(at string, is func(*subscriber) bool) ownersOf {
+// dropSubs removes wishes of one switch, and returns the owners whose rules change by that.
+func (t *flowTable) dropSubs(at string, is func(*subscriber) bool) ownersOf {
 	changed := make(ownersOf)
 	for p := range t.wanted[at] {
 		if slices.ContainsFunc(p.subs[at], is) {
@@ -149,7 +154,7 @@ func (o ownersOf) add(p *punt) {
 func (t *flowTable) unsubscribe(of owner) map[string]ownersOf {
 	changed := make(map[string]ownersOf)
 	for at := range t.wanted {
-		if list := t.drop(at, func(s *subscriber) bool { return s.of == of }); len(list) > 0 {
+		if list := t.dropSubs(at, func(s *subscriber) bool { return s.of == of }); len(list) > 0 {
 			changed[at] = list
 		}
 	}
@@ -188,13 +193,19 @@ func (t *flowTable) puntsOf(of owner, at string) (flows []ownFlow) {
 	return flows
 }
 
-// flow is the rule for all of subs together.
+// flow is the rule for all of subs together. It may go by itself where all of them let it.
 func (p *punt) flow(subs []*subscriber) ownFlow {
 	f := ownFlow{ID: p.id, Punt: true, Copy: true}
+	stays := false
 	f.First, f.Match, f.Priority = p.first, p.match, controller.MaxPriority+1+uint16(min(len(p.match), 255))
 	for _, s := range subs {
 		f.Copy = f.Copy && s.Copy
 		f.Rate = max(f.Rate, cmp.Or(s.Rate, defaultRate))
+		f.Lease = max(f.Lease, s.Lease)
+		stays = stays || s.Lease == 0
+	}
+	if stays {
+		f.Lease = 0
 	}
 	return f
 }
@@ -207,14 +218,4 @@ func (t *flowTable) subscribers(id uint32, at string) []*subscriber {
 		return p.here(at)
 	}
 	return nil
-}
-
-// canonical is the same for matches that mean the same: their fields' order does not matter.
-func canonical(m controller.Match) string {
-	parts := make([]string, len(m))
-	for i, o := range m {
-		parts[i] = fmt.Sprintf("%x=%x/%x", uint64(o.Field), o.Value(), o.Mask())
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, ",")
 }

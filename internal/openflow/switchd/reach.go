@@ -27,6 +27,14 @@ func (d *daemon) setFlows(of owner, at string, flows []ownFlow, calls uint64) er
 	return nil
 }
 
+func (d *daemon) changeFlows(of owner, at string, set, unset []ownFlow, calls uint64) error {
+	d.wishes.changeFlows(of, at, set, unset, calls)
+	if m := d.registry.member(at); m != nil {
+		m.nudge(func() { m.ownFlows(of) })
+	}
+	return nil
+}
+
 func (d *daemon) setLinks(of owner, at string, links []controller.Link) error {
 	d.wishes.setLinks(of, at, links)
 	if m := d.registry.member(at); m != nil {

@@ -109,21 +109,29 @@ func (m *member) own(t *oftables.Tables) map[owner]uint64 {
 	return calls
 }
 
-// ownFlows takes over what an owner wishes.
+// ownFlows takes over what has changed of an owner's wishes.
 func (m *member) ownFlows(of owner) {
-	if m.tables != nil {
-		flows, calls := m.d.wishes.flowsAt(m.spec.Name)
-		if calls[of] > 0 {
-			m.tables.Unkeep(uint16(of))
-			if m.wanted == nil {
-				m.wanted = map[owner]uint64{}
-			}
-			m.wanted[of] = calls[of]
+	if m.tables == nil {
+		return // openTables takes all of them
+	}
+	n := m.d.wishes.news(of, m.spec.Name)
+	if n.none() && n.calls == m.wanted[of] {
+		return
+	}
+	if n.calls > 0 {
+		m.tables.Unkeep(uint16(of))
+		if m.wanted == nil {
+			m.wanted = map[owner]uint64{}
 		}
-		m.tables.Own(uint16(of), flowsOf(flows[of]))
-		if !m.writer.synced {
-			m.prime()
-		}
+		m.wanted[of] = n.calls
+	}
+	if n.whole {
+		m.tables.Own(uint16(of), flowsOf(n.set))
+	} else {
+		m.tables.Change(uint16(of), flowsOf(n.set), flowsOf(n.unset))
+	}
+	if !m.writer.synced {
+		m.prime()
 	}
 }
 
