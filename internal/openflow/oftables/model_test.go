@@ -58,7 +58,8 @@ func (m *model) flowMod(b ofp.FlowMod) error {
 				return fmt.Errorf("no meter %#x", x.ID)
 			}
 		}
-		m.flows[key] = ofp.Flow{Table: b.Table, Priority: b.Priority, Cookie: b.Cookie, Match: b.Match, Instructions: b.Instructions}
+		m.flows[key] = ofp.Flow{Table: b.Table, Priority: b.Priority, Cookie: b.Cookie, Match: b.Match, Instructions: b.Instructions,
+			IdleTimeout: b.IdleTimeout, HardTimeout: b.HardTimeout, Flags: b.Flags}
 	case ofp.FlowDeleteStrict:
 		if f, ok := m.flows[key]; ok && cookie(f) {
 			delete(m.flows, key)
@@ -72,6 +73,17 @@ func (m *model) flowMod(b ofp.FlowMod) error {
 		return fmt.Errorf("the model has no such command")
 	}
 	return nil
+}
+
+// idle has time go by without a packet for a flow, and is what the switch says of it; ok is false where it stays, or says nothing.
+func (m *model) idle(key flowKey) (news ofp.FlowRemoved, ok bool) {
+	f := m.flows[key]
+	if f.IdleTimeout == 0 {
+		return news, false
+	}
+	delete(m.flows, key)
+	return ofp.FlowRemoved{Reason: ofp.RemovedIdle, Cookie: f.Cookie, Table: f.Table, Priority: f.Priority, IdleTimeout: f.IdleTimeout, Match: f.Match},
+		f.Flags&ofp.FlagSendRemoved != 0
 }
 
 // actionsOf are all actions, and meters as actions.
@@ -150,7 +162,7 @@ func (m *model) text(t *Tables) string {
 		if ok && len(x.marked[mark.Uint()]) > 0 && f.Table != t.table(tableOutput) && f.Table != t.table(tableSize) {
 			continue // it is said where the mark is written
 		}
-		line := fmt.Sprintf("%d %d %#x %v:", f.Table, f.Priority, f.Cookie, canonical(f.Match)) + x.does(f.Instructions)
+		line := fmt.Sprintf("%d %d %#x %d %d %v:", f.Table, f.Priority, f.Cookie, f.IdleTimeout, f.HardTimeout, canonical(f.Match)) + x.does(f.Instructions)
 		if f.Table == 0 { // an owner's: which bit of copies it has does not matter
 			line = bits.ReplaceAllString(line, "a bit")
 		}

@@ -108,6 +108,11 @@ func drawOwn(t *rapid.T) (flows []Flow) {
 		flows = append(flows, Flow{ID: uint32(i), Priority: uint16(rapid.IntRange(0, 2).Draw(t, "priority")), First: rapid.Bool().Draw(t, "first"),
 			Match: ofp.Match{ofp.Uint(ofp.EthType, uint64(0x88cc+rapid.IntRange(0, 1).Draw(t, "ether")))},
 			Punt:  rapid.Bool().Draw(t, "punt"), Copy: rapid.Bool().Draw(t, "copy"), Rate: uint32(rapid.IntRange(0, 2).Draw(t, "rate")), Instructions: ofp.Apply(ofp.Output{Port: 9})})
+		if f := &flows[i]; f.Punt {
+			f.Lease = rapid.SampledFrom([]uint16{0, 5}).Draw(t, "lease")
+		} else {
+			f.Idle = rapid.SampledFrom([]uint16{0, 10, 20}).Draw(t, "idle")
+		}
 	}
 	return flows
 }
@@ -126,7 +131,7 @@ func distinct(flows []Flow) []Flow {
 // step is one thing that is told.
 func (r *run) step(t *rapid.T) {
 	name := rapid.SampledFrom(portNames).Draw(t, "name")
-	switch rapid.IntRange(0, 11).Draw(t, "step") {
+	switch rapid.IntRange(0, 13).Draw(t, "step") {
 	case 0:
 		r.own, r.resolves = rapid.SampledFrom([]sid.Locator{0, ownHere, ownHere}).Draw(t, "own"), rapid.IntRange(0, 3).Draw(t, "resolves") > 0
 		r.tables.SetRouter(r.own, r.resolves)
@@ -172,10 +177,72 @@ func (r *run) step(t *rapid.T) {
 		r.drain(t)
 	case 9:
 		r.damage(t)
+	case 10:
+		r.change(t)
+	case 11:
+		r.expire(t)
 	default:
 		rules := drawRules(t)
 		r.apply(rules)
 		r.tables.Apply(rules)
+	}
+}
+
+// place tells an owner's entries apart.
+func place(f Flow) string { return fmt.Sprint(f.Table, f.Priority, f.First, f.Match) }
+
+// change has an owner change some of its entries; those that punt are left alone.
+func (r *run) change(t *rapid.T) {
+	var set, unset []Flow
+	now := map[string]Flow{}
+	for _, f := range r.owns[16] {
+		now[place(f)] = f
+	}
+	for _, f := range distinct(drawOwn(t)) {
+		f.Punt, f.Copy, f.Lease, f.ID = false, false, 0, rapid.Uint32Range(0, 2).Draw(t, "generation")
+		if have, has := now[place(f)]; has && have.Punt {
+			continue
+		} else if rapid.Bool().Draw(t, "take out") {
+			unset = append(unset, f)
+			delete(now, place(f))
+		} else {
+			set = append(set, f)
+			now[place(f)] = f
+		}
+	}
+	r.owns[16] = nil
+	for _, at := range slices.Sorted(maps.Keys(now)) {
+		r.owns[16] = append(r.owns[16], now[at])
+	}
+	r.tables.Change(16, set, unset)
+}
+
+// expire has what nothing has used go from the switch, which says so; who wanted it no longer does.
+func (r *run) expire(t *rapid.T) {
+	r.drain(t)
+	for _, key := range slices.SortedFunc(maps.Keys(r.model.flows), flowKey.compare) {
+		if rapid.Bool().Draw(t, "stays") {
+			continue
+		}
+		news, ok := r.model.idle(key)
+		if !ok {
+			continue
+		}
+		of, _, _ := Punted(news.Cookie)
+		r.owns[of] = slices.DeleteFunc(r.owns[of], func(f Flow) bool {
+			is, _ := r.tables.ownFlow(newOwned(), of, f)
+			gone := is == key
+			if gone {
+				r.tables.Change(of, nil, []Flow{f})
+			}
+			return gone
+		})
+		if !r.tables.Removed(news) {
+			t.Fatalf("the switch has lost %+v, which it was not told to have", news)
+		}
+	}
+	if more := r.tables.Drain(); len(more) > 0 {
+		t.Fatalf("what expired leaves something to tell: %+v", more)
 	}
 }
 
