@@ -173,12 +173,13 @@ func refusesAll(n controller.Network) error {
 	n.HandleSwitches(func(controller.Switch) { panic("told") })
 	n.HandleHosts(func(controller.Host) { panic("told") })
 	n.HandleHeld(func(string, uint64) { panic("told") })
+	n.HandleExpired(func(string, []controller.Flow) { panic("told") })
 	n.Every(time.Millisecond, func() { panic("called") })
 	n.Report("s1", "I live")
 	_, tables := n.Tables(1)
 	_, path := n.Path("a", "b")
 	for what, err := range map[string]error{
-		"Tables": tables, "Path": path, "SetFlows": n.SetFlows("s1", nil), "SetLinks": n.SetLinks("s1", nil),
+		"Tables": tables, "Path": path, "SetFlows": n.SetFlows("s1", nil), "ChangeFlows": n.ChangeFlows("s1", nil, nil), "SetLinks": n.SetLinks("s1", nil),
 		"Send":      n.Send("s1", controller.Out{Data: []byte{1}}),
 		"Subscribe": n.Subscribe(controller.Subscription{Match: lldp}, func(controller.Packet) {}),
 	} {
