@@ -56,7 +56,8 @@ func (s *ruled) take(m ofp.FlowMod) {
 	}
 	key := fmt.Sprint(m.Table, m.Priority, canonical(m.Match))
 	if m.Command == ofp.FlowAdd {
-		s.flows[key] = ofp.Flow{Cookie: m.Cookie, Table: m.Table, Priority: m.Priority, Match: m.Match, Instructions: m.Instructions}
+		s.flows[key] = ofp.Flow{Cookie: m.Cookie, Table: m.Table, Priority: m.Priority, Match: m.Match, Instructions: m.Instructions,
+			IdleTimeout: m.IdleTimeout, HardTimeout: m.HardTimeout, Flags: m.Flags}
 		return
 	}
 	delete(s.flows, key)
