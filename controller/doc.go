@@ -21,4 +21,8 @@
 // other controllers. What a module before left in a switch is removed, unless the module is a [Keeper]. By
 // [Network.HandleHeld] it hears when a switch has what it wanted, and by [GuardRegister] a rule of table 0 can
 // have all others decide about a packet.
+//
+// A module with a rule for each connection gives them an idle time: the switch takes out those that nothing uses, and the
+// module hears of it by [Network.HandleExpired]. By [Network.ChangeFlows] it says what changes alone. A [Subscription] with a
+// lease ends with the controller, so that packets of connections that begin then go on and are not lost.
 package controller

@@ -54,7 +54,8 @@ type Network interface {
 	ChangeFlows(switchName string, set, unset []Flow) error
 	// HandleExpired calls f with those of the module's rules that a switch has taken out by itself, since no packet had matched
 	// them for as long as their idle time. They are no longer wanted: nothing puts them back until the module names them again,
-	// and what it names again before f is called is not told. A rule that expires while its switch is away is put back when the
+	// and what it names again before f is called is not told. SetFlows leaves alone what is there: a rule that it names as it was,
+	// and that expires just then, is told as well; one that ChangeFlows puts in anew is not. A rule that expires while its switch is away is put back when the
 	// switch comes again, and its idle time starts anew.
 	HandleExpired(f func(switchName string, gone []Flow))
 	// HandleHeld calls f when a switch has come to hold all that SetFlows and ChangeFlows wanted of it, with how often they had

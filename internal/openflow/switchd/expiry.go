@@ -1,6 +1,7 @@
 package switchd
 
 import (
+	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/openflow/ofp"
 	"scaffold.dev/scaffold/internal/openflow/oftables"
 )
@@ -24,4 +25,38 @@ func (m *member) removed(r ofp.FlowRemoved) {
 	if m.writer.learned {
 		m.writer.changes++ // what is being read of the switch may have it still
 	}
+}
+
+// expired forgets a flow that a switch has taken out by itself, and returns it; false where it was put in anew meanwhile, or
+// is not wanted any more.
+func (t *flowTable) expired(of owner, at string, id uint32) (controller.Flow, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.owners[of]
+	if h == nil || h.flows[at] == nil {
+		return controller.Flow{}, false
+	}
+	key, is := h.flows[at].timed[id]
+	if !is {
+		return controller.Flow{}, false
+	}
+	f := h.flows[at].all[key]
+	t.drop(of, at, key)
+	return f.Flow, t.plane.changeFlows(of, at, nil, []ownFlow{f}, h.calls[at]) == nil
+}
+
+// unwanted are those of flows that the owner does not want at a switch.
+func (t *flowTable) unwanted(of owner, at string, flows []controller.Flow) (gone []controller.Flow) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	have := t.owners[of].flows[at]
+	for _, f := range flows {
+		if have != nil {
+			if _, has := have.all[keyOf(f)]; has {
+				continue
+			}
+		}
+		gone = append(gone, f)
+	}
+	return gone
 }

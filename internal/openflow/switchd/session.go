@@ -130,7 +130,7 @@ func (m *member) ownFlows(of owner) {
 	} else {
 		m.tables.Change(uint16(of), flowsOf(n.set), flowsOf(n.unset))
 	}
-	if !m.writer.synced {
+	if !m.writer.synced && (n.whole || len(n.set) > 0) { // prime takes nothing out
 		m.prime()
 	}
 }
