@@ -34,11 +34,16 @@ func newBypass() *bypass {
 	return b
 }
 
-// settle has the switch told.
+// settle has the switch told of all that is wanted.
 func (b *bypass) settle() (told int) {
 	for len(b.m.inbox) > 0 {
 		(<-b.m.inbox)()
 	}
+	return b.tell()
+}
+
+// tell has the switch told what the tables know.
+func (b *bypass) tell() int {
 	bodies := b.m.tables.Drain()
 	for _, body := range bodies {
 		if f, is := body.(ofp.FlowMod); is {
@@ -146,7 +151,14 @@ func (b *bypass) expire(t *rapid.T, wanted map[ruleKey]ownFlow) {
 			delete(wanted, keyOf(gone))
 		}
 	})
+	wants := len(wanted)
 	b.m.removed(ofp.FlowRemoved{Reason: ofp.RemovedIdle, Cookie: f.Cookie, Table: f.Table, Priority: f.Priority, Match: f.Match})
+	b.tell() // at once, as the loop does
+	for _, back := range b.is.all() {
+		if len(wanted) < wants && back.Cookie == f.Cookie && back.Table == f.Table && slices.Equal(back.Match, f.Match) {
+			t.Fatalf("what has expired is put back: %+v", back)
+		}
+	}
 }
 
 // expiries are an audience that hears of nothing else.
