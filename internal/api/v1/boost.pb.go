@@ -23,6 +23,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type BoostVerdict int32
+
+const (
+	BoostVerdict_BOOST_VERDICT_UNSPECIFIED BoostVerdict = 0
+	BoostVerdict_BOOST_VERDICT_ACCEPT      BoostVerdict = 1
+	BoostVerdict_BOOST_VERDICT_PASS        BoostVerdict = 2 // it goes on to the server, unboosted
+	BoostVerdict_BOOST_VERDICT_DROP        BoostVerdict = 3 // the server is silent, and so is this
+)
+
+// Enum value maps for BoostVerdict.
+var (
+	BoostVerdict_name = map[int32]string{
+		0: "BOOST_VERDICT_UNSPECIFIED",
+		1: "BOOST_VERDICT_ACCEPT",
+		2: "BOOST_VERDICT_PASS",
+		3: "BOOST_VERDICT_DROP",
+	}
+	BoostVerdict_value = map[string]int32{
+		"BOOST_VERDICT_UNSPECIFIED": 0,
+		"BOOST_VERDICT_ACCEPT":      1,
+		"BOOST_VERDICT_PASS":        2,
+		"BOOST_VERDICT_DROP":        3,
+	}
+)
+
+func (x BoostVerdict) Enum() *BoostVerdict {
+	p := new(BoostVerdict)
+	*p = x
+	return p
+}
+
+func (x BoostVerdict) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BoostVerdict) Descriptor() protoreflect.EnumDescriptor {
+	return file_boost_proto_enumTypes[0].Descriptor()
+}
+
+func (BoostVerdict) Type() protoreflect.EnumType {
+	return &file_boost_proto_enumTypes[0]
+}
+
+func (x BoostVerdict) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BoostVerdict.Descriptor instead.
+func (BoostVerdict) EnumDescriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{0}
+}
+
 type SteerKind int32
 
 const (
@@ -59,11 +111,11 @@ func (x SteerKind) String() string {
 }
 
 func (SteerKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_boost_proto_enumTypes[0].Descriptor()
+	return file_boost_proto_enumTypes[1].Descriptor()
 }
 
 func (SteerKind) Type() protoreflect.EnumType {
-	return &file_boost_proto_enumTypes[0]
+	return &file_boost_proto_enumTypes[1]
 }
 
 func (x SteerKind) Number() protoreflect.EnumNumber {
@@ -72,7 +124,7 @@ func (x SteerKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SteerKind.Descriptor instead.
 func (SteerKind) EnumDescriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{0}
+	return file_boost_proto_rawDescGZIP(), []int{1}
 }
 
 type ListBoostRequest struct {
@@ -349,6 +401,7 @@ type BoostEntry struct {
 	Why           string                 `protobuf:"bytes,8,opt,name=why,proto3" json:"why,omitempty"`                                       // of unserved
 	Lanes         []*BoostLane           `protobuf:"bytes,9,rep,name=lanes,proto3" json:"lanes,omitempty"`                                   // only in answers
 	Accept        string                 `protobuf:"bytes,10,opt,name=accept,proto3" json:"accept,omitempty"`                                // its clients: "answered", once the server has, also where empty; "at-once"
+	Mode          string                 `protobuf:"bytes,11,opt,name=mode,proto3" json:"mode,omitempty"`                                    // how switches send it to agents: "steer", also where empty; "rewrite"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -449,6 +502,13 @@ func (x *BoostEntry) GetLanes() []*BoostLane {
 func (x *BoostEntry) GetAccept() string {
 	if x != nil {
 		return x.Accept
+	}
+	return ""
+}
+
+func (x *BoostEntry) GetMode() string {
+	if x != nil {
+		return x.Mode
 	}
 	return ""
 }
@@ -1213,6 +1273,7 @@ type BoostSession struct {
 	ReceivedBound string     `protobuf:"bytes,16,opt,name=received_bound,json=receivedBound,proto3" json:"received_bound,omitempty"`
 	SentPath      *BoostPath `protobuf:"bytes,17,opt,name=sent_path,json=sentPath,proto3" json:"sent_path,omitempty"` // where that is the path: what of it; none: nothing that is clear. Only in answers
 	ReceivedPath  *BoostPath `protobuf:"bytes,18,opt,name=received_path,json=receivedPath,proto3" json:"received_path,omitempty"`
+	Rewritten     bool       `protobuf:"varint,19,opt,name=rewritten,proto3" json:"rewritten,omitempty"` // its agents have ports of their own for it, and switches write their addresses into its packets
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1373,6 +1434,13 @@ func (x *BoostSession) GetReceivedPath() *BoostPath {
 	return nil
 }
 
+func (x *BoostSession) GetRewritten() bool {
+	if x != nil {
+		return x.Rewritten
+	}
+	return false
+}
+
 // What an agent waits for most of the time, at its end of a session.
 type BoostWaits struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1441,6 +1509,7 @@ type BoostLane struct {
 	AlsoNear      []string               `protobuf:"bytes,10,rep,name=also_near,json=alsoNear,proto3" json:"also_near,omitempty"` // that had the lane until now, and may ask for a moment
 	AtOnce        bool                   `protobuf:"varint,11,opt,name=at_once,json=atOnce,proto3" json:"at_once,omitempty"`      // clients are accepted before the server has answered
 	Named         bool                   `protobuf:"varint,12,opt,name=named,proto3" json:"named,omitempty"`                      // server is the address of a service, entry its name: the agents serve it, and connect to it, as hosts do
+	Rewrite       bool                   `protobuf:"varint,13,opt,name=rewrite,proto3" json:"rewrite,omitempty"`                  // switches write the agents' addresses into its packets: agents have ports of their own for each connection
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1559,6 +1628,13 @@ func (x *BoostLane) GetNamed() bool {
 	return false
 }
 
+func (x *BoostLane) GetRewrite() bool {
+	if x != nil {
+		return x.Rewrite
+	}
+	return false
+}
+
 type BoostReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Report:
@@ -1567,6 +1643,9 @@ type BoostReport struct {
 	//	*BoostReport_Load
 	//	*BoostReport_Applied
 	//	*BoostReport_Sessions
+	//	*BoostReport_First
+	//	*BoostReport_Leg
+	//	*BoostReport_LegOver
 	Report        isBoostReport_Report `protobuf_oneof:"report"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1645,6 +1724,33 @@ func (x *BoostReport) GetSessions() *BoostSessions {
 	return nil
 }
 
+func (x *BoostReport) GetFirst() *BoostFirst {
+	if x != nil {
+		if x, ok := x.Report.(*BoostReport_First); ok {
+			return x.First
+		}
+	}
+	return nil
+}
+
+func (x *BoostReport) GetLeg() *BoostLeg {
+	if x != nil {
+		if x, ok := x.Report.(*BoostReport_Leg); ok {
+			return x.Leg
+		}
+	}
+	return nil
+}
+
+func (x *BoostReport) GetLegOver() *BoostLegOver {
+	if x != nil {
+		if x, ok := x.Report.(*BoostReport_LegOver); ok {
+			return x.LegOver
+		}
+	}
+	return nil
+}
+
 type isBoostReport_Report interface {
 	isBoostReport_Report()
 }
@@ -1665,6 +1771,18 @@ type BoostReport_Sessions struct {
 	Sessions *BoostSessions `protobuf:"bytes,4,opt,name=sessions,proto3,oneof"` // at whose near end it is
 }
 
+type BoostReport_First struct {
+	First *BoostFirst `protobuf:"bytes,5,opt,name=first,proto3,oneof"` // what it has decided about a BoostSYN
+}
+
+type BoostReport_Leg struct {
+	Leg *BoostLeg `protobuf:"bytes,6,opt,name=leg,proto3,oneof"` // at whose server's end it is, and that waits for its BoostLegReady
+}
+
+type BoostReport_LegOver struct {
+	LegOver *BoostLegOver `protobuf:"bytes,7,opt,name=leg_over,json=legOver,proto3,oneof"`
+}
+
 func (*BoostReport_Join) isBoostReport_Report() {}
 
 func (*BoostReport_Load) isBoostReport_Report() {}
@@ -1672,6 +1790,12 @@ func (*BoostReport_Load) isBoostReport_Report() {}
 func (*BoostReport_Applied) isBoostReport_Report() {}
 
 func (*BoostReport_Sessions) isBoostReport_Report() {}
+
+func (*BoostReport_First) isBoostReport_Report() {}
+
+func (*BoostReport_Leg) isBoostReport_Report() {}
+
+func (*BoostReport_LegOver) isBoostReport_Report() {}
 
 type BoostJoin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1685,6 +1809,8 @@ type BoostJoin struct {
 	Generation    uint64                 `protobuf:"varint,8,opt,name=generation,proto3" json:"generation,omitempty"` // of these
 	Doors         []string               `protobuf:"bytes,9,rep,name=doors,proto3" json:"doors,omitempty"`            // all its addresses, door first; none: an agent of before, which has one, and knows one of each other
 	Names         bool                   `protobuf:"varint,10,opt,name=names,proto3" json:"names,omitempty"`          // it knows lanes that are named
+	Rewrites      bool                   `protobuf:"varint,11,opt,name=rewrites,proto3" json:"rewrites,omitempty"`    // it knows lanes that are rewritten
+	Legs          []*BoostLeg            `protobuf:"bytes,12,rep,name=legs,proto3" json:"legs,omitempty"`             // all that it has
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1789,6 +1915,226 @@ func (x *BoostJoin) GetNames() bool {
 	return false
 }
 
+func (x *BoostJoin) GetRewrites() bool {
+	if x != nil {
+		return x.Rewrites
+	}
+	return false
+}
+
+func (x *BoostJoin) GetLegs() []*BoostLeg {
+	if x != nil {
+		return x.Legs
+	}
+	return nil
+}
+
+// A leg is a connection between an agent and an end host whose packets switches rewrite, docs/protocol.md §9.5.
+type BoostLeg struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"fixed64,1,opt,name=number,proto3" json:"number,omitempty"` // the agent's, of this stream
+	Lane          uint64                 `protobuf:"fixed64,2,opt,name=lane,proto3" json:"lane,omitempty"`
+	Far           bool                   `protobuf:"varint,3,opt,name=far,proto3" json:"far,omitempty"`      // its end host is the server, else the client
+	Client        string                 `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"` // address and port
+	Server        string                 `protobuf:"bytes,5,opt,name=server,proto3" json:"server,omitempty"`
+	At            string                 `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"` // the agent's own
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostLeg) Reset() {
+	*x = BoostLeg{}
+	mi := &file_boost_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostLeg) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostLeg) ProtoMessage() {}
+
+func (x *BoostLeg) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostLeg.ProtoReflect.Descriptor instead.
+func (*BoostLeg) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *BoostLeg) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *BoostLeg) GetLane() uint64 {
+	if x != nil {
+		return x.Lane
+	}
+	return 0
+}
+
+func (x *BoostLeg) GetFar() bool {
+	if x != nil {
+		return x.Far
+	}
+	return false
+}
+
+func (x *BoostLeg) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *BoostLeg) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *BoostLeg) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
+type BoostLegOver struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Far           bool                   `protobuf:"varint,1,opt,name=far,proto3" json:"far,omitempty"`
+	Client        string                 `protobuf:"bytes,2,opt,name=client,proto3" json:"client,omitempty"`
+	Server        string                 `protobuf:"bytes,3,opt,name=server,proto3" json:"server,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostLegOver) Reset() {
+	*x = BoostLegOver{}
+	mi := &file_boost_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostLegOver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostLegOver) ProtoMessage() {}
+
+func (x *BoostLegOver) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostLegOver.ProtoReflect.Descriptor instead.
+func (*BoostLegOver) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *BoostLegOver) GetFar() bool {
+	if x != nil {
+		return x.Far
+	}
+	return false
+}
+
+func (x *BoostLegOver) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *BoostLegOver) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+// What is to become of a client's first packet.
+type BoostFirst struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"fixed64,1,opt,name=number,proto3" json:"number,omitempty"` // of the BoostSYN
+	Verdict       BoostVerdict           `protobuf:"varint,2,opt,name=verdict,proto3,enum=scaffold.v1.BoostVerdict" json:"verdict,omitempty"`
+	At            string                 `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"` // of ACCEPT: where the agent waits for the client
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostFirst) Reset() {
+	*x = BoostFirst{}
+	mi := &file_boost_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostFirst) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostFirst) ProtoMessage() {}
+
+func (x *BoostFirst) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostFirst.ProtoReflect.Descriptor instead.
+func (*BoostFirst) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *BoostFirst) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *BoostFirst) GetVerdict() BoostVerdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return BoostVerdict_BOOST_VERDICT_UNSPECIFIED
+}
+
+func (x *BoostFirst) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
 type BoostLoad struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sessions      uint32                 `protobuf:"varint,1,opt,name=sessions,proto3" json:"sessions,omitempty"`
@@ -1800,7 +2146,7 @@ type BoostLoad struct {
 
 func (x *BoostLoad) Reset() {
 	*x = BoostLoad{}
-	mi := &file_boost_proto_msgTypes[20]
+	mi := &file_boost_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +2158,7 @@ func (x *BoostLoad) String() string {
 func (*BoostLoad) ProtoMessage() {}
 
 func (x *BoostLoad) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[20]
+	mi := &file_boost_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +2171,7 @@ func (x *BoostLoad) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLoad.ProtoReflect.Descriptor instead.
 func (*BoostLoad) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{20}
+	return file_boost_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BoostLoad) GetSessions() uint32 {
@@ -1861,7 +2207,7 @@ type BoostSessions struct {
 
 func (x *BoostSessions) Reset() {
 	*x = BoostSessions{}
-	mi := &file_boost_proto_msgTypes[21]
+	mi := &file_boost_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +2219,7 @@ func (x *BoostSessions) String() string {
 func (*BoostSessions) ProtoMessage() {}
 
 func (x *BoostSessions) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[21]
+	mi := &file_boost_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +2232,7 @@ func (x *BoostSessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessions.ProtoReflect.Descriptor instead.
 func (*BoostSessions) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{21}
+	return file_boost_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BoostSessions) GetChanged() []*BoostSession {
@@ -1921,7 +2267,7 @@ type BoostSessionWaits struct {
 
 func (x *BoostSessionWaits) Reset() {
 	*x = BoostSessionWaits{}
-	mi := &file_boost_proto_msgTypes[22]
+	mi := &file_boost_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1933,7 +2279,7 @@ func (x *BoostSessionWaits) String() string {
 func (*BoostSessionWaits) ProtoMessage() {}
 
 func (x *BoostSessionWaits) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[22]
+	mi := &file_boost_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1946,7 +2292,7 @@ func (x *BoostSessionWaits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessionWaits.ProtoReflect.Descriptor instead.
 func (*BoostSessionWaits) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{22}
+	return file_boost_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BoostSessionWaits) GetNear() string {
@@ -1980,7 +2326,7 @@ type BoostSessionEnd struct {
 
 func (x *BoostSessionEnd) Reset() {
 	*x = BoostSessionEnd{}
-	mi := &file_boost_proto_msgTypes[23]
+	mi := &file_boost_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2338,7 @@ func (x *BoostSessionEnd) String() string {
 func (*BoostSessionEnd) ProtoMessage() {}
 
 func (x *BoostSessionEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[23]
+	mi := &file_boost_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2351,7 @@ func (x *BoostSessionEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostSessionEnd.ProtoReflect.Descriptor instead.
 func (*BoostSessionEnd) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{23}
+	return file_boost_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BoostSessionEnd) GetFar() string {
@@ -2032,7 +2378,7 @@ type BoostApplied struct {
 
 func (x *BoostApplied) Reset() {
 	*x = BoostApplied{}
-	mi := &file_boost_proto_msgTypes[24]
+	mi := &file_boost_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2044,7 +2390,7 @@ func (x *BoostApplied) String() string {
 func (*BoostApplied) ProtoMessage() {}
 
 func (x *BoostApplied) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[24]
+	mi := &file_boost_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2057,7 +2403,7 @@ func (x *BoostApplied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostApplied.ProtoReflect.Descriptor instead.
 func (*BoostApplied) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{24}
+	return file_boost_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BoostApplied) GetGeneration() uint64 {
@@ -2083,6 +2429,8 @@ type BoostOrder struct {
 	//	*BoostOrder_Controllers
 	//	*BoostOrder_Credential
 	//	*BoostOrder_Lanes
+	//	*BoostOrder_Syn
+	//	*BoostOrder_LegReady
 	Order         isBoostOrder_Order `protobuf_oneof:"order"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2090,7 +2438,7 @@ type BoostOrder struct {
 
 func (x *BoostOrder) Reset() {
 	*x = BoostOrder{}
-	mi := &file_boost_proto_msgTypes[25]
+	mi := &file_boost_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2450,7 @@ func (x *BoostOrder) String() string {
 func (*BoostOrder) ProtoMessage() {}
 
 func (x *BoostOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[25]
+	mi := &file_boost_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2463,7 @@ func (x *BoostOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostOrder.ProtoReflect.Descriptor instead.
 func (*BoostOrder) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{25}
+	return file_boost_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BoostOrder) GetOrder() isBoostOrder_Order {
@@ -2170,6 +2518,24 @@ func (x *BoostOrder) GetLanes() *BoostLanes {
 	return nil
 }
 
+func (x *BoostOrder) GetSyn() *BoostSYN {
+	if x != nil {
+		if x, ok := x.Order.(*BoostOrder_Syn); ok {
+			return x.Syn
+		}
+	}
+	return nil
+}
+
+func (x *BoostOrder) GetLegReady() *BoostLegReady {
+	if x != nil {
+		if x, ok := x.Order.(*BoostOrder_LegReady); ok {
+			return x.LegReady
+		}
+	}
+	return nil
+}
+
 type isBoostOrder_Order interface {
 	isBoostOrder_Order()
 }
@@ -2194,6 +2560,14 @@ type BoostOrder_Lanes struct {
 	Lanes *BoostLanes `protobuf:"bytes,5,opt,name=lanes,proto3,oneof"` // all: others go
 }
 
+type BoostOrder_Syn struct {
+	Syn *BoostSYN `protobuf:"bytes,6,opt,name=syn,proto3,oneof"`
+}
+
+type BoostOrder_LegReady struct {
+	LegReady *BoostLegReady `protobuf:"bytes,7,opt,name=leg_ready,json=legReady,proto3,oneof"`
+}
+
 func (*BoostOrder_Joined) isBoostOrder_Order() {}
 
 func (*BoostOrder_Refused) isBoostOrder_Order() {}
@@ -2203,6 +2577,132 @@ func (*BoostOrder_Controllers) isBoostOrder_Order() {}
 func (*BoostOrder_Credential) isBoostOrder_Order() {}
 
 func (*BoostOrder_Lanes) isBoostOrder_Order() {}
+
+func (*BoostOrder_Syn) isBoostOrder_Order() {}
+
+func (*BoostOrder_LegReady) isBoostOrder_Order() {}
+
+// A client's first packet, of a lane that is rewritten, waits at its switch for the near agent's BoostFirst.
+type BoostSYN struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"fixed64,1,opt,name=number,proto3" json:"number,omitempty"`
+	Lane          uint64                 `protobuf:"fixed64,2,opt,name=lane,proto3" json:"lane,omitempty"`
+	Client        string                 `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
+	Server        string                 `protobuf:"bytes,4,opt,name=server,proto3" json:"server,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostSYN) Reset() {
+	*x = BoostSYN{}
+	mi := &file_boost_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostSYN) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostSYN) ProtoMessage() {}
+
+func (x *BoostSYN) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostSYN.ProtoReflect.Descriptor instead.
+func (*BoostSYN) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *BoostSYN) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *BoostSYN) GetLane() uint64 {
+	if x != nil {
+		return x.Lane
+	}
+	return 0
+}
+
+func (x *BoostSYN) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *BoostSYN) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+// The server's switches have the rules of a leg, and its agent may connect; refused says why they do not get them.
+type BoostLegReady struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"fixed64,1,opt,name=number,proto3" json:"number,omitempty"`
+	Refused       string                 `protobuf:"bytes,2,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BoostLegReady) Reset() {
+	*x = BoostLegReady{}
+	mi := &file_boost_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BoostLegReady) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BoostLegReady) ProtoMessage() {}
+
+func (x *BoostLegReady) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BoostLegReady.ProtoReflect.Descriptor instead.
+func (*BoostLegReady) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *BoostLegReady) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *BoostLegReady) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
 
 type BoostJoined struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2220,7 +2720,7 @@ type BoostJoined struct {
 
 func (x *BoostJoined) Reset() {
 	*x = BoostJoined{}
-	mi := &file_boost_proto_msgTypes[26]
+	mi := &file_boost_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2232,7 +2732,7 @@ func (x *BoostJoined) String() string {
 func (*BoostJoined) ProtoMessage() {}
 
 func (x *BoostJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[26]
+	mi := &file_boost_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2245,7 +2745,7 @@ func (x *BoostJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostJoined.ProtoReflect.Descriptor instead.
 func (*BoostJoined) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{26}
+	return file_boost_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BoostJoined) GetNetwork() string {
@@ -2316,7 +2816,7 @@ type BoostLanes struct {
 
 func (x *BoostLanes) Reset() {
 	*x = BoostLanes{}
-	mi := &file_boost_proto_msgTypes[27]
+	mi := &file_boost_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2828,7 @@ func (x *BoostLanes) String() string {
 func (*BoostLanes) ProtoMessage() {}
 
 func (x *BoostLanes) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[27]
+	mi := &file_boost_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2841,7 @@ func (x *BoostLanes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostLanes.ProtoReflect.Descriptor instead.
 func (*BoostLanes) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{27}
+	return file_boost_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BoostLanes) GetGeneration() uint64 {
@@ -2384,7 +2884,7 @@ type BoostPeer struct {
 
 func (x *BoostPeer) Reset() {
 	*x = BoostPeer{}
-	mi := &file_boost_proto_msgTypes[28]
+	mi := &file_boost_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2896,7 @@ func (x *BoostPeer) String() string {
 func (*BoostPeer) ProtoMessage() {}
 
 func (x *BoostPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[28]
+	mi := &file_boost_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2909,7 @@ func (x *BoostPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostPeer.ProtoReflect.Descriptor instead.
 func (*BoostPeer) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{28}
+	return file_boost_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BoostPeer) GetName() string {
@@ -2449,6 +2949,8 @@ type SteerReport struct {
 	//	*SteerReport_PortDown
 	//	*SteerReport_Steered
 	//	*SteerReport_State
+	//	*SteerReport_Syn
+	//	*SteerReport_LegsOver
 	Report        isSteerReport_Report `protobuf_oneof:"report"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2456,7 +2958,7 @@ type SteerReport struct {
 
 func (x *SteerReport) Reset() {
 	*x = SteerReport{}
-	mi := &file_boost_proto_msgTypes[29]
+	mi := &file_boost_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2970,7 @@ func (x *SteerReport) String() string {
 func (*SteerReport) ProtoMessage() {}
 
 func (x *SteerReport) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[29]
+	mi := &file_boost_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2983,7 @@ func (x *SteerReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerReport.ProtoReflect.Descriptor instead.
 func (*SteerReport) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{29}
+	return file_boost_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SteerReport) GetReport() isSteerReport_Report {
@@ -2536,6 +3038,24 @@ func (x *SteerReport) GetState() *SwitchState {
 	return nil
 }
 
+func (x *SteerReport) GetSyn() *SteerSYN {
+	if x != nil {
+		if x, ok := x.Report.(*SteerReport_Syn); ok {
+			return x.Syn
+		}
+	}
+	return nil
+}
+
+func (x *SteerReport) GetLegsOver() *SteerLegs {
+	if x != nil {
+		if x, ok := x.Report.(*SteerReport_LegsOver); ok {
+			return x.LegsOver
+		}
+	}
+	return nil
+}
+
 type isSteerReport_Report interface {
 	isSteerReport_Report()
 }
@@ -2560,6 +3080,14 @@ type SteerReport_State struct {
 	State *SwitchState `protobuf:"bytes,5,opt,name=state,proto3,oneof"`
 }
 
+type SteerReport_Syn struct {
+	Syn *SteerSYN `protobuf:"bytes,6,opt,name=syn,proto3,oneof"`
+}
+
+type SteerReport_LegsOver struct {
+	LegsOver *SteerLegs `protobuf:"bytes,7,opt,name=legs_over,json=legsOver,proto3,oneof"` // that the switch has taken out, for no packet was of them for long: those in unset
+}
+
 func (*SteerReport_Join) isSteerReport_Report() {}
 
 func (*SteerReport_Sighting) isSteerReport_Report() {}
@@ -2569,6 +3097,10 @@ func (*SteerReport_PortDown) isSteerReport_Report() {}
 func (*SteerReport_Steered) isSteerReport_Report() {}
 
 func (*SteerReport_State) isSteerReport_Report() {}
+
+func (*SteerReport_Syn) isSteerReport_Report() {}
+
+func (*SteerReport_LegsOver) isSteerReport_Report() {}
 
 type SteerJoin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2580,7 +3112,7 @@ type SteerJoin struct {
 
 func (x *SteerJoin) Reset() {
 	*x = SteerJoin{}
-	mi := &file_boost_proto_msgTypes[30]
+	mi := &file_boost_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2592,7 +3124,7 @@ func (x *SteerJoin) String() string {
 func (*SteerJoin) ProtoMessage() {}
 
 func (x *SteerJoin) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[30]
+	mi := &file_boost_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2605,7 +3137,7 @@ func (x *SteerJoin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerJoin.ProtoReflect.Descriptor instead.
 func (*SteerJoin) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{30}
+	return file_boost_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SteerJoin) GetName() string {
@@ -2638,7 +3170,7 @@ type Sighting struct {
 
 func (x *Sighting) Reset() {
 	*x = Sighting{}
-	mi := &file_boost_proto_msgTypes[31]
+	mi := &file_boost_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +3182,7 @@ func (x *Sighting) String() string {
 func (*Sighting) ProtoMessage() {}
 
 func (x *Sighting) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[31]
+	mi := &file_boost_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +3195,7 @@ func (x *Sighting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sighting.ProtoReflect.Descriptor instead.
 func (*Sighting) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{31}
+	return file_boost_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Sighting) GetSwitch() string {
@@ -2725,7 +3257,7 @@ type SwitchState struct {
 
 func (x *SwitchState) Reset() {
 	*x = SwitchState{}
-	mi := &file_boost_proto_msgTypes[32]
+	mi := &file_boost_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2737,7 +3269,7 @@ func (x *SwitchState) String() string {
 func (*SwitchState) ProtoMessage() {}
 
 func (x *SwitchState) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[32]
+	mi := &file_boost_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2750,7 +3282,7 @@ func (x *SwitchState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchState.ProtoReflect.Descriptor instead.
 func (*SwitchState) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{32}
+	return file_boost_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SwitchState) GetSwitch() string {
@@ -2777,7 +3309,7 @@ type PortDown struct {
 
 func (x *PortDown) Reset() {
 	*x = PortDown{}
-	mi := &file_boost_proto_msgTypes[33]
+	mi := &file_boost_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +3321,7 @@ func (x *PortDown) String() string {
 func (*PortDown) ProtoMessage() {}
 
 func (x *PortDown) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[33]
+	mi := &file_boost_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +3334,7 @@ func (x *PortDown) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortDown.ProtoReflect.Descriptor instead.
 func (*PortDown) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{33}
+	return file_boost_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PortDown) GetSwitch() string {
@@ -2819,18 +3351,19 @@ func (x *PortDown) GetPort() string {
 	return ""
 }
 
-// A switch has the rules of that generation.
+// A switch has the rules of that generation, and the legs of that; 0: nothing new is known of these.
 type Steered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
 	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	Legs          uint64                 `protobuf:"varint,3,opt,name=legs,proto3" json:"legs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Steered) Reset() {
 	*x = Steered{}
-	mi := &file_boost_proto_msgTypes[34]
+	mi := &file_boost_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2842,7 +3375,7 @@ func (x *Steered) String() string {
 func (*Steered) ProtoMessage() {}
 
 func (x *Steered) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[34]
+	mi := &file_boost_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2855,7 +3388,7 @@ func (x *Steered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Steered.ProtoReflect.Descriptor instead.
 func (*Steered) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{34}
+	return file_boost_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Steered) GetSwitch() string {
@@ -2872,6 +3405,13 @@ func (x *Steered) GetGeneration() uint64 {
 	return 0
 }
 
+func (x *Steered) GetLegs() uint64 {
+	if x != nil {
+		return x.Legs
+	}
+	return 0
+}
+
 type SteerOrder struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Order:
@@ -2880,6 +3420,8 @@ type SteerOrder struct {
 	//	*SteerOrder_Refused
 	//	*SteerOrder_Controllers
 	//	*SteerOrder_Rules
+	//	*SteerOrder_Legs
+	//	*SteerOrder_First
 	Order         isSteerOrder_Order `protobuf_oneof:"order"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2887,7 +3429,7 @@ type SteerOrder struct {
 
 func (x *SteerOrder) Reset() {
 	*x = SteerOrder{}
-	mi := &file_boost_proto_msgTypes[35]
+	mi := &file_boost_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +3441,7 @@ func (x *SteerOrder) String() string {
 func (*SteerOrder) ProtoMessage() {}
 
 func (x *SteerOrder) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[35]
+	mi := &file_boost_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +3454,7 @@ func (x *SteerOrder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerOrder.ProtoReflect.Descriptor instead.
 func (*SteerOrder) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{35}
+	return file_boost_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SteerOrder) GetOrder() isSteerOrder_Order {
@@ -2958,6 +3500,24 @@ func (x *SteerOrder) GetRules() *SteerRules {
 	return nil
 }
 
+func (x *SteerOrder) GetLegs() *SteerLegs {
+	if x != nil {
+		if x, ok := x.Order.(*SteerOrder_Legs); ok {
+			return x.Legs
+		}
+	}
+	return nil
+}
+
+func (x *SteerOrder) GetFirst() *SteerFirst {
+	if x != nil {
+		if x, ok := x.Order.(*SteerOrder_First); ok {
+			return x.First
+		}
+	}
+	return nil
+}
+
 type isSteerOrder_Order interface {
 	isSteerOrder_Order()
 }
@@ -2978,6 +3538,14 @@ type SteerOrder_Rules struct {
 	Rules *SteerRules `protobuf:"bytes,4,opt,name=rules,proto3,oneof"` // all of one switch: others go
 }
 
+type SteerOrder_Legs struct {
+	Legs *SteerLegs `protobuf:"bytes,5,opt,name=legs,proto3,oneof"`
+}
+
+type SteerOrder_First struct {
+	First *SteerFirst `protobuf:"bytes,6,opt,name=first,proto3,oneof"`
+}
+
 func (*SteerOrder_Joined) isSteerOrder_Order() {}
 
 func (*SteerOrder_Refused) isSteerOrder_Order() {}
@@ -2985,6 +3553,10 @@ func (*SteerOrder_Refused) isSteerOrder_Order() {}
 func (*SteerOrder_Controllers) isSteerOrder_Order() {}
 
 func (*SteerOrder_Rules) isSteerOrder_Order() {}
+
+func (*SteerOrder_Legs) isSteerOrder_Order() {}
+
+func (*SteerOrder_First) isSteerOrder_Order() {}
 
 type SteerJoined struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2999,7 +3571,7 @@ type SteerJoined struct {
 
 func (x *SteerJoined) Reset() {
 	*x = SteerJoined{}
-	mi := &file_boost_proto_msgTypes[36]
+	mi := &file_boost_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3011,7 +3583,7 @@ func (x *SteerJoined) String() string {
 func (*SteerJoined) ProtoMessage() {}
 
 func (x *SteerJoined) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[36]
+	mi := &file_boost_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3024,7 +3596,7 @@ func (x *SteerJoined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerJoined.ProtoReflect.Descriptor instead.
 func (*SteerJoined) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{36}
+	return file_boost_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SteerJoined) GetNetwork() string {
@@ -3068,13 +3640,15 @@ type SteerRules struct {
 	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	Rules         []*SteerRule           `protobuf:"bytes,3,rep,name=rules,proto3" json:"rules,omitempty"`
 	Exempt        []string               `protobuf:"bytes,4,rep,name=exempt,proto3" json:"exempt,omitempty"` // ports whose packets pass: those of agents
+	Punts         []*SteerPunt           `protobuf:"bytes,5,rep,name=punts,proto3" json:"punts,omitempty"`
+	Legs          []*SteerLeg            `protobuf:"bytes,6,rep,name=legs,proto3" json:"legs,omitempty"` // all of the switch
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SteerRules) Reset() {
 	*x = SteerRules{}
-	mi := &file_boost_proto_msgTypes[37]
+	mi := &file_boost_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3086,7 +3660,7 @@ func (x *SteerRules) String() string {
 func (*SteerRules) ProtoMessage() {}
 
 func (x *SteerRules) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[37]
+	mi := &file_boost_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3099,7 +3673,7 @@ func (x *SteerRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerRules.ProtoReflect.Descriptor instead.
 func (*SteerRules) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{37}
+	return file_boost_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SteerRules) GetSwitch() string {
@@ -3130,6 +3704,358 @@ func (x *SteerRules) GetExempt() []string {
 	return nil
 }
 
+func (x *SteerRules) GetPunts() []*SteerPunt {
+	if x != nil {
+		return x.Punts
+	}
+	return nil
+}
+
+func (x *SteerRules) GetLegs() []*SteerLeg {
+	if x != nil {
+		return x.Legs
+	}
+	return nil
+}
+
+// Segments that begin a connection which is rewritten. What a client begins waits at the switch for a SteerFirst; the rest goes on at
+// once, by its leg where there is one.
+type SteerPunt struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Source          string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"` // prefix
+	Destination     string                 `protobuf:"bytes,2,opt,name=destination,proto3" json:"destination,omitempty"`
+	SourcePort      uint32                 `protobuf:"varint,3,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"` // 0: any
+	DestinationPort uint32                 `protobuf:"varint,4,opt,name=destination_port,json=destinationPort,proto3" json:"destination_port,omitempty"`
+	Answer          bool                   `protobuf:"varint,5,opt,name=answer,proto3" json:"answer,omitempty"` // SYN and ACK, else SYN alone
+	Waits           bool                   `protobuf:"varint,6,opt,name=waits,proto3" json:"waits,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SteerPunt) Reset() {
+	*x = SteerPunt{}
+	mi := &file_boost_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerPunt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerPunt) ProtoMessage() {}
+
+func (x *SteerPunt) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerPunt.ProtoReflect.Descriptor instead.
+func (*SteerPunt) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *SteerPunt) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *SteerPunt) GetDestination() string {
+	if x != nil {
+		return x.Destination
+	}
+	return ""
+}
+
+func (x *SteerPunt) GetSourcePort() uint32 {
+	if x != nil {
+		return x.SourcePort
+	}
+	return 0
+}
+
+func (x *SteerPunt) GetDestinationPort() uint32 {
+	if x != nil {
+		return x.DestinationPort
+	}
+	return 0
+}
+
+func (x *SteerPunt) GetAnswer() bool {
+	if x != nil {
+		return x.Answer
+	}
+	return false
+}
+
+func (x *SteerPunt) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
+}
+
+// What changes of a switch's legs.
+type SteerLegs struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	Set           []*SteerLeg            `protobuf:"bytes,3,rep,name=set,proto3" json:"set,omitempty"`
+	Unset         []*SteerLeg            `protobuf:"bytes,4,rep,name=unset,proto3" json:"unset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerLegs) Reset() {
+	*x = SteerLegs{}
+	mi := &file_boost_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerLegs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerLegs) ProtoMessage() {}
+
+func (x *SteerLegs) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerLegs.ProtoReflect.Descriptor instead.
+func (*SteerLegs) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *SteerLegs) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *SteerLegs) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *SteerLegs) GetSet() []*SteerLeg {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *SteerLegs) GetUnset() []*SteerLeg {
+	if x != nil {
+		return x.Unset
+	}
+	return nil
+}
+
+// Packets between an end host and the other one's address are between the end host and an agent (tables 3.3.1 and 3.3.3 of the
+// thesis): what the host sends to other goes to agent, and what agent sends to the host comes from other.
+type SteerLeg struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"` // address and port
+	Other         string                 `protobuf:"bytes,2,opt,name=other,proto3" json:"other,omitempty"`
+	Agent         string                 `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerLeg) Reset() {
+	*x = SteerLeg{}
+	mi := &file_boost_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerLeg) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerLeg) ProtoMessage() {}
+
+func (x *SteerLeg) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerLeg.ProtoReflect.Descriptor instead.
+func (*SteerLeg) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *SteerLeg) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *SteerLeg) GetOther() string {
+	if x != nil {
+		return x.Other
+	}
+	return ""
+}
+
+func (x *SteerLeg) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+// A client's first packet waits at its switch.
+type SteerSYN struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Client        string                 `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
+	Server        string                 `protobuf:"bytes,4,opt,name=server,proto3" json:"server,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerSYN) Reset() {
+	*x = SteerSYN{}
+	mi := &file_boost_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerSYN) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerSYN) ProtoMessage() {}
+
+func (x *SteerSYN) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerSYN.ProtoReflect.Descriptor instead.
+func (*SteerSYN) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *SteerSYN) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *SteerSYN) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SteerSYN) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *SteerSYN) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+type SteerFirst struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Verdict       BoostVerdict           `protobuf:"varint,2,opt,name=verdict,proto3,enum=scaffold.v1.BoostVerdict" json:"verdict,omitempty"` // ACCEPT: by the switch's leg of the two hosts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SteerFirst) Reset() {
+	*x = SteerFirst{}
+	mi := &file_boost_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SteerFirst) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SteerFirst) ProtoMessage() {}
+
+func (x *SteerFirst) ProtoReflect() protoreflect.Message {
+	mi := &file_boost_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SteerFirst.ProtoReflect.Descriptor instead.
+func (*SteerFirst) Descriptor() ([]byte, []int) {
+	return file_boost_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *SteerFirst) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SteerFirst) GetVerdict() BoostVerdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return BoostVerdict_BOOST_VERDICT_UNSPECIFIED
+}
+
 // TCP segments that go to an agent.
 type SteerRule struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -3148,7 +4074,7 @@ type SteerRule struct {
 
 func (x *SteerRule) Reset() {
 	*x = SteerRule{}
-	mi := &file_boost_proto_msgTypes[38]
+	mi := &file_boost_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3160,7 +4086,7 @@ func (x *SteerRule) String() string {
 func (*SteerRule) ProtoMessage() {}
 
 func (x *SteerRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boost_proto_msgTypes[38]
+	mi := &file_boost_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3173,7 +4099,7 @@ func (x *SteerRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerRule.ProtoReflect.Descriptor instead.
 func (*SteerRule) Descriptor() ([]byte, []int) {
-	return file_boost_proto_rawDescGZIP(), []int{38}
+	return file_boost_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SteerRule) GetSource() string {
@@ -3258,7 +4184,7 @@ const file_boost_proto_rawDesc = "" +
 	"\aon_path\x18\x05 \x01(\bR\x06onPath\",\n" +
 	"\x16RemoveBoostSiteRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x19\n" +
-	"\x17RemoveBoostSiteResponse\"\x98\x02\n" +
+	"\x17RemoveBoostSiteResponse\"\xac\x02\n" +
 	"\n" +
 	"BoostEntry\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -3272,7 +4198,8 @@ const file_boost_proto_rawDesc = "" +
 	"\x03why\x18\b \x01(\tR\x03why\x12,\n" +
 	"\x05lanes\x18\t \x03(\v2\x16.scaffold.v1.BoostLaneR\x05lanes\x12\x16\n" +
 	"\x06accept\x18\n" +
-	" \x01(\tR\x06accept\"&\n" +
+	" \x01(\tR\x06accept\x12\x12\n" +
+	"\x04mode\x18\v \x01(\tR\x04mode\"&\n" +
 	"\x10DenyBoostRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x13\n" +
 	"\x11DenyBoostResponse\"F\n" +
@@ -3338,7 +4265,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x06server\x18\x05 \x01(\tR\x06server\"h\n" +
 	"\x19ListBoostSessionsResponse\x125\n" +
 	"\bsessions\x18\x01 \x03(\v2\x19.scaffold.v1.BoostSessionR\bsessions\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xe0\x04\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xfe\x04\n" +
 	"\fBoostSession\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x12\n" +
 	"\x04near\x18\x02 \x01(\tR\x04near\x12\x10\n" +
@@ -3360,11 +4287,12 @@ const file_boost_proto_rawDesc = "" +
 	"sent_bound\x18\x0f \x01(\tR\tsentBound\x12%\n" +
 	"\x0ereceived_bound\x18\x10 \x01(\tR\rreceivedBound\x123\n" +
 	"\tsent_path\x18\x11 \x01(\v2\x16.scaffold.v1.BoostPathR\bsentPath\x12;\n" +
-	"\rreceived_path\x18\x12 \x01(\v2\x16.scaffold.v1.BoostPathR\freceivedPath\":\n" +
+	"\rreceived_path\x18\x12 \x01(\v2\x16.scaffold.v1.BoostPathR\freceivedPath\x12\x1c\n" +
+	"\trewritten\x18\x13 \x01(\bR\trewritten\":\n" +
 	"\n" +
 	"BoostWaits\x12\x14\n" +
 	"\x05reads\x18\x01 \x01(\tR\x05reads\x12\x16\n" +
-	"\x06writes\x18\x02 \x01(\tR\x06writes\"\x97\x02\n" +
+	"\x06writes\x18\x02 \x01(\tR\x06writes\"\xb1\x02\n" +
 	"\tBoostLane\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
@@ -3378,13 +4306,17 @@ const file_boost_proto_rawDesc = "" +
 	"\talso_near\x18\n" +
 	" \x03(\tR\balsoNear\x12\x17\n" +
 	"\aat_once\x18\v \x01(\bR\x06atOnce\x12\x14\n" +
-	"\x05named\x18\f \x01(\bR\x05named\"\xe4\x01\n" +
+	"\x05named\x18\f \x01(\bR\x05named\x12\x18\n" +
+	"\arewrite\x18\r \x01(\bR\arewrite\"\xf8\x02\n" +
 	"\vBoostReport\x12,\n" +
 	"\x04join\x18\x01 \x01(\v2\x16.scaffold.v1.BoostJoinH\x00R\x04join\x12,\n" +
 	"\x04load\x18\x02 \x01(\v2\x16.scaffold.v1.BoostLoadH\x00R\x04load\x125\n" +
 	"\aapplied\x18\x03 \x01(\v2\x19.scaffold.v1.BoostAppliedH\x00R\aapplied\x128\n" +
-	"\bsessions\x18\x04 \x01(\v2\x1a.scaffold.v1.BoostSessionsH\x00R\bsessionsB\b\n" +
-	"\x06report\"\x9f\x02\n" +
+	"\bsessions\x18\x04 \x01(\v2\x1a.scaffold.v1.BoostSessionsH\x00R\bsessions\x12/\n" +
+	"\x05first\x18\x05 \x01(\v2\x17.scaffold.v1.BoostFirstH\x00R\x05first\x12)\n" +
+	"\x03leg\x18\x06 \x01(\v2\x15.scaffold.v1.BoostLegH\x00R\x03leg\x126\n" +
+	"\bleg_over\x18\a \x01(\v2\x19.scaffold.v1.BoostLegOverH\x00R\alegOverB\b\n" +
+	"\x06report\"\xe6\x02\n" +
 	"\tBoostJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04door\x18\x02 \x01(\tR\x04door\x12\x10\n" +
@@ -3398,7 +4330,25 @@ const file_boost_proto_rawDesc = "" +
 	"generation\x12\x14\n" +
 	"\x05doors\x18\t \x03(\tR\x05doors\x12\x14\n" +
 	"\x05names\x18\n" +
-	" \x01(\bR\x05names\"l\n" +
+	" \x01(\bR\x05names\x12\x1a\n" +
+	"\brewrites\x18\v \x01(\bR\brewrites\x12)\n" +
+	"\x04legs\x18\f \x03(\v2\x15.scaffold.v1.BoostLegR\x04legs\"\x88\x01\n" +
+	"\bBoostLeg\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x12\n" +
+	"\x04lane\x18\x02 \x01(\x06R\x04lane\x12\x10\n" +
+	"\x03far\x18\x03 \x01(\bR\x03far\x12\x16\n" +
+	"\x06client\x18\x04 \x01(\tR\x06client\x12\x16\n" +
+	"\x06server\x18\x05 \x01(\tR\x06server\x12\x0e\n" +
+	"\x02at\x18\x06 \x01(\tR\x02at\"P\n" +
+	"\fBoostLegOver\x12\x10\n" +
+	"\x03far\x18\x01 \x01(\bR\x03far\x12\x16\n" +
+	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
+	"\x06server\x18\x03 \x01(\tR\x06server\"i\n" +
+	"\n" +
+	"BoostFirst\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x06R\x06number\x123\n" +
+	"\averdict\x18\x02 \x01(\x0e2\x19.scaffold.v1.BoostVerdictR\averdict\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\tR\x02at\"l\n" +
 	"\tBoostLoad\x12\x1a\n" +
 	"\bsessions\x18\x01 \x01(\rR\bsessions\x12\x12\n" +
 	"\x04load\x18\x02 \x01(\x01R\x04load\x12/\n" +
@@ -3418,7 +4368,7 @@ const file_boost_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
 	"generation\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"\xa5\x02\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"\x8b\x03\n" +
 	"\n" +
 	"BoostOrder\x122\n" +
 	"\x06joined\x18\x01 \x01(\v2\x18.scaffold.v1.BoostJoinedH\x00R\x06joined\x120\n" +
@@ -3427,8 +4377,18 @@ const file_boost_proto_rawDesc = "" +
 	"\n" +
 	"credential\x18\x04 \x01(\v2\x17.scaffold.v1.CredentialH\x00R\n" +
 	"credential\x12/\n" +
-	"\x05lanes\x18\x05 \x01(\v2\x17.scaffold.v1.BoostLanesH\x00R\x05lanesB\a\n" +
-	"\x05order\"\xa6\x02\n" +
+	"\x05lanes\x18\x05 \x01(\v2\x17.scaffold.v1.BoostLanesH\x00R\x05lanes\x12)\n" +
+	"\x03syn\x18\x06 \x01(\v2\x15.scaffold.v1.BoostSYNH\x00R\x03syn\x129\n" +
+	"\tleg_ready\x18\a \x01(\v2\x1a.scaffold.v1.BoostLegReadyH\x00R\blegReadyB\a\n" +
+	"\x05order\"f\n" +
+	"\bBoostSYN\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x12\n" +
+	"\x04lane\x18\x02 \x01(\x06R\x04lane\x12\x16\n" +
+	"\x06client\x18\x03 \x01(\tR\x06client\x12\x16\n" +
+	"\x06server\x18\x04 \x01(\tR\x06server\"A\n" +
+	"\rBoostLegReady\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x18\n" +
+	"\arefused\x18\x02 \x01(\tR\arefused\"\xa6\x02\n" +
 	"\vBoostJoined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x1d\n" +
 	"\n" +
@@ -3453,13 +4413,15 @@ const file_boost_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04door\x18\x02 \x01(\tR\x04door\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x14\n" +
-	"\x05doors\x18\x04 \x03(\tR\x05doors\"\x94\x02\n" +
+	"\x05doors\x18\x04 \x03(\tR\x05doors\"\xf6\x02\n" +
 	"\vSteerReport\x12,\n" +
 	"\x04join\x18\x01 \x01(\v2\x16.scaffold.v1.SteerJoinH\x00R\x04join\x123\n" +
 	"\bsighting\x18\x02 \x01(\v2\x15.scaffold.v1.SightingH\x00R\bsighting\x124\n" +
 	"\tport_down\x18\x03 \x01(\v2\x15.scaffold.v1.PortDownH\x00R\bportDown\x120\n" +
 	"\asteered\x18\x04 \x01(\v2\x14.scaffold.v1.SteeredH\x00R\asteered\x120\n" +
-	"\x05state\x18\x05 \x01(\v2\x18.scaffold.v1.SwitchStateH\x00R\x05stateB\b\n" +
+	"\x05state\x18\x05 \x01(\v2\x18.scaffold.v1.SwitchStateH\x00R\x05state\x12)\n" +
+	"\x03syn\x18\x06 \x01(\v2\x15.scaffold.v1.SteerSYNH\x00R\x03syn\x125\n" +
+	"\tlegs_over\x18\a \x01(\v2\x16.scaffold.v1.SteerLegsH\x00R\blegsOverB\b\n" +
 	"\x06report\"N\n" +
 	"\tSteerJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12-\n" +
@@ -3478,18 +4440,21 @@ const file_boost_proto_rawDesc = "" +
 	"\x02up\x18\x02 \x01(\bR\x02up\"6\n" +
 	"\bPortDown\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\tR\x04port\"A\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\"U\n" +
 	"\aSteered\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
-	"generation\"\xea\x01\n" +
+	"generation\x12\x12\n" +
+	"\x04legs\x18\x03 \x01(\x04R\x04legs\"\xc9\x02\n" +
 	"\n" +
 	"SteerOrder\x122\n" +
 	"\x06joined\x18\x01 \x01(\v2\x18.scaffold.v1.SteerJoinedH\x00R\x06joined\x120\n" +
 	"\arefused\x18\x02 \x01(\v2\x14.scaffold.v1.RefusedH\x00R\arefused\x12<\n" +
 	"\vcontrollers\x18\x03 \x01(\v2\x18.scaffold.v1.ControllersH\x00R\vcontrollers\x12/\n" +
-	"\x05rules\x18\x04 \x01(\v2\x17.scaffold.v1.SteerRulesH\x00R\x05rulesB\a\n" +
+	"\x05rules\x18\x04 \x01(\v2\x17.scaffold.v1.SteerRulesH\x00R\x05rules\x12,\n" +
+	"\x04legs\x18\x05 \x01(\v2\x16.scaffold.v1.SteerLegsH\x00R\x04legs\x12/\n" +
+	"\x05first\x18\x06 \x01(\v2\x17.scaffold.v1.SteerFirstH\x00R\x05firstB\a\n" +
 	"\x05order\"\xb4\x01\n" +
 	"\vSteerJoined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x1d\n" +
@@ -3497,7 +4462,7 @@ const file_boost_proto_rawDesc = "" +
 	"network_id\x18\x02 \x01(\tR\tnetworkId\x12\x14\n" +
 	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x1a\n" +
 	"\bprotocol\x18\x04 \x01(\rR\bprotocol\x12:\n" +
-	"\vcontrollers\x18\x05 \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\"\x8a\x01\n" +
+	"\vcontrollers\x18\x05 \x01(\v2\x18.scaffold.v1.ControllersR\vcontrollers\"\xe3\x01\n" +
 	"\n" +
 	"SteerRules\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x1e\n" +
@@ -3505,7 +4470,37 @@ const file_boost_proto_rawDesc = "" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\x12,\n" +
 	"\x05rules\x18\x03 \x03(\v2\x16.scaffold.v1.SteerRuleR\x05rules\x12\x16\n" +
-	"\x06exempt\x18\x04 \x03(\tR\x06exempt\"\xaf\x02\n" +
+	"\x06exempt\x18\x04 \x03(\tR\x06exempt\x12,\n" +
+	"\x05punts\x18\x05 \x03(\v2\x16.scaffold.v1.SteerPuntR\x05punts\x12)\n" +
+	"\x04legs\x18\x06 \x03(\v2\x15.scaffold.v1.SteerLegR\x04legs\"\xbf\x01\n" +
+	"\tSteerPunt\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12 \n" +
+	"\vdestination\x18\x02 \x01(\tR\vdestination\x12\x1f\n" +
+	"\vsource_port\x18\x03 \x01(\rR\n" +
+	"sourcePort\x12)\n" +
+	"\x10destination_port\x18\x04 \x01(\rR\x0fdestinationPort\x12\x16\n" +
+	"\x06answer\x18\x05 \x01(\bR\x06answer\x12\x14\n" +
+	"\x05waits\x18\x06 \x01(\bR\x05waits\"\x99\x01\n" +
+	"\tSteerLegs\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x04R\n" +
+	"generation\x12'\n" +
+	"\x03set\x18\x03 \x03(\v2\x15.scaffold.v1.SteerLegR\x03set\x12+\n" +
+	"\x05unset\x18\x04 \x03(\v2\x15.scaffold.v1.SteerLegR\x05unset\"J\n" +
+	"\bSteerLeg\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
+	"\x05other\x18\x02 \x01(\tR\x05other\x12\x14\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\"j\n" +
+	"\bSteerSYN\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x16\n" +
+	"\x06client\x18\x03 \x01(\tR\x06client\x12\x16\n" +
+	"\x06server\x18\x04 \x01(\tR\x06server\"Y\n" +
+	"\n" +
+	"SteerFirst\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x123\n" +
+	"\averdict\x18\x02 \x01(\x0e2\x19.scaffold.v1.BoostVerdictR\averdict\"\xaf\x02\n" +
 	"\tSteerRule\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12 \n" +
 	"\vdestination\x18\x02 \x01(\tR\vdestination\x12\x1f\n" +
@@ -3517,7 +4512,12 @@ const file_boost_proto_rawDesc = "" +
 	"\x10destination_mask\x18\x06 \x01(\rR\x0fdestinationMask\x12*\n" +
 	"\x04kind\x18\a \x01(\x0e2\x16.scaffold.v1.SteerKindR\x04kind\x12\x12\n" +
 	"\x04port\x18\b \x01(\tR\x04port\x12\x10\n" +
-	"\x03mac\x18\t \x01(\fR\x03mac*o\n" +
+	"\x03mac\x18\t \x01(\fR\x03mac*w\n" +
+	"\fBoostVerdict\x12\x1d\n" +
+	"\x19BOOST_VERDICT_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14BOOST_VERDICT_ACCEPT\x10\x01\x12\x16\n" +
+	"\x12BOOST_VERDICT_PASS\x10\x02\x12\x16\n" +
+	"\x12BOOST_VERDICT_DROP\x10\x03*o\n" +
 	"\tSteerKind\x12\x1a\n" +
 	"\x16STEER_KIND_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12STEER_KIND_ANSWERS\x10\x01\x12\x17\n" +
@@ -3549,124 +4549,151 @@ func file_boost_proto_rawDescGZIP() []byte {
 	return file_boost_proto_rawDescData
 }
 
-var file_boost_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_boost_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_boost_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_boost_proto_goTypes = []any{
-	(SteerKind)(0),                    // 0: scaffold.v1.SteerKind
-	(*ListBoostRequest)(nil),          // 1: scaffold.v1.ListBoostRequest
-	(*ListBoostResponse)(nil),         // 2: scaffold.v1.ListBoostResponse
-	(*BoostSite)(nil),                 // 3: scaffold.v1.BoostSite
-	(*RemoveBoostSiteRequest)(nil),    // 4: scaffold.v1.RemoveBoostSiteRequest
-	(*RemoveBoostSiteResponse)(nil),   // 5: scaffold.v1.RemoveBoostSiteResponse
-	(*BoostEntry)(nil),                // 6: scaffold.v1.BoostEntry
-	(*DenyBoostRequest)(nil),          // 7: scaffold.v1.DenyBoostRequest
-	(*DenyBoostResponse)(nil),         // 8: scaffold.v1.DenyBoostResponse
-	(*DrainBoostAgentRequest)(nil),    // 9: scaffold.v1.DrainBoostAgentRequest
-	(*BoostAgent)(nil),                // 10: scaffold.v1.BoostAgent
-	(*BoostTrunk)(nil),                // 11: scaffold.v1.BoostTrunk
-	(*BoostWay)(nil),                  // 12: scaffold.v1.BoostWay
-	(*BoostPath)(nil),                 // 13: scaffold.v1.BoostPath
-	(*ListBoostSessionsRequest)(nil),  // 14: scaffold.v1.ListBoostSessionsRequest
-	(*ListBoostSessionsResponse)(nil), // 15: scaffold.v1.ListBoostSessionsResponse
-	(*BoostSession)(nil),              // 16: scaffold.v1.BoostSession
-	(*BoostWaits)(nil),                // 17: scaffold.v1.BoostWaits
-	(*BoostLane)(nil),                 // 18: scaffold.v1.BoostLane
-	(*BoostReport)(nil),               // 19: scaffold.v1.BoostReport
-	(*BoostJoin)(nil),                 // 20: scaffold.v1.BoostJoin
-	(*BoostLoad)(nil),                 // 21: scaffold.v1.BoostLoad
-	(*BoostSessions)(nil),             // 22: scaffold.v1.BoostSessions
-	(*BoostSessionWaits)(nil),         // 23: scaffold.v1.BoostSessionWaits
-	(*BoostSessionEnd)(nil),           // 24: scaffold.v1.BoostSessionEnd
-	(*BoostApplied)(nil),              // 25: scaffold.v1.BoostApplied
-	(*BoostOrder)(nil),                // 26: scaffold.v1.BoostOrder
-	(*BoostJoined)(nil),               // 27: scaffold.v1.BoostJoined
-	(*BoostLanes)(nil),                // 28: scaffold.v1.BoostLanes
-	(*BoostPeer)(nil),                 // 29: scaffold.v1.BoostPeer
-	(*SteerReport)(nil),               // 30: scaffold.v1.SteerReport
-	(*SteerJoin)(nil),                 // 31: scaffold.v1.SteerJoin
-	(*Sighting)(nil),                  // 32: scaffold.v1.Sighting
-	(*SwitchState)(nil),               // 33: scaffold.v1.SwitchState
-	(*PortDown)(nil),                  // 34: scaffold.v1.PortDown
-	(*Steered)(nil),                   // 35: scaffold.v1.Steered
-	(*SteerOrder)(nil),                // 36: scaffold.v1.SteerOrder
-	(*SteerJoined)(nil),               // 37: scaffold.v1.SteerJoined
-	(*SteerRules)(nil),                // 38: scaffold.v1.SteerRules
-	(*SteerRule)(nil),                 // 39: scaffold.v1.SteerRule
-	(*Versions)(nil),                  // 40: scaffold.v1.Versions
-	(*Refused)(nil),                   // 41: scaffold.v1.Refused
-	(*Controllers)(nil),               // 42: scaffold.v1.Controllers
-	(*Credential)(nil),                // 43: scaffold.v1.Credential
+	(BoostVerdict)(0),                 // 0: scaffold.v1.BoostVerdict
+	(SteerKind)(0),                    // 1: scaffold.v1.SteerKind
+	(*ListBoostRequest)(nil),          // 2: scaffold.v1.ListBoostRequest
+	(*ListBoostResponse)(nil),         // 3: scaffold.v1.ListBoostResponse
+	(*BoostSite)(nil),                 // 4: scaffold.v1.BoostSite
+	(*RemoveBoostSiteRequest)(nil),    // 5: scaffold.v1.RemoveBoostSiteRequest
+	(*RemoveBoostSiteResponse)(nil),   // 6: scaffold.v1.RemoveBoostSiteResponse
+	(*BoostEntry)(nil),                // 7: scaffold.v1.BoostEntry
+	(*DenyBoostRequest)(nil),          // 8: scaffold.v1.DenyBoostRequest
+	(*DenyBoostResponse)(nil),         // 9: scaffold.v1.DenyBoostResponse
+	(*DrainBoostAgentRequest)(nil),    // 10: scaffold.v1.DrainBoostAgentRequest
+	(*BoostAgent)(nil),                // 11: scaffold.v1.BoostAgent
+	(*BoostTrunk)(nil),                // 12: scaffold.v1.BoostTrunk
+	(*BoostWay)(nil),                  // 13: scaffold.v1.BoostWay
+	(*BoostPath)(nil),                 // 14: scaffold.v1.BoostPath
+	(*ListBoostSessionsRequest)(nil),  // 15: scaffold.v1.ListBoostSessionsRequest
+	(*ListBoostSessionsResponse)(nil), // 16: scaffold.v1.ListBoostSessionsResponse
+	(*BoostSession)(nil),              // 17: scaffold.v1.BoostSession
+	(*BoostWaits)(nil),                // 18: scaffold.v1.BoostWaits
+	(*BoostLane)(nil),                 // 19: scaffold.v1.BoostLane
+	(*BoostReport)(nil),               // 20: scaffold.v1.BoostReport
+	(*BoostJoin)(nil),                 // 21: scaffold.v1.BoostJoin
+	(*BoostLeg)(nil),                  // 22: scaffold.v1.BoostLeg
+	(*BoostLegOver)(nil),              // 23: scaffold.v1.BoostLegOver
+	(*BoostFirst)(nil),                // 24: scaffold.v1.BoostFirst
+	(*BoostLoad)(nil),                 // 25: scaffold.v1.BoostLoad
+	(*BoostSessions)(nil),             // 26: scaffold.v1.BoostSessions
+	(*BoostSessionWaits)(nil),         // 27: scaffold.v1.BoostSessionWaits
+	(*BoostSessionEnd)(nil),           // 28: scaffold.v1.BoostSessionEnd
+	(*BoostApplied)(nil),              // 29: scaffold.v1.BoostApplied
+	(*BoostOrder)(nil),                // 30: scaffold.v1.BoostOrder
+	(*BoostSYN)(nil),                  // 31: scaffold.v1.BoostSYN
+	(*BoostLegReady)(nil),             // 32: scaffold.v1.BoostLegReady
+	(*BoostJoined)(nil),               // 33: scaffold.v1.BoostJoined
+	(*BoostLanes)(nil),                // 34: scaffold.v1.BoostLanes
+	(*BoostPeer)(nil),                 // 35: scaffold.v1.BoostPeer
+	(*SteerReport)(nil),               // 36: scaffold.v1.SteerReport
+	(*SteerJoin)(nil),                 // 37: scaffold.v1.SteerJoin
+	(*Sighting)(nil),                  // 38: scaffold.v1.Sighting
+	(*SwitchState)(nil),               // 39: scaffold.v1.SwitchState
+	(*PortDown)(nil),                  // 40: scaffold.v1.PortDown
+	(*Steered)(nil),                   // 41: scaffold.v1.Steered
+	(*SteerOrder)(nil),                // 42: scaffold.v1.SteerOrder
+	(*SteerJoined)(nil),               // 43: scaffold.v1.SteerJoined
+	(*SteerRules)(nil),                // 44: scaffold.v1.SteerRules
+	(*SteerPunt)(nil),                 // 45: scaffold.v1.SteerPunt
+	(*SteerLegs)(nil),                 // 46: scaffold.v1.SteerLegs
+	(*SteerLeg)(nil),                  // 47: scaffold.v1.SteerLeg
+	(*SteerSYN)(nil),                  // 48: scaffold.v1.SteerSYN
+	(*SteerFirst)(nil),                // 49: scaffold.v1.SteerFirst
+	(*SteerRule)(nil),                 // 50: scaffold.v1.SteerRule
+	(*Versions)(nil),                  // 51: scaffold.v1.Versions
+	(*Refused)(nil),                   // 52: scaffold.v1.Refused
+	(*Controllers)(nil),               // 53: scaffold.v1.Controllers
+	(*Credential)(nil),                // 54: scaffold.v1.Credential
 }
 var file_boost_proto_depIdxs = []int32{
-	3,  // 0: scaffold.v1.ListBoostResponse.sites:type_name -> scaffold.v1.BoostSite
-	6,  // 1: scaffold.v1.ListBoostResponse.entries:type_name -> scaffold.v1.BoostEntry
-	10, // 2: scaffold.v1.ListBoostResponse.agents:type_name -> scaffold.v1.BoostAgent
-	18, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
-	11, // 4: scaffold.v1.BoostAgent.trunks:type_name -> scaffold.v1.BoostTrunk
-	13, // 5: scaffold.v1.BoostTrunk.path:type_name -> scaffold.v1.BoostPath
-	12, // 6: scaffold.v1.BoostTrunk.ways:type_name -> scaffold.v1.BoostWay
-	13, // 7: scaffold.v1.BoostWay.path:type_name -> scaffold.v1.BoostPath
-	16, // 8: scaffold.v1.ListBoostSessionsResponse.sessions:type_name -> scaffold.v1.BoostSession
-	17, // 9: scaffold.v1.BoostSession.near_waits:type_name -> scaffold.v1.BoostWaits
-	17, // 10: scaffold.v1.BoostSession.far_waits:type_name -> scaffold.v1.BoostWaits
-	13, // 11: scaffold.v1.BoostSession.sent_path:type_name -> scaffold.v1.BoostPath
-	13, // 12: scaffold.v1.BoostSession.received_path:type_name -> scaffold.v1.BoostPath
-	20, // 13: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
-	21, // 14: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
-	25, // 15: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
-	22, // 16: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
-	40, // 17: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
-	18, // 18: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
-	11, // 19: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
-	16, // 20: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
-	24, // 21: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
-	23, // 22: scaffold.v1.BoostSessions.waits:type_name -> scaffold.v1.BoostSessionWaits
-	17, // 23: scaffold.v1.BoostSessionWaits.waits:type_name -> scaffold.v1.BoostWaits
-	27, // 24: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
-	41, // 25: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
-	42, // 26: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
-	43, // 27: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
-	28, // 28: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
-	42, // 29: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
-	43, // 30: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
-	29, // 31: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
-	18, // 32: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
-	31, // 33: scaffold.v1.SteerReport.join:type_name -> scaffold.v1.SteerJoin
-	32, // 34: scaffold.v1.SteerReport.sighting:type_name -> scaffold.v1.Sighting
-	34, // 35: scaffold.v1.SteerReport.port_down:type_name -> scaffold.v1.PortDown
-	35, // 36: scaffold.v1.SteerReport.steered:type_name -> scaffold.v1.Steered
-	33, // 37: scaffold.v1.SteerReport.state:type_name -> scaffold.v1.SwitchState
-	40, // 38: scaffold.v1.SteerJoin.speaks:type_name -> scaffold.v1.Versions
-	37, // 39: scaffold.v1.SteerOrder.joined:type_name -> scaffold.v1.SteerJoined
-	41, // 40: scaffold.v1.SteerOrder.refused:type_name -> scaffold.v1.Refused
-	42, // 41: scaffold.v1.SteerOrder.controllers:type_name -> scaffold.v1.Controllers
-	38, // 42: scaffold.v1.SteerOrder.rules:type_name -> scaffold.v1.SteerRules
-	42, // 43: scaffold.v1.SteerJoined.controllers:type_name -> scaffold.v1.Controllers
-	39, // 44: scaffold.v1.SteerRules.rules:type_name -> scaffold.v1.SteerRule
-	0,  // 45: scaffold.v1.SteerRule.kind:type_name -> scaffold.v1.SteerKind
-	1,  // 46: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
-	3,  // 47: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
-	4,  // 48: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
-	6,  // 49: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
-	7,  // 50: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
-	9,  // 51: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
-	14, // 52: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
-	19, // 53: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
-	30, // 54: scaffold.v1.BoostSteering.Steer:input_type -> scaffold.v1.SteerReport
-	2,  // 55: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
-	3,  // 56: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
-	5,  // 57: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
-	6,  // 58: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
-	8,  // 59: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
-	10, // 60: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
-	15, // 61: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
-	26, // 62: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
-	36, // 63: scaffold.v1.BoostSteering.Steer:output_type -> scaffold.v1.SteerOrder
-	55, // [55:64] is the sub-list for method output_type
-	46, // [46:55] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	4,  // 0: scaffold.v1.ListBoostResponse.sites:type_name -> scaffold.v1.BoostSite
+	7,  // 1: scaffold.v1.ListBoostResponse.entries:type_name -> scaffold.v1.BoostEntry
+	11, // 2: scaffold.v1.ListBoostResponse.agents:type_name -> scaffold.v1.BoostAgent
+	19, // 3: scaffold.v1.BoostEntry.lanes:type_name -> scaffold.v1.BoostLane
+	12, // 4: scaffold.v1.BoostAgent.trunks:type_name -> scaffold.v1.BoostTrunk
+	14, // 5: scaffold.v1.BoostTrunk.path:type_name -> scaffold.v1.BoostPath
+	13, // 6: scaffold.v1.BoostTrunk.ways:type_name -> scaffold.v1.BoostWay
+	14, // 7: scaffold.v1.BoostWay.path:type_name -> scaffold.v1.BoostPath
+	17, // 8: scaffold.v1.ListBoostSessionsResponse.sessions:type_name -> scaffold.v1.BoostSession
+	18, // 9: scaffold.v1.BoostSession.near_waits:type_name -> scaffold.v1.BoostWaits
+	18, // 10: scaffold.v1.BoostSession.far_waits:type_name -> scaffold.v1.BoostWaits
+	14, // 11: scaffold.v1.BoostSession.sent_path:type_name -> scaffold.v1.BoostPath
+	14, // 12: scaffold.v1.BoostSession.received_path:type_name -> scaffold.v1.BoostPath
+	21, // 13: scaffold.v1.BoostReport.join:type_name -> scaffold.v1.BoostJoin
+	25, // 14: scaffold.v1.BoostReport.load:type_name -> scaffold.v1.BoostLoad
+	29, // 15: scaffold.v1.BoostReport.applied:type_name -> scaffold.v1.BoostApplied
+	26, // 16: scaffold.v1.BoostReport.sessions:type_name -> scaffold.v1.BoostSessions
+	24, // 17: scaffold.v1.BoostReport.first:type_name -> scaffold.v1.BoostFirst
+	22, // 18: scaffold.v1.BoostReport.leg:type_name -> scaffold.v1.BoostLeg
+	23, // 19: scaffold.v1.BoostReport.leg_over:type_name -> scaffold.v1.BoostLegOver
+	51, // 20: scaffold.v1.BoostJoin.speaks:type_name -> scaffold.v1.Versions
+	19, // 21: scaffold.v1.BoostJoin.held:type_name -> scaffold.v1.BoostLane
+	22, // 22: scaffold.v1.BoostJoin.legs:type_name -> scaffold.v1.BoostLeg
+	0,  // 23: scaffold.v1.BoostFirst.verdict:type_name -> scaffold.v1.BoostVerdict
+	12, // 24: scaffold.v1.BoostLoad.trunks:type_name -> scaffold.v1.BoostTrunk
+	17, // 25: scaffold.v1.BoostSessions.changed:type_name -> scaffold.v1.BoostSession
+	28, // 26: scaffold.v1.BoostSessions.ended:type_name -> scaffold.v1.BoostSessionEnd
+	27, // 27: scaffold.v1.BoostSessions.waits:type_name -> scaffold.v1.BoostSessionWaits
+	18, // 28: scaffold.v1.BoostSessionWaits.waits:type_name -> scaffold.v1.BoostWaits
+	33, // 29: scaffold.v1.BoostOrder.joined:type_name -> scaffold.v1.BoostJoined
+	52, // 30: scaffold.v1.BoostOrder.refused:type_name -> scaffold.v1.Refused
+	53, // 31: scaffold.v1.BoostOrder.controllers:type_name -> scaffold.v1.Controllers
+	54, // 32: scaffold.v1.BoostOrder.credential:type_name -> scaffold.v1.Credential
+	34, // 33: scaffold.v1.BoostOrder.lanes:type_name -> scaffold.v1.BoostLanes
+	31, // 34: scaffold.v1.BoostOrder.syn:type_name -> scaffold.v1.BoostSYN
+	32, // 35: scaffold.v1.BoostOrder.leg_ready:type_name -> scaffold.v1.BoostLegReady
+	53, // 36: scaffold.v1.BoostJoined.controllers:type_name -> scaffold.v1.Controllers
+	54, // 37: scaffold.v1.BoostJoined.credential:type_name -> scaffold.v1.Credential
+	35, // 38: scaffold.v1.BoostLanes.agents:type_name -> scaffold.v1.BoostPeer
+	19, // 39: scaffold.v1.BoostLanes.lanes:type_name -> scaffold.v1.BoostLane
+	37, // 40: scaffold.v1.SteerReport.join:type_name -> scaffold.v1.SteerJoin
+	38, // 41: scaffold.v1.SteerReport.sighting:type_name -> scaffold.v1.Sighting
+	40, // 42: scaffold.v1.SteerReport.port_down:type_name -> scaffold.v1.PortDown
+	41, // 43: scaffold.v1.SteerReport.steered:type_name -> scaffold.v1.Steered
+	39, // 44: scaffold.v1.SteerReport.state:type_name -> scaffold.v1.SwitchState
+	48, // 45: scaffold.v1.SteerReport.syn:type_name -> scaffold.v1.SteerSYN
+	46, // 46: scaffold.v1.SteerReport.legs_over:type_name -> scaffold.v1.SteerLegs
+	51, // 47: scaffold.v1.SteerJoin.speaks:type_name -> scaffold.v1.Versions
+	43, // 48: scaffold.v1.SteerOrder.joined:type_name -> scaffold.v1.SteerJoined
+	52, // 49: scaffold.v1.SteerOrder.refused:type_name -> scaffold.v1.Refused
+	53, // 50: scaffold.v1.SteerOrder.controllers:type_name -> scaffold.v1.Controllers
+	44, // 51: scaffold.v1.SteerOrder.rules:type_name -> scaffold.v1.SteerRules
+	46, // 52: scaffold.v1.SteerOrder.legs:type_name -> scaffold.v1.SteerLegs
+	49, // 53: scaffold.v1.SteerOrder.first:type_name -> scaffold.v1.SteerFirst
+	53, // 54: scaffold.v1.SteerJoined.controllers:type_name -> scaffold.v1.Controllers
+	50, // 55: scaffold.v1.SteerRules.rules:type_name -> scaffold.v1.SteerRule
+	45, // 56: scaffold.v1.SteerRules.punts:type_name -> scaffold.v1.SteerPunt
+	47, // 57: scaffold.v1.SteerRules.legs:type_name -> scaffold.v1.SteerLeg
+	47, // 58: scaffold.v1.SteerLegs.set:type_name -> scaffold.v1.SteerLeg
+	47, // 59: scaffold.v1.SteerLegs.unset:type_name -> scaffold.v1.SteerLeg
+	0,  // 60: scaffold.v1.SteerFirst.verdict:type_name -> scaffold.v1.BoostVerdict
+	1,  // 61: scaffold.v1.SteerRule.kind:type_name -> scaffold.v1.SteerKind
+	2,  // 62: scaffold.v1.Boost.ListBoost:input_type -> scaffold.v1.ListBoostRequest
+	4,  // 63: scaffold.v1.Boost.SetBoostSite:input_type -> scaffold.v1.BoostSite
+	5,  // 64: scaffold.v1.Boost.RemoveBoostSite:input_type -> scaffold.v1.RemoveBoostSiteRequest
+	7,  // 65: scaffold.v1.Boost.AllowBoost:input_type -> scaffold.v1.BoostEntry
+	8,  // 66: scaffold.v1.Boost.DenyBoost:input_type -> scaffold.v1.DenyBoostRequest
+	10, // 67: scaffold.v1.Boost.DrainBoostAgent:input_type -> scaffold.v1.DrainBoostAgentRequest
+	15, // 68: scaffold.v1.Boost.ListBoostSessions:input_type -> scaffold.v1.ListBoostSessionsRequest
+	20, // 69: scaffold.v1.BoostStream.Agent:input_type -> scaffold.v1.BoostReport
+	36, // 70: scaffold.v1.BoostSteering.Steer:input_type -> scaffold.v1.SteerReport
+	3,  // 71: scaffold.v1.Boost.ListBoost:output_type -> scaffold.v1.ListBoostResponse
+	4,  // 72: scaffold.v1.Boost.SetBoostSite:output_type -> scaffold.v1.BoostSite
+	6,  // 73: scaffold.v1.Boost.RemoveBoostSite:output_type -> scaffold.v1.RemoveBoostSiteResponse
+	7,  // 74: scaffold.v1.Boost.AllowBoost:output_type -> scaffold.v1.BoostEntry
+	9,  // 75: scaffold.v1.Boost.DenyBoost:output_type -> scaffold.v1.DenyBoostResponse
+	11, // 76: scaffold.v1.Boost.DrainBoostAgent:output_type -> scaffold.v1.BoostAgent
+	16, // 77: scaffold.v1.Boost.ListBoostSessions:output_type -> scaffold.v1.ListBoostSessionsResponse
+	30, // 78: scaffold.v1.BoostStream.Agent:output_type -> scaffold.v1.BoostOrder
+	42, // 79: scaffold.v1.BoostSteering.Steer:output_type -> scaffold.v1.SteerOrder
+	71, // [71:80] is the sub-list for method output_type
+	62, // [62:71] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_boost_proto_init() }
@@ -3680,34 +4707,43 @@ func file_boost_proto_init() {
 		(*BoostReport_Load)(nil),
 		(*BoostReport_Applied)(nil),
 		(*BoostReport_Sessions)(nil),
+		(*BoostReport_First)(nil),
+		(*BoostReport_Leg)(nil),
+		(*BoostReport_LegOver)(nil),
 	}
-	file_boost_proto_msgTypes[25].OneofWrappers = []any{
+	file_boost_proto_msgTypes[28].OneofWrappers = []any{
 		(*BoostOrder_Joined)(nil),
 		(*BoostOrder_Refused)(nil),
 		(*BoostOrder_Controllers)(nil),
 		(*BoostOrder_Credential)(nil),
 		(*BoostOrder_Lanes)(nil),
+		(*BoostOrder_Syn)(nil),
+		(*BoostOrder_LegReady)(nil),
 	}
-	file_boost_proto_msgTypes[29].OneofWrappers = []any{
+	file_boost_proto_msgTypes[34].OneofWrappers = []any{
 		(*SteerReport_Join)(nil),
 		(*SteerReport_Sighting)(nil),
 		(*SteerReport_PortDown)(nil),
 		(*SteerReport_Steered)(nil),
 		(*SteerReport_State)(nil),
+		(*SteerReport_Syn)(nil),
+		(*SteerReport_LegsOver)(nil),
 	}
-	file_boost_proto_msgTypes[35].OneofWrappers = []any{
+	file_boost_proto_msgTypes[40].OneofWrappers = []any{
 		(*SteerOrder_Joined)(nil),
 		(*SteerOrder_Refused)(nil),
 		(*SteerOrder_Controllers)(nil),
 		(*SteerOrder_Rules)(nil),
+		(*SteerOrder_Legs)(nil),
+		(*SteerOrder_First)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boost_proto_rawDesc), len(file_boost_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   39,
+			NumEnums:      2,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

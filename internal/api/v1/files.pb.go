@@ -303,6 +303,7 @@ type BoostEntrySpec struct {
 	FromUnixMs    *int64                 `protobuf:"varint,5,opt,name=from_unix_ms,json=fromUnixMs,proto3,oneof" json:"from_unix_ms,omitempty"`
 	UntilUnixMs   *int64                 `protobuf:"varint,6,opt,name=until_unix_ms,json=untilUnixMs,proto3,oneof" json:"until_unix_ms,omitempty"`
 	Accept        *string                `protobuf:"bytes,7,opt,name=accept,proto3,oneof" json:"accept,omitempty"` // "answered", "at-once"
+	Mode          *string                `protobuf:"bytes,8,opt,name=mode,proto3,oneof" json:"mode,omitempty"`     // "steer", "rewrite"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -386,6 +387,13 @@ func (x *BoostEntrySpec) GetAccept() string {
 	return ""
 }
 
+func (x *BoostEntrySpec) GetMode() string {
+	if x != nil && x.Mode != nil {
+		return *x.Mode
+	}
+	return ""
+}
+
 var File_files_proto protoreflect.FileDescriptor
 
 const file_files_proto_rawDesc = "" +
@@ -430,7 +438,7 @@ const file_files_proto_rawDesc = "" +
 	"\bprefixes\x18\x02 \x03(\tR\bprefixes\x12/\n" +
 	"\x06agents\x18\x03 \x01(\v2\x17.scaffold.v1.StringListR\x06agents\x123\n" +
 	"\bswitches\x18\x04 \x01(\v2\x17.scaffold.v1.StringListR\bswitches\x12\x17\n" +
-	"\aon_path\x18\x05 \x01(\bR\x06onPath\"\x91\x02\n" +
+	"\aon_path\x18\x05 \x01(\bR\x06onPath\"\xb3\x02\n" +
 	"\x0eBoostEntrySpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
@@ -439,11 +447,13 @@ const file_files_proto_rawDesc = "" +
 	"\ffrom_unix_ms\x18\x05 \x01(\x03H\x01R\n" +
 	"fromUnixMs\x88\x01\x01\x12'\n" +
 	"\runtil_unix_ms\x18\x06 \x01(\x03H\x02R\vuntilUnixMs\x88\x01\x01\x12\x1b\n" +
-	"\x06accept\x18\a \x01(\tH\x03R\x06accept\x88\x01\x01B\a\n" +
+	"\x06accept\x18\a \x01(\tH\x03R\x06accept\x88\x01\x01\x12\x17\n" +
+	"\x04mode\x18\b \x01(\tH\x04R\x04mode\x88\x01\x01B\a\n" +
 	"\x05_portB\x0f\n" +
 	"\r_from_unix_msB\x10\n" +
 	"\x0e_until_unix_msB\t\n" +
-	"\a_acceptB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
+	"\a_acceptB\a\n" +
+	"\x05_modeB-Z+scaffold.dev/scaffold/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_files_proto_rawDescOnce sync.Once

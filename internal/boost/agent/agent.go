@@ -37,6 +37,8 @@ type Config struct {
 	Ends Ends
 	// Names are how names are served and asked for; nil: they are not.
 	Names Names
+	// Legs are connections that come by rules of their own, and are made by such; nil: there are none.
+	Legs Legs
 	// Addresses are this agent's, its door's first; Doors listen at each of them.
 	Addresses []Address
 	Doors     []net.Listener
@@ -117,7 +119,10 @@ func Start(c Config) (*Agent, error) {
 		a.found = found
 	}
 	a.ctx, a.end = context.WithCancel(context.Background())
-	a.all.Go(a.take)
+	a.all.Go(func() { a.take(a.Ends.Next) })
+	if c.Legs != nil {
+		a.all.Go(func() { a.take(c.Legs.Next) })
+	}
 	if c.Names != nil {
 		a.all.Go(a.serveNames)
 	}
@@ -164,7 +169,7 @@ func (a *Agent) Tell(peers []Peer, lanes []Lane) error {
 			return fmt.Errorf("two lanes have the number %d", l.Number)
 		}
 		next[l.Number] = l
-		if l.isNear(a.Name) && !l.Named {
+		if l.isNear(a.Name) && !l.Named && !l.Rewrite {
 			near = append(near, l)
 		}
 	}
@@ -236,9 +241,9 @@ func (a *Agent) trunks() map[string]*trunk.Trunk {
 }
 
 // take decides about first packets until the agent ends.
-func (a *Agent) take() {
+func (a *Agent) take(next func(context.Context) (SYN, error)) {
 	for {
-		syn, err := a.Ends.Next(a.ctx)
+		syn, err := next(a.ctx)
 		if err != nil {
 			if a.ctx.Err() == nil {
 				a.Report(Event{Err: fmt.Errorf("no more connections are taken: %w", err)})

@@ -24,6 +24,16 @@ type Ends interface {
 	SetLanes([]*Lane) error
 }
 
+// Legs are connections whose packets switches rewrite: at this agent's ends they have its own address and a port of their own.
+type Legs interface {
+	// Next waits for the first packet of one, which waits at its switch.
+	Next(context.Context) (SYN, error)
+	// Dial connects to a server for a client, whose address the switches write. A *trunk.Refused says that the server refused.
+	Dial(ctx context.Context, lane uint64, client, server netip.AddrPort) (c *net.TCPConn, host, own frame.Options, err error)
+	// Over is called when a session between the two has ended, whether it was one of these or not.
+	Over(client, server string)
+}
+
 // A SYN is the first packet of a connection, which waits for a decision. Each of its methods but those that look at it is
 // the decision.
 type SYN interface {

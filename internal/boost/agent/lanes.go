@@ -25,6 +25,8 @@ type Lane struct {
 	AtOnce bool
 	// Named: Server is the address of a service. Near agents serve it as hosts do, far ones connect to it as hosts do.
 	Named bool
+	// Rewrite: switches write the agents' addresses into its packets.
+	Rewrite bool
 }
 
 // Takes reports whether a connection is of the lane.

@@ -120,8 +120,13 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 		Dials: p.dials(), Incarnation: p.born, Protection: a.Protection, Strategy: strategy, Shape: shape, Control: a.Control,
 		Patience: a.Patience, Connect: p.connect, Finish: a.Ends.Finished,
 		Restore: p.restore,
-		Ended:   func(e trunk.Ended) { a.Report(Event{Agent: p.name, Ended: &e}) },
-		Broken:  func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
+		Ended: func(e trunk.Ended) {
+			if a.Legs != nil {
+				a.Legs.Over(e.Client, e.Server)
+			}
+			a.Report(Event{Agent: p.name, Ended: &e})
+		},
+		Broken: func(err error) { a.Report(Event{Agent: p.name, Err: err}) },
 		Changed: func(c trunk.Change) {
 			a.lookAtNames()
 			a.Report(Event{Agent: p.name, Path: &c})
@@ -182,8 +187,22 @@ func (p *peer) connect(ctx context.Context, m frame.Open) (trunk.Attached, error
 		c, err := p.a.Names.Dial(ctx, m.Server)
 		return trunk.Attached{Conn: c}, err
 	}
-	c, host, own, err := p.a.Ends.Dial(ctx, m.Client, m.Server)
+	dial := p.a.Ends.Dial
+	if p.a.rewrites(m.Lane) {
+		dial = func(ctx context.Context, client, server netip.AddrPort) (*net.TCPConn, frame.Options, frame.Options, error) {
+			return p.a.Legs.Dial(ctx, m.Lane, client, server)
+		}
+	}
+	c, host, own, err := dial(ctx, m.Client, m.Server)
 	return trunk.Attached{Conn: c, Host: host, Own: own}, err
+}
+
+// rewrites reports whether a lane's connections are rewritten.
+func (a *Agent) rewrites(lane uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.lanes[lane]
+	return l != nil && l.Rewrite && a.Legs != nil
 }
 
 // serve opens a door to other agents.

@@ -30,8 +30,11 @@ type Turned struct {
 }
 
 // about reports whether a connection is the lane's, or that of another slot of its entry: agents that share an entry by slots
-// stand for each other.
+// stand for each other. Where switches rewrite, nobody does: they send what an end host says to one agent's port.
 func (l *Lane) about(client, server netip.AddrPort) bool {
+	if l.Rewrite {
+		return false
+	}
 	all := *l
 	all.Slot, all.Bits = 0, 0
 	return all.Takes(client, server)

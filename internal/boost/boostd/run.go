@@ -63,6 +63,8 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	c := s.config(own, doors, kernelEnds{kernel, log}, others, log)
 	c.Keep, c.Found = keep, keep.Found()
 	c.Names = hostNames{kernelEnds{kernel, log}}
+	rewritten := s.legs(kernelEnds{kernel, log})
+	c.Legs = rewritten
 	if c.Incarnation, err = incarnation(time.Now(), keep); err != nil {
 		return err
 	}
@@ -91,7 +93,7 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 		var joined sync.WaitGroup
 		at := newAnnouncer(*s, kernel, log)
 		joined.Go(func() { at.run(ctx) })
-		joined.Go(func() { joining.Run(ctx, s.joining(key, &told{a, others, newMeter()}, at.use, keep, log)) })
+		joined.Go(func() { joining.Run(ctx, s.joining(key, &told{a, others, newMeter()}, rewritten, at.use, keep, log)) })
 		defer func() { // before the agent ends, whom it tells what to do, and the kernel's sockets, by which it announces
 			cancel()
 			joined.Wait()

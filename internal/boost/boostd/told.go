@@ -14,6 +14,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/joining"
 	"scaffold.dev/scaffold/internal/boost/keeper"
+	"scaffold.dev/scaffold/internal/boost/legs"
 	"scaffold.dev/scaffold/internal/linux/cgroups"
 	"scaffold.dev/scaffold/internal/operate/obs"
 	"scaffold.dev/scaffold/internal/trust"
@@ -45,11 +46,11 @@ func (t *told) Tell(peers []joining.Peer, lanes []agent.Lane) error {
 func (t *told) Load() float64 { return t.meter.read() }
 
 // joining is how the agent joins its network; announce is told the key of each stream.
-func (s *Settings) joining(key ed25519.PrivateKey, t *told, announce func([]byte), keep *keeper.Store, log *slog.Logger) joining.Config {
+func (s *Settings) joining(key ed25519.PrivateKey, t *told, rewritten *legs.Legs, announce func([]byte), keep *keeper.Store, log *slog.Logger) joining.Config {
 	return joining.Config{
 		Name: s.Name, Doors: s.Addresses(), Key: key.Public().(ed25519.PublicKey), BootID: string(foundText(keep, bootKey)), Version: obs.Version(),
 		Controllers: api.NewControllers(s.Controllers), Credentials: &member.Credentials{Directory: trust.Directory(s.Credentials)},
-		Agent: t, Announce: announce, Log: log, Told: foundText(keep, toldKey),
+		Agent: t, Legs: rewritten, Announce: announce, Log: log, Told: foundText(keep, toldKey),
 		Remember: func(told []byte) {
 			if err := holdText(keep, toldKey, told); err != nil {
 				log.Warn("a worker after this one will not know what controllers have said, until they say it again", "why", err)

@@ -47,6 +47,15 @@ type Agent interface {
 	Load() float64 // of what it can carry, 0 to 1
 }
 
+// Legs are the agent's connections that switches rewrite.
+type Legs interface {
+	Use(send func(*apiv1.BoostReport))
+	First(*apiv1.BoostSYN)
+	Ready(*apiv1.BoostLegReady)
+	Know(trunk.SessionStatus)
+	All() []*apiv1.BoostLeg
+}
+
 // A Config is who joins, and by which way.
 type Config struct {
 	Name        string
@@ -57,6 +66,7 @@ type Config struct {
 	Controllers *api.Controllers
 	Credentials *member.Credentials // nil: in the clear
 	Agent       Agent
+	Legs        Legs             // nil: it knows no lanes that are rewritten
 	Announce    func(key []byte) // is told the key under which the agent announces itself from now on; quick. nil: nobody is
 	// Told is what a process before this one was told last, as Remember was given it: this one does it before it joins.
 	Told     []byte
@@ -97,7 +107,7 @@ func (j *joiner) member() *asAgent {
 			return apiv1connect.NewBoostStreamClient(client, base).Agent(ctx)
 		},
 		Joined: j.begin, Order: j.obey,
-		Parted: func(*session) { j.session(nil) },
+		Parted: func(*session) { j.useLegs(nil); j.session(nil) },
 	}
 }
 
@@ -113,7 +123,28 @@ func (j *joiner) ask(context.Context) (*apiv1.BoostReport, error) {
 	return &apiv1.BoostReport{Report: &apiv1.BoostReport_Join{Join: &apiv1.BoostJoin{
 		Name: j.Name, Door: doors[0], Doors: doors, Key: j.Key, BootId: j.BootID, Version: j.Version,
 		Speaks: &apiv1.Versions{From: speaks.From, To: speaks.To}, Held: j.held, Generation: j.told, Names: true,
+		Rewrites: j.Legs != nil, Legs: j.legs(),
 	}}}, nil
+}
+
+// legs are all that the agent has: a process before this one may have had some.
+func (j *joiner) legs() []*apiv1.BoostLeg {
+	if j.Legs == nil {
+		return nil
+	}
+	j.Agent.EachSession(func(_ string, s trunk.SessionStatus) { j.Legs.Know(s) })
+	return j.Legs.All()
+}
+
+// useLegs says by which session the controller hears of legs from now on; nil: by none.
+func (j *joiner) useLegs(s *session) {
+	switch {
+	case j.Legs == nil:
+	case s == nil:
+		j.Legs.Use(nil)
+	default:
+		j.Legs.Use(func(m *apiv1.BoostReport) { s.Send(m) })
+	}
 }
 
 func (j *joiner) session(s *session) {
@@ -132,6 +163,7 @@ func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoine
 	if j.Announce != nil && len(joined.AnnounceKey) == announce.KeyLen { // a controller of before has none: the last one holds
 		j.Announce(joined.AnnounceKey)
 	}
+	j.useLegs(s)
 	j.telling.Lock()
 	j.sessions = newTeller(time.Now())
 	j.telling.Unlock()
@@ -212,6 +244,14 @@ func (j *joiner) obey(order *apiv1.BoostOrder) error {
 		j.renew(o.Credential)
 	case *apiv1.BoostOrder_Lanes:
 		j.take(o.Lanes)
+	case *apiv1.BoostOrder_Syn:
+		if j.Legs != nil {
+			j.Legs.First(o.Syn)
+		}
+	case *apiv1.BoostOrder_LegReady:
+		if j.Legs != nil {
+			j.Legs.Ready(o.LegReady)
+		}
 	}
 	return nil
 }
@@ -324,7 +364,7 @@ func decodeLane(l *apiv1.BoostLane) (out agent.Lane, err error) {
 	if max(l.Port, l.Slot) > 65535 || l.Bits > 16 {
 		return out, errRange
 	}
-	out = agent.Lane{Number: l.Number, Port: uint16(l.Port), Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: append([]string{l.Near}, l.AlsoNear...), Far: l.Far, AtOnce: l.AtOnce, Named: l.Named}
+	out = agent.Lane{Number: l.Number, Port: uint16(l.Port), Slot: uint16(l.Slot), Bits: uint8(l.Bits), Near: append([]string{l.Near}, l.AlsoNear...), Far: l.Far, AtOnce: l.AtOnce, Named: l.Named, Rewrite: l.Rewrite}
 	if out.Client, err = netip.ParsePrefix(l.Client); err == nil {
 		out.Server, err = netip.ParsePrefix(l.Server)
 	}

@@ -109,7 +109,7 @@ func (t *teller) see(all *apiv1.BoostSessions, key sessionKey, s trunk.SessionSt
 	all.Changed = append(all.Changed, &apiv1.BoostSession{
 		Number: key.number, Far: key.other, Lane: s.Open.Lane, Client: s.Open.Client.String(), Server: s.Open.Server.String(),
 		Sent: s.Sent, Received: s.Received, SendRate: sendRate, ReceiveRate: receiveRate, SinceUnixMs: s.Since.UnixMilli(),
-		NearWaits: w.message(),
+		NearWaits: w.message(), Rewritten: s.End.IsValid() && s.End != s.Open.Server,
 	})
 }
 

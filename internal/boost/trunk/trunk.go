@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -184,7 +185,8 @@ type SessionStatus struct {
 	Mine           bool   // its client is on this side
 	Sent, Received uint64 // bytes of the end host here, and to it
 	Since          time.Time
-	Reads, Writes  tune.Look // what it waits for, to read from the end host here and to write to it
+	Reads, Writes  tune.Look      // what it waits for, to read from the end host here and to write to it
+	End            netip.AddrPort // this agent's end of the connection to the end host; invalid: there is none yet
 }
 
 // EachSession calls f with each session, under the trunk's lock.
@@ -192,8 +194,18 @@ func (t *Trunk) EachSession(f func(SessionStatus)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.sessions {
-		f(SessionStatus{s.open, s.isNear(), s.read, s.written, s.at, s.looks.reads.Found(), s.looks.writes.Found()})
+		f(SessionStatus{s.open, s.isNear(), s.read, s.written, s.at, s.looks.reads.Found(), s.looks.writes.Found(), s.own()})
 	}
+}
+
+// own is this agent's end of the connection to the end host.
+func (s *Session) own() netip.AddrPort {
+	if s.end.Conn == nil {
+		return netip.AddrPort{}
+	}
+	at, _ := s.end.Conn.LocalAddr().(*net.TCPAddr)
+	end := at.AddrPort() // of none an invalid one
+	return netip.AddrPortFrom(end.Addr().Unmap(), end.Port())
 }
 
 // Sessions is how many there are.

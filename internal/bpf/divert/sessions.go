@@ -39,6 +39,15 @@ func (d *Diverter) replace(ends divertEnds, s divertSession) error {
 	return d.objs.Sessions.Update(ends, s, ebpf.UpdateAny)
 }
 
+// Keep is Begin unless it has begun: one that had no socket for a while may have been swept.
+func (d *Diverter) Keep(local, remote netip.AddrPort) error {
+	err := d.objs.Sessions.Update(endsOf(local, remote), divertSession{Made: ktime.Now()}, ebpf.UpdateNoExist)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
+		return fmt.Errorf("session of %v with %v: %w", local, remote, err)
+	}
+	return nil
+}
+
 // Renew is Begin for a connection whose client has begun anew: a socket of ours that still waits for late segments of the
 // one before goes, as it would had the kernel found its listener by itself. Where the kernel cannot do that (before 6.10)
 // the new connection stands back for a minute at most.

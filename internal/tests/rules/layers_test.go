@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"internal/router/emurouter", "internal/host/tcp", "internal/host/history", "internal/host/naming", "internal/host/checks", "internal/host/greeting", "internal/host/keys", "internal/host/permits", "internal/host/sweep", "internal/lab/file", "internal/boost/trunk", "internal/boost/ends"},
 	{"internal/lab/plan", "internal/lab/emud", "internal/host/guests", "internal/host/mobility", "internal/host/registry", "internal/host/tunnels", "internal/host/uplinks", "internal/host/places", "internal/boost/peering"},
 	{"internal/host/joining", "internal/lab/wires", "internal/lab/state", "internal/boost/agent"},
-	{"internal/lab/processes", "internal/lab/engine", "internal/lab/switches", "internal/lab/routing", "internal/lab/timeline", "internal/lab/daemons", "internal/lab/control", "internal/lab/programs", "internal/boost/joining", "internal/boost/steer"},
+	{"internal/lab/processes", "internal/lab/engine", "internal/lab/switches", "internal/lab/routing", "internal/lab/timeline", "internal/lab/daemons", "internal/lab/control", "internal/lab/programs", "internal/boost/joining", "internal/boost/steer", "internal/boost/legs"},
 	{"internal/lab/links"},
 	{"internal/host/hostd", "internal/router/routerd", "internal/controller/controld", "internal/openflow/switchd", "internal/lab", "internal/operate/doctor", "internal/operate/setup", "internal/boost/boostd", "."},
 	{"internal/host/gateway", "internal/operate/support", "internal/lab/dash", "internal/lab/labapi", "internal/lab/agents", "internal/tests/programs", "internal/tests/e2e", "internal/tests/boost", "examples/resume"},
