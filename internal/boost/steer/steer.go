@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"scaffold.dev/scaffold/controller"
 	"scaffold.dev/scaffold/internal/api"
@@ -32,20 +33,20 @@ type Module struct {
 	session *session // nil: the controller is away
 	known   map[string]controller.Switch
 	told    map[string]*apiv1.SteerRules // by switch
+	legs    map[string]map[legKey]leg    // by switch
+	punted  map[string]map[string]bool   // what a switch punts, by names
+	firsts  firsts
 
 	setting sync.Mutex // held while rules are put into switches, so that the last of them are those that were told last
 	set     map[string]*placed
 }
 
-// placed is what was put into a switch last.
-type placed struct {
-	calls      uint64 // of SetFlows, so far
-	generation uint64 // 0: not all that was told, for want of a port
-}
-
 // New is a module that asks the controller at the endpoint until ctx ends.
 func New(ctx context.Context, endpoint string, log *slog.Logger) *Module {
-	return &Module{ctx: ctx, at: endpoint, log: log, known: map[string]controller.Switch{}, told: map[string]*apiv1.SteerRules{}, set: map[string]*placed{}}
+	return &Module{
+		ctx: ctx, at: endpoint, log: log, known: map[string]controller.Switch{}, told: map[string]*apiv1.SteerRules{},
+		legs: map[string]map[legKey]leg{}, punted: map[string]map[string]bool{}, firsts: newFirsts(), set: map[string]*placed{},
+	}
 }
 
 // Name implements controller.Module.
@@ -59,6 +60,8 @@ func (m *Module) Start(n controller.Network) error {
 	m.net = n
 	n.HandleSwitches(m.changed)
 	n.HandleHeld(m.held)
+	n.HandleExpired(m.expired)
+	n.Every(time.Second, m.look)
 	err := n.Subscribe(controller.Subscription{
 		Name: "announcements", First: true, Rate: announcements, Match: controller.Match{controller.Uint(controller.EthType, lldp.EtherType)},
 	}, m.heard)
@@ -89,7 +92,9 @@ func (m *Module) stay() {
 func (m *Module) in(s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.session = s
+	if m.session = s; s == nil {
+		m.passAll()
+	}
 }
 
 // begin says which switches there are.
@@ -156,61 +161,37 @@ func (m *Module) heard(p controller.Packet) {
 	}}})
 }
 
-// obey takes what the rules of a switch are to be.
+// obey takes what the rules of a switch are to be, and what becomes of first packets.
 func (m *Module) obey(o *apiv1.SteerOrder) error {
-	rules := o.GetRules()
-	if rules == nil {
-		return nil
+	switch o := o.Order.(type) {
+	case *apiv1.SteerOrder_Rules:
+		m.obeyRules(o.Rules)
+	case *apiv1.SteerOrder_Legs:
+		m.change(o.Legs)
+	case *apiv1.SteerOrder_First:
+		m.decided(o.First)
 	}
-	m.mu.Lock()
-	m.told[rules.Switch] = rules
-	m.mu.Unlock()
-	m.place(rules.Switch)
 	return nil
 }
 
-// place puts what was told into a switch.
-func (m *Module) place(name string) {
-	m.setting.Lock()
-	defer m.setting.Unlock()
+func (m *Module) obeyRules(rules *apiv1.SteerRules) {
+	legs := map[legKey]leg{}
+	for _, told := range rules.Legs {
+		l, err := readLeg(told)
+		if err != nil {
+			m.refused(rules.Switch, err)
+			continue
+		}
+		legs[l.key()] = l
+	}
 	m.mu.Lock()
-	told, at := m.told[name], m.known[name] // of one that has not come yet no port is known
-	if told == nil {
-		m.mu.Unlock()
-		return
-	}
-	flows, whole, err := flowsOf(told, at)
-	p := m.set[name]
-	if p == nil {
-		p = &placed{}
-		m.set[name] = p
-	}
-	if err == nil {
-		p.calls++ // before the call: the switch may have the rules before it returns
-		if p.generation = told.Generation; !whole {
-			p.generation = 0
-		}
-	}
+	m.told[rules.Switch], m.legs[rules.Switch] = rules, legs
 	m.mu.Unlock()
-	if err == nil {
-		if err = m.net.SetFlows(name, flows); err != nil { // what it had stays, and no call is counted
-			m.mu.Lock()
-			p.calls--
-			p.generation = 0
-			m.mu.Unlock()
-		}
-	}
-	if err != nil {
-		m.log.Error("rules of boost for a switch", "switch", name, "error", err)
-		m.net.Report(name, "the switch does not get its rules: "+err.Error())
-	}
+	m.punt(rules) // first: a switch that has the rules of place punts as well
+	m.place(rules.Switch)
 }
 
-// held tells that a switch has the rules of so many calls.
-func (m *Module) held(name string, calls uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p := m.set[name]; p != nil && p.calls == calls && p.generation != 0 {
-		m.send(&apiv1.SteerReport{Report: &apiv1.SteerReport_Steered{Steered: &apiv1.Steered{Switch: name, Generation: p.generation}}})
-	}
+func (m *Module) refused(name string, err error) {
+	m.log.Error("rules of boost for a switch", "switch", name, "error", err)
+	m.net.Report(name, "the switch does not get its rules: "+err.Error())
 }

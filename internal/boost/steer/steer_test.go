@@ -24,19 +24,43 @@ type net struct {
 	switches func(controller.Switch)
 	held     func(string, uint64)
 	packets  func(controller.Packet)
+	expired  func(string, []controller.Flow)
 	flows    chan []controller.Flow
+	punts    map[string]func(controller.Packet) // by subscription, but for announcements
+	sent     chan controller.Out
+	changes  chan [2][]controller.Flow // put in, taken out
 }
 
-func (n *net) HandleSwitches(f func(controller.Switch)) { n.switches = f }
-func (n *net) HandleHeld(f func(string, uint64))        { n.held = f }
-func (n *net) Report(string, string)                    {}
+func (n *net) HandleSwitches(f func(controller.Switch))        { n.switches = f }
+func (n *net) HandleHeld(f func(string, uint64))               { n.held = f }
+func (n *net) HandleExpired(f func(string, []controller.Flow)) { n.expired = f }
+func (n *net) Every(time.Duration, func())                     {}
+func (n *net) Report(string, string)                           {}
+
+func (n *net) ChangeFlows(_ string, set, unset []controller.Flow) error {
+	n.changes <- [2][]controller.Flow{set, unset}
+	return nil
+}
+
+func (n *net) Send(_ string, out controller.Out) error {
+	n.sent <- out
+	return nil
+}
+
 func (n *net) SetFlows(_ string, f []controller.Flow) error {
 	n.flows <- f
 	return nil
 }
 
-func (n *net) Subscribe(_ controller.Subscription, f func(controller.Packet)) error {
-	n.packets = f
+func (n *net) Subscribe(s controller.Subscription, f func(controller.Packet)) error {
+	switch {
+	case s.Name == "announcements":
+		n.packets = f
+	case len(s.Match) == 0:
+		delete(n.punts, s.Name)
+	default:
+		n.punts[s.Name] = f
+	}
 	return nil
 }
 
@@ -44,6 +68,7 @@ func (n *net) Subscribe(_ controller.Subscription, f func(controller.Packet)) er
 type mind struct {
 	apiv1connect.UnimplementedBoostSteeringHandler
 	say  chan *apiv1.SteerRules
+	tell chan *apiv1.SteerOrder
 	hear chan *apiv1.SteerReport
 }
 
@@ -69,6 +94,10 @@ func (m *mind) Steer(ctx context.Context, s *connect.BidiStream[apiv1.SteerRepor
 			if err := s.Send(&apiv1.SteerOrder{Order: &apiv1.SteerOrder_Rules{Rules: r}}); err != nil {
 				return err
 			}
+		case o := <-m.tell:
+			if err := s.Send(o); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return nil
 		}
@@ -92,7 +121,7 @@ func next[T any](t *testing.T, m *mind, of func(*apiv1.SteerReport) *T) *T {
 }
 
 func start(t *testing.T) (*net, *mind) {
-	m := &mind{say: make(chan *apiv1.SteerRules), hear: make(chan *apiv1.SteerReport, 100)}
+	m := &mind{say: make(chan *apiv1.SteerRules), tell: make(chan *apiv1.SteerOrder), hear: make(chan *apiv1.SteerReport, 100)}
 	_, handler := apiv1connect.NewBoostSteeringHandler(m)
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.Protocols = new(http.Protocols)
@@ -100,7 +129,10 @@ func start(t *testing.T) (*net, *mind) {
 	server.Start()
 	t.Cleanup(server.CloseClientConnections)
 	ctx, cancel := context.WithCancel(t.Context())
-	n := &net{flows: make(chan []controller.Flow, 100)}
+	n := &net{
+		flows: make(chan []controller.Flow, 100), punts: map[string]func(controller.Packet){}, sent: make(chan controller.Out, 100),
+		changes: make(chan [2][]controller.Flow, 100),
+	}
 	module := New(ctx, server.URL, slog.New(slog.DiscardHandler))
 	if err := module.Start(n); err != nil {
 		t.Fatal(err)
@@ -180,6 +212,9 @@ func TestTheControllerHearsWhatSwitchesHave(t *testing.T) {
 	<-n.flows
 	n.held("s1", 2)
 	n.held("s1", 3)
+	if got := next(t, m, (*apiv1.SteerReport).GetSteered); got.Generation != 0 || got.Legs != 8 { // there are none, and they lack no port
+		t.Errorf("told %v", got)
+	}
 	if got := next(t, m, (*apiv1.SteerReport).GetSteered); got.Generation != 8 {
 		t.Errorf("told %v", got)
 	}

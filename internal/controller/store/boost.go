@@ -31,6 +31,7 @@ type BoostEntry struct {
 	From    time.Time      `json:"from,omitzero"`
 	Until   time.Time      `json:"until,omitzero"`
 	AtOnce  bool           `json:"at_once,omitempty"` // clients are accepted before the server has answered
+	Rewrite bool           `json:"rewrite,omitempty"` // switches write the agents' addresses into its packets
 	Applied *names.Applied `json:"applied,omitempty"` // what files say of it
 }
 

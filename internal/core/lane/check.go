@@ -14,7 +14,7 @@ const mostAlike = 8
 type Problem struct {
 	Site, Entry string // whose it is: one of both
 	Other       string // site or entry that it does not go together with, where there is one
-	Field       string // "prefixes", "client", "server", "port", "until"; empty: the whole
+	Field       string // "prefixes", "client", "server", "port", "until", "mode"; empty: the whole
 	Text        string
 }
 
@@ -121,6 +121,11 @@ func (e *Entry) check(sites []Site) (field string, err error) {
 	case near == far:
 		return "server", fmt.Errorf("clients %v and servers %v are both at site %q: there is no path between two agents to be boosted", e.Client, e.Server, near.Name)
 	}
+	for _, s := range []*Site{near, far} {
+		if e.Rewrite && !s.Switched {
+			return "mode", fmt.Errorf("site %q has no switches that could rewrite connections: give it its switches, or the entry the mode %q", s.Name, Steered)
+		}
+	}
 	return "", nil
 }
 
@@ -147,7 +152,7 @@ func (e *Entry) overlaps(o *Entry) bool {
 // any port, and several agents may be whom a packet is for.
 func turned(sites []Site, e, o *Entry) *Site {
 	back := Entry{Client: o.Server, Server: o.Client, From: o.From, Until: o.Until}
-	if e.Port != 0 && o.Port != 0 || !e.overlaps(&back) {
+	if e.Rewrite || o.Rewrite || e.Port != 0 && o.Port != 0 || !e.overlaps(&back) { // what is rewritten is told by its whole connection
 		return nil
 	}
 	for _, p := range []netip.Prefix{e.Client, e.Server} {

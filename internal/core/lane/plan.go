@@ -70,13 +70,13 @@ type planner struct {
 }
 
 // at are the agents of a site, by name, and those of them that lanes are for: where none is here, those that have only lost
-// their controller, and go on without one.
-func (p *planner) at(site *Site) (all, usable []*Agent) {
+// their controller, and go on without one. What is rewritten needs the controller.
+func (p *planner) at(site *Site, rewrite bool) (all, usable []*Agent) {
 	var away []*Agent
 	for i := range p.Agents {
 		if a := &p.Agents[i]; a.Site == site.Name {
 			all = append(all, a)
-			if site.Switched && !a.Seen {
+			if rewrite && !a.Rewrites || !rewrite && site.Switched && !a.Seen {
 				continue // no packet would come to it
 			}
 			if a.usable() {
@@ -86,7 +86,7 @@ func (p *planner) at(site *Site) (all, usable []*Agent) {
 			}
 		}
 	}
-	if len(usable) == 0 {
+	if len(usable) == 0 && !rewrite {
 		usable = away
 	}
 	byName := func(a, b *Agent) int { return cmp.Compare(a.Name, b.Name) }
@@ -98,13 +98,15 @@ func (p *planner) at(site *Site) (all, usable []*Agent) {
 // entry makes the lanes of one entry.
 func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 	near, far := siteOf(p.Sites, e.Client), siteOf(p.Sites, e.Server)
-	allNear, nears := p.at(near)
-	allFar, fars := p.at(far)
+	allNear, nears := p.at(near, e.Rewrite)
+	allFar, fars := p.at(far, e.Rewrite)
 	for _, end := range []struct {
 		site   *Site
 		usable []*Agent
 	}{{near, nears}, {far, fars}} {
 		switch {
+		case len(end.usable) == 0 && e.Rewrite:
+			return nil, fmt.Sprintf("site %q has no agent that takes connections and can have them rewritten", end.site.Name)
 		case len(end.usable) == 0 && end.site.Switched:
 			return nil, fmt.Sprintf("site %q has no agent that takes connections and is seen at a port of its switches", end.site.Name)
 		case len(end.usable) == 0:
@@ -117,7 +119,7 @@ func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 	}
 	for n := range uint16(1) << bits {
 		l := p.lane(e, slot{e.Name, n, bits}, nears, fars)
-		if far.Switched {
+		if far.Switched && !e.Rewrite {
 			l.Far = l.Far[:1] // the switch sends what the server answers to one agent
 		}
 		lanes = append(lanes, l)
@@ -138,7 +140,7 @@ func (p *planner) lane(e *Entry, s slot, nears, fars []*Agent) Lane {
 		measured = was.Measured
 		order = append([]*Agent{far}, slices.DeleteFunc(order, func(a *Agent) bool { return a == far })...)
 	}
-	l := Lane{Number: p.number(s), Entry: e.Name, Slot: s.slot, Bits: s.bits, Client: e.Client, Server: e.Server, Port: e.Port, Near: near.Name, Measured: measured, AtOnce: e.AtOnce}
+	l := Lane{Number: p.number(s), Entry: e.Name, Slot: s.slot, Bits: s.bits, Client: e.Client, Server: e.Server, Port: e.Port, Near: near.Name, Measured: measured, AtOnce: e.AtOnce, Rewrite: e.Rewrite}
 	for _, a := range order {
 		l.Far = append(l.Far, a.Name)
 	}

@@ -24,6 +24,7 @@ type Entry struct {
 	// From and Until bound when connections may begin that are boosted; zero: there is no bound.
 	From, Until time.Time
 	AtOnce      bool // its clients are accepted before the server has answered
+	Rewrite     bool // switches write the agents' addresses into its packets
 }
 
 // At reports whether connections that begin now are the entry's.
@@ -39,6 +40,7 @@ type Agent struct {
 	Seen       bool    // a switch of its site knows at which port it is
 	Load       float64 // of what it can carry, 0 to 1
 	Names      bool    // it can serve names, and ask for them: its machine is a host of the network
+	Rewrites   bool    // it can have ports of its own for connections
 }
 
 func (a *Agent) usable() bool { return a.Here && !a.Draining }
@@ -75,6 +77,7 @@ type Lane struct {
 	Measured       bool     // the way from Near to the first of them was known when it was chosen
 	AtOnce         bool     // as its entry
 	Named          bool     // of a name: agents serve it, and connect to it, as hosts do
+	Rewrite        bool     // as its entry
 }
 
 // A Result is what follows from a state.

@@ -50,6 +50,9 @@ func Steer(s Steering) (rules []Rule) {
 	for i := range s.Lanes {
 		l := &s.Lanes[i]
 		lanes[l.Number] = l
+		if l.Rewrite {
+			continue
+		}
 		slot := Ports{l.Slot, uint16(1)<<l.Bits - 1}
 		if at, is := s.Places[l.Near]; is {
 			rules = append(rules, Rule{Place: at, Agent: l.Near, Kind: Requests, Lane: l.Number, Source: l.Client, Destination: l.Server, From: slot, To: exactly(l.Port)})

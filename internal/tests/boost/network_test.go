@@ -88,6 +88,7 @@ type place struct {
 	ns    *nstest.NS
 	door  string // address
 	ports string
+	more  string // lines of its file
 }
 
 func newNetwork(t *testing.T) *network {
@@ -112,7 +113,7 @@ func bare(t *testing.T) *network {
 	nstest.Root(t)
 	n := &network{t: t, client: nstest.New(t, "client"), x: nstest.New(t, "x"), y: nstest.New(t, "y"), server: nstest.New(t, "server"), agents: map[string]*nstest.Proc{}}
 	n.ends = ends{client, server, "9"}
-	n.places = map[string]place{"x": {n.x, x, "p0, p1"}, "y": {n.y, y, "p0, p1"}}
+	n.places = map[string]place{"x": {ns: n.x, door: x, ports: "p0, p1"}, "y": {ns: n.y, door: y, ports: "p0, p1"}}
 	n.directory()
 	nstest.Veth(t, n.client, "eth0", n.x, "p0")
 	nstest.Veth(t, n.x, "p1", n.y, "p1")
@@ -249,7 +250,7 @@ func (n *network) start(name string) {
 	if n.door != nil {
 		at = "https://" + n.door.Addr().String()
 	}
-	text := fmt.Sprintf("name: %s\ndoor: %s\nports: [%s]\nmemory: 8\ncontrollers: [%q]\ncredentials: %s\n", name, where.door, where.ports, at, filepath.Join(n.dir, name))
+	text := fmt.Sprintf("name: %s\ndoor: %s\nports: [%s]\nmemory: 8\ncontrollers: [%q]\ncredentials: %s\n%s", name, where.door, where.ports, at, filepath.Join(n.dir, name), where.more)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		n.t.Fatal(err)
 	}

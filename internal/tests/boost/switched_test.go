@@ -24,6 +24,8 @@ type fabric struct {
 	*network
 	ovs *nstest.OVS
 	sw  *nstest.NS
+
+	east, west []string // addresses of the hosts at either end
 }
 
 var (
@@ -31,18 +33,26 @@ var (
 	overIPv6 = ends{"fd03::2", "fd03::3", "9"}
 )
 
-func newFabric(t *testing.T) *fabric {
+// bareFabric has the two switches, a client, and a server, and nothing between them.
+func bareFabric(t *testing.T) *fabric {
 	t.Helper()
 	nstest.Root(t)
-	ethtool := nstest.Program(t, "ethtool", "ethtool")
 	n := &network{t: t, client: nstest.New(t, "client"), server: nstest.New(t, "server"), agents: map[string]*nstest.Proc{}, ends: overIPv4, places: map[string]place{}}
 	n.directory()
-	f := &fabric{network: n, sw: nstest.New(t, "switches")}
+	f := &fabric{network: n, sw: nstest.New(t, "switches"), east: []string{"10.3.0.2", "fd03::2"}, west: []string{"10.3.0.3", "fd03::3"}}
 	f.ovs = f.sw.NewOVS(t)
 	for _, name := range []string{"s1", "s2"} {
 		f.ovs.Bridge(t, name, "OpenFlow13,OpenFlow15")
 		f.ovs.Vsctl(t, "set", "bridge", name, "other-config:dp-desc="+name)
 	}
+	return f
+}
+
+func newFabric(t *testing.T) *fabric {
+	t.Helper()
+	f := bareFabric(t)
+	n := f.network
+	ethtool := nstest.Program(t, "ethtool", "ethtool")
 	nstest.Veth(t, f.sw, "s1-s2", f.sw, "s2-s1")
 	f.ovs.Vsctl(t, "add-port", "s1", "s1-s2", "--", "add-port", "s2", "s2-s1")
 	for i, h := range []struct {
@@ -51,7 +61,7 @@ func newFabric(t *testing.T) *fabric {
 	}{{"client", "s1", n.client}, {"server", "s2", n.server}, {"x", "s1", nil}, {"y", "s2", nil}, {"x2", "s1", nil}, {"y2", "s2", nil}} {
 		if h.ns == nil {
 			h.ns = nstest.New(t, h.name)
-			n.places[h.name] = place{h.ns, fmt.Sprintf("10.3.0.%d", i+2), "eth0"}
+			n.places[h.name] = place{ns: h.ns, door: fmt.Sprintf("10.3.0.%d", i+2), ports: "eth0"}
 		}
 		port := "to-" + h.name
 		nstest.Veth(t, h.ns, "eth0", f.sw, port)
@@ -64,6 +74,14 @@ func newFabric(t *testing.T) *fabric {
 			h.ns.Sysctl(t, "net/ipv4/ip_forward", "1")
 		}
 	}
+	f.drive()
+	return f
+}
+
+// drive starts the controller, which drives both switches.
+func (f *fabric) drive() {
+	t, n := f.t, f.network
+	t.Helper()
 	at := "unix:" + f.ovs.Dir + "/of"
 	n.beside = func(ctx context.Context) error {
 		log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -76,7 +94,6 @@ func newFabric(t *testing.T) *fabric {
 		// Afterwards: Open vSwitch throws its flows away when it gets its first controller.
 		f.ovs.Ofctl(t, "-O", "OpenFlow13", "add-flow", f.bridge(name), "priority=0,actions=normal")
 	}
-	return f
 }
 
 func (f *fabric) bridge(name string) string { return "unix:" + f.ovs.Dir + "/" + name + ".mgmt" }
@@ -85,8 +102,8 @@ func (f *fabric) bridge(name string) string { return "unix:" + f.ovs.Dir + "/" +
 func (f *fabric) site(east, west []string) {
 	f.t.Helper()
 	for _, s := range []*apiv1.BoostSite{
-		{Name: "east", Prefixes: []string{"10.3.0.2/32", "fd03::2/128"}, Agents: east, Switches: []string{"s1"}},
-		{Name: "west", Prefixes: []string{"10.3.0.3/32", "fd03::3/128"}, Agents: west, Switches: []string{"s2"}},
+		{Name: "east", Prefixes: f.east, Agents: east, Switches: []string{"s1"}},
+		{Name: "west", Prefixes: f.west, Agents: west, Switches: []string{"s2"}},
 	} {
 		if _, err := f.boost.SetBoostSite(f.t.Context(), connect.NewRequest(s)); err != nil {
 			f.t.Fatal(err)

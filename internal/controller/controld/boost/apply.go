@@ -211,6 +211,9 @@ func (p *application) entrySpec(e *apiv1.BoostEntrySpec) bool {
 	if e.GetPort() > 65535 {
 		bad("port", fmt.Errorf("entry %q: port %d: expected 1 to 65535, or 0 for any", e.Name, e.GetPort()))
 	}
+	if _, err := lane.ParseMode(e.GetMode()); err != nil {
+		bad("mode", fmt.Errorf("entry %q: mode %w", e.Name, err))
+	}
 	if _, err := lane.ParseAccept(e.GetAccept()); err != nil {
 		bad("accept", fmt.Errorf("entry %q: accept %w", e.Name, err))
 	}

@@ -82,6 +82,7 @@ type Boost struct {
 	unserved   map[string]lack     // by entry
 	rtt        map[pair]time.Duration
 	switches   switches
+	legs       legs
 	untold     bool // agents may have to be told something
 	stale      bool // something changed that lanes are made from
 	clock      func() time.Time
@@ -106,19 +107,20 @@ type lack struct {
 // An agent is one that ever joined.
 type agent struct {
 	store.BoostAgent
-	session *Session // nil: it is away
-	bootID  string
-	version string
-	since   time.Time        // of its coming or going
-	load    *apiv1.BoostLoad // as it said last; of one that is away lanes are planned with it, and nobody is shown it
-	told    *apiv1.BoostLanes
-	toldAt  time.Time
-	toldAs  string                      // of which site
-	holds   map[uint64]*apiv1.BoostLane // of the last that it has applied, those at whose near end it is
-	late    time.Time                   // since when it is to get lanes that far agents do not have yet; zero: it is not
-	applied uint64
-	trouble string // why it has not applied what it was told
-	names   bool   // it knows lanes that are named
+	session  *Session // nil: it is away
+	bootID   string
+	version  string
+	since    time.Time        // of its coming or going
+	load     *apiv1.BoostLoad // as it said last; of one that is away lanes are planned with it, and nobody is shown it
+	told     *apiv1.BoostLanes
+	toldAt   time.Time
+	toldAs   string                      // of which site
+	holds    map[uint64]*apiv1.BoostLane // of the last that it has applied, those at whose near end it is
+	late     time.Time                   // since when it is to get lanes that far agents do not have yet; zero: it is not
+	applied  uint64
+	trouble  string // why it has not applied what it was told
+	names    bool   // it knows lanes that are named
+	rewrites bool   // and those that are rewritten
 
 	sessions map[sessionKey]carried // at whose near end it is; of one that is away those that it had
 	waits    map[farKey]waitsFor    // of sessions at whose far end it is
@@ -135,7 +137,7 @@ func New(cfg Config) *Boost {
 	return &Boost{
 		Config: cfg, sites: map[string]store.BoostSite{}, entries: map[string]store.BoostEntry{}, agents: map[string]*agent{},
 		waits: map[string]bool{}, unserved: map[string]lack{}, rtt: map[pair]time.Duration{}, held: map[uint64]heldLane{}, clock: time.Now,
-		switches: newSwitches(),
+		switches: newSwitches(), legs: newLegs(),
 	}
 }
 
@@ -178,6 +180,7 @@ func (x *Boost) Forget(name string) {
 	delete(x.waits, name)
 	delete(x.switches.unseen, name)
 	x.unsee(name, "it is forgotten")
+	x.endLegs(name)
 	maps.DeleteFunc(x.rtt, func(p pair, _ time.Duration) bool { return p[0] == name || p[1] == name })
 	x.Saver.Later(store.DeleteBoostAgent(name))
 	x.stale = true
@@ -221,7 +224,7 @@ func plannedEntries(entries map[string]store.BoostEntry) (list []lane.Entry) {
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		e := entries[name]
 		list = append(list, lane.Entry{
-			Name: e.Name, Client: netip.MustParsePrefix(e.Client), Server: netip.MustParsePrefix(e.Server), Port: e.Port, From: e.From, Until: e.Until, AtOnce: e.AtOnce,
+			Name: e.Name, Client: netip.MustParsePrefix(e.Client), Server: netip.MustParsePrefix(e.Server), Port: e.Port, From: e.From, Until: e.Until, AtOnce: e.AtOnce, Rewrite: e.Rewrite,
 		})
 	}
 	return list

@@ -131,7 +131,7 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, doors []string, protocol u
 	}
 	a.session, a.bootID, a.version, a.since = s, j.BootId, j.Version, x.clock()
 	a.told, a.load, a.applied, a.trouble, a.retold = nil, nil, 0, "", false
-	a.holds, a.late, a.names = nil, time.Time{}, j.Names
+	a.holds, a.late, a.names, a.rewrites = nil, time.Time{}, j.Names, j.Rewrites
 	maps.DeleteFunc(a.has, func(number uint64, _ *apiv1.BoostLane) bool { // another process, for one, has none of them
 		return !slices.ContainsFunc(j.Held, func(l *apiv1.BoostLane) bool { return l.Number == number })
 	})
@@ -147,6 +147,7 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, doors []string, protocol u
 	joined := x.Accept()
 	joined.Protocol, joined.Credential, joined.AnnounceKey = protocol, x.Members.Fresh(peer), a.announceKey
 	s.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Joined{Joined: joined}})
+	x.legsOf(a, j.Legs)
 	x.stale = true
 }
 
@@ -177,6 +178,7 @@ func (x *Boost) Lost(name string, s *Session, err error) {
 		text = events.Because("agent lost its stream; it goes on with the lanes that it has", events.Said(err))
 	}
 	x.Events.Tell("boost.lost", name, text)
+	x.passFirsts(name)
 	x.Loop.After(x.Patience, func() {
 		if a.session == nil && x.agents[name] == a {
 			x.stale = true
@@ -199,6 +201,12 @@ func (x *Boost) Report(name string, s *Session, m *apiv1.BoostReport) {
 		x.haveApplied(a, r.Applied)
 	case *apiv1.BoostReport_Sessions:
 		x.sessionsOf(a, r.Sessions)
+	case *apiv1.BoostReport_First:
+		x.decided(a, r.First)
+	case *apiv1.BoostReport_Leg:
+		x.legOf(a, r.Leg)
+	case *apiv1.BoostReport_LegOver:
+		x.legOver(a, r.LegOver)
 	}
 }
 

@@ -197,8 +197,12 @@ func (x *Boost) entry(m *apiv1.BoostEntry) (next store.BoostEntry, err error) {
 	if err != nil {
 		return next, invalid("entry %q: accept %v", m.Name, err)
 	}
+	rewrite, err := lane.ParseMode(m.Mode)
+	if err != nil {
+		return next, invalid("entry %q: mode %v", m.Name, err)
+	}
 	next = store.BoostEntry{
-		Name: m.Name, Client: client.String(), Server: server.String(), Port: uint16(m.Port), From: timeOf(m.FromUnixMs), Until: timeOf(m.UntilUnixMs), AtOnce: atOnce,
+		Name: m.Name, Client: client.String(), Server: server.String(), Port: uint16(m.Port), From: timeOf(m.FromUnixMs), Until: timeOf(m.UntilUnixMs), AtOnce: atOnce, Rewrite: rewrite,
 	}
 	with := maps.Clone(x.entries)
 	with[next.Name] = next

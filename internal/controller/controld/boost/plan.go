@@ -71,7 +71,7 @@ func (x *Boost) state() lane.State {
 		a := x.agents[name]
 		s.Agents = append(s.Agents, lane.Agent{
 			Name: name, Site: x.siteOf(name), Here: x.alive(a) || x.clock().Sub(a.since) < x.Patience,
-			Draining: a.Draining, Load: a.load.GetLoad(), Seen: x.switches.places[name] != nil, Names: x.hosts[name] != "",
+			Draining: a.Draining, Load: a.load.GetLoad(), Seen: x.switches.places[name] != nil, Names: x.hosts[name] != "", Rewrites: a.rewrites,
 		})
 	}
 	return s
@@ -104,6 +104,6 @@ func (x *Boost) judge(unserved []lane.Unserved) {
 func apiLane(l *lane.Lane) *apiv1.BoostLane {
 	return &apiv1.BoostLane{
 		Number: l.Number, Entry: l.Entry, Client: l.Client.String(), Server: l.Server.String(), Port: uint32(l.Port),
-		Slot: uint32(l.Slot), Bits: uint32(l.Bits), Near: l.Near, Far: l.Far, AtOnce: l.AtOnce, Named: l.Named,
+		Slot: uint32(l.Slot), Bits: uint32(l.Bits), Near: l.Near, Far: l.Far, AtOnce: l.AtOnce, Named: l.Named, Rewrite: l.Rewrite,
 	}
 }

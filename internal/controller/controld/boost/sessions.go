@@ -65,7 +65,7 @@ func (x *Boost) sessionOf(a *agent, s *apiv1.BoostSession) {
 	}
 	now := lane.Session{Lane: s.Lane, Client: client, Server: server, Near: a.Name, Far: s.Far}
 	if !known || was.of != now {
-		if l, is := x.switches.lanes[s.Lane]; !is || !l.Kept(&now) {
+		if l, is := x.switches.lanes[s.Lane]; !s.Rewritten && (!is || !l.Kept(&now)) {
 			x.switches.changed = true // it needs rules of its own
 		}
 	}
@@ -76,7 +76,7 @@ func (x *Boost) sessionOf(a *agent, s *apiv1.BoostSession) {
 	a.sessions[key] = carried{&apiv1.BoostSession{ // what else is in the message is not kept
 		Number: s.Number, Near: a.Name, Far: s.Far, Lane: s.Lane, Client: s.Client, Server: s.Server,
 		Sent: s.Sent, Received: s.Received, SendRate: s.SendRate, ReceiveRate: s.ReceiveRate, SinceUnixMs: s.SinceUnixMs,
-		NearWaits: waits.message(),
+		NearWaits: waits.message(), Rewritten: s.Rewritten,
 	}, now, waits}
 }
 

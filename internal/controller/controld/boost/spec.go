@@ -59,6 +59,14 @@ var entryFields = []field[store.BoostEntry, *apiv1.BoostEntrySpec]{
 			}
 			return lane.AtOnce
 		}},
+	{"mode", func(e *apiv1.BoostEntrySpec) bool { return e.Mode != nil },
+		func(r *store.BoostEntry, e *apiv1.BoostEntrySpec) { r.Rewrite = e.GetMode() == lane.Rewritten },
+		func(r store.BoostEntry) string {
+			if !r.Rewrite {
+				return ""
+			}
+			return lane.Rewritten
+		}},
 }
 
 // moment is a time as files have it.
@@ -116,6 +124,9 @@ func (x *Boost) Specs() (sites []*apiv1.BoostSiteSpec, entries []*apiv1.BoostEnt
 		}
 		if e.AtOnce {
 			out.Accept = proto.String(lane.AtOnce)
+		}
+		if e.Rewrite {
+			out.Mode = proto.String(lane.Rewritten)
 		}
 		entries = append(entries, out)
 	}

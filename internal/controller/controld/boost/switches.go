@@ -60,6 +60,7 @@ type steeredSwitch struct {
 	told  *apiv1.SteerRules // nil: nothing yet
 	since map[lane.Rule]uint64
 	held  uint64 // generation that it has
+	legs  uint64 // and of legs
 
 	answers map[answersTo]uint64 // since which generation a far agent gets a lane's answers
 }
@@ -131,9 +132,18 @@ func (x *Boost) ReportSwitches(_ string, s *SteerSession, m *apiv1.SteerReport) 
 		}
 		x.switches.changed = true
 	case *apiv1.SteerReport_Steered:
-		if w := x.switchNamed(r.Steered.Switch); r.Steered.Generation > w.held {
+		w := x.switchNamed(r.Steered.Switch)
+		if r.Steered.Generation > w.held {
 			w.held, x.untold = r.Steered.Generation, true
 		}
+		if r.Steered.Legs > w.legs {
+			w.legs = r.Steered.Legs
+			x.heldLegs()
+		}
+	case *apiv1.SteerReport_Syn:
+		x.first(r.Syn)
+	case *apiv1.SteerReport_LegsOver:
+		x.idleLegs(r.LegsOver)
 	}
 }
 
@@ -294,6 +304,7 @@ func laneOf(told *apiv1.BoostLane) *lane.Lane {
 	return &lane.Lane{
 		Number: told.Number, Entry: told.Entry, Slot: uint16(told.Slot), Bits: uint8(told.Bits), Far: []string{""}, Port: uint16(told.Port),
 		Client: netip.MustParsePrefix(told.Client), Server: netip.MustParsePrefix(told.Server), // this controller's own words
+		Rewrite: told.Rewrite,
 	}
 }
 
@@ -339,7 +350,7 @@ func (x *Boost) strays(a *agent, lanes map[uint64]lane.Lane) (list []lane.Sessio
 		return i >= 0 && slices.ContainsFunc(sites[i].Prefixes, func(p netip.Prefix) bool { return p.Contains(host) })
 	}
 	for _, c := range a.sessions {
-		if l, is := lanes[c.of.Lane]; is && l.Kept(&c.of) {
+		if l, is := lanes[c.of.Lane]; c.Rewritten || is && l.Kept(&c.of) {
 			continue
 		}
 		if within(c.of.Near, c.of.Client.Addr()) && within(c.of.Far, c.of.Server.Addr()) {
@@ -403,12 +414,12 @@ func (x *Boost) steerSwitch(name string, rules []lane.Rule) {
 			SourcePort: uint32(r.From.Value), SourceMask: uint32(r.From.Mask), DestinationPort: uint32(r.To.Value), DestinationMask: uint32(r.To.Mask),
 		})
 	}
+	now.Punts = x.punts(name)
 	now.Generation = w.told.GetGeneration()
 	if w.told != nil && proto.Equal(now, w.told) {
 		return
 	}
-	x.switches.generation++
-	now.Generation = x.generation&^(1<<32-1) + x.switches.generation // above those of leaders before
+	now.Generation = x.nextRules()
 	since := make(map[lane.Rule]uint64, len(rules))
 	for _, r := range rules {
 		since[r] = cmp.Or(w.since[r], now.Generation)
@@ -419,13 +430,21 @@ func (x *Boost) steerSwitch(name string, rules []lane.Rule) {
 			w.answers[answersTo{r.Lane, r.Agent}] = generation
 		}
 	}
-	x.switches.session.Send(&apiv1.SteerOrder{Order: &apiv1.SteerOrder_Rules{Rules: now}})
+	told := proto.CloneOf(now)
+	told.Legs = x.legsAt(name)
+	x.switches.session.Send(&apiv1.SteerOrder{Order: &apiv1.SteerOrder_Rules{Rules: told}})
+}
+
+// nextRules is the generation of what a switch is told next: above those of leaders before.
+func (x *Boost) nextRules() uint64 {
+	x.switches.generation++
+	return x.generation&^(1<<32-1) + x.switches.generation
 }
 
 // unanswered reports whether the far agent of a lane would not get what servers answer: its switch does not send it that yet.
 func (x *Boost) unanswered(l *apiv1.BoostLane) bool {
 	far := l.Far[0]
-	if l.Named || len(x.sites[x.siteOf(far)].Switches) == 0 {
+	if l.Named || l.Rewrite || len(x.sites[x.siteOf(far)].Switches) == 0 {
 		return false
 	}
 	at := x.switches.places[far]
@@ -439,6 +458,9 @@ func (x *Boost) unanswered(l *apiv1.BoostLane) bool {
 
 // unsteered is a switch that does not send a lane's packets to its agents yet; "": none.
 func (x *Boost) unsteered(l *lane.Lane) string {
+	if l.Rewrite {
+		return x.unpunted(l)
+	}
 	for _, name := range []string{l.Near, l.Far[0]} {
 		if at := x.switches.places[name]; at != nil {
 			if w := x.switches.byName[at.Switch]; w.told == nil || w.held < w.told.Generation {

@@ -46,7 +46,7 @@ const (
 )
 
 func (x *Boost) apiEntry(e store.BoostEntry) *apiv1.BoostEntry {
-	out := &apiv1.BoostEntry{Name: e.Name, Client: e.Client, Server: e.Server, Port: uint32(e.Port), FromUnixMs: unixMs(e.From), UntilUnixMs: unixMs(e.Until), Accept: lane.Accept(e.AtOnce)}
+	out := &apiv1.BoostEntry{Name: e.Name, Client: e.Client, Server: e.Server, Port: uint32(e.Port), FromUnixMs: unixMs(e.From), UntilUnixMs: unixMs(e.Until), Accept: lane.Accept(e.AtOnce), Mode: lane.Mode(e.Rewrite)}
 	for i := range x.lanes {
 		if x.lanes[i].Entry == e.Name {
 			out.Lanes = append(out.Lanes, apiLane(&x.lanes[i]))

@@ -1,0 +1,460 @@
+package boost
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/lane"
+)
+
+// Connections of a lane that is rewritten come to agents by rules of their own (docs/protocol.md §9.5): a switch holds the client's
+// first packet until the near agent has said at which of its ports it waits, and a far agent connects once the switches of its site
+// know from which of its ports.
+
+const (
+	// maxLegs is how many a site has at most: each is two rules in each of its switches, beside those of lanes and pins.
+	maxLegs = 2048
+	// maxFirsts is how many first packets wait for agents at a time; more go on unboosted.
+	maxFirsts = 1024
+	// lateSegments is how long the rules of a leg stay that is over: what its ends say last may have to be said again.
+	lateSegments = 5 * time.Second
+)
+
+// legs are what agents have ports of their own for.
+type legs struct {
+	all     map[legKey]*leg
+	waiting map[*leg]bool // whose switches do not have all of their rules yet, and somebody waits for it
+	asked   map[uint64]asked
+	last    uint64 // number of the last first packet
+}
+
+// A legKey is a connection at one of its ends.
+type legKey struct {
+	agent          string
+	far            bool
+	client, server netip.AddrPort
+}
+
+type leg struct {
+	legKey
+	site   string
+	at     netip.AddrPort
+	needs  map[string]uint64 // switches that are to have its rules, and since which generation
+	number uint64            // of the agent's question; 0: it asks nothing
+	syn    uint64            // number of the first packet that waits for it, by the switches' driver; 0: none
+	over   bool
+}
+
+// asked is a first packet about which a near agent is to decide.
+type asked struct {
+	legKey
+	site string
+	syn  uint64
+}
+
+func newLegs() legs {
+	return legs{all: map[legKey]*leg{}, waiting: map[*leg]bool{}, asked: map[uint64]asked{}}
+}
+
+// message is a leg as its switches are told.
+func (l *leg) message() *apiv1.SteerLeg {
+	host, other := l.client, l.server
+	if l.far {
+		host, other = other, host
+	}
+	return &apiv1.SteerLeg{Host: host.String(), Other: other.String(), Agent: l.at.String()}
+}
+
+// first takes a client's first packet that waits at a switch.
+func (x *Boost) first(m *apiv1.SteerSYN) {
+	client, err := addressOf(m.Client)
+	server, err2 := addressOf(m.Server)
+	l := x.rewrittenLane(m.Switch, client, server)
+	if err != nil || err2 != nil || l == nil {
+		x.decide(m.Number, apiv1.BoostVerdict_BOOST_VERDICT_PASS)
+		return
+	}
+	key := legKey{l.Near, false, client, server}
+	switch was := x.legs.all[key]; {
+	case was == nil:
+	case was.over: // the client begins anew
+		x.endLeg(was)
+	default: // it was lost on its way to the agent, or to the client
+		x.release(was, m.Number)
+		return
+	}
+	near := x.agents[l.Near]
+	if near == nil || near.session == nil || len(x.legs.asked) >= maxFirsts {
+		x.decide(m.Number, apiv1.BoostVerdict_BOOST_VERDICT_PASS)
+		return
+	}
+	x.legs.last++
+	number := x.legs.last
+	x.legs.asked[number] = asked{key, x.siteOf(l.Near), m.Number}
+	near.session.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Syn{Syn: &apiv1.BoostSYN{
+		Number: number, Lane: l.Number, Client: client.String(), Server: server.String(),
+	}}})
+	x.Loop.After(x.Patience, func() { x.passFirst(number) })
+}
+
+// rewrittenLane is that of a connection whose first packet came to a switch; nil: it has none.
+func (x *Boost) rewrittenLane(at string, client, server netip.AddrPort) *lane.Lane {
+	for i := range x.lanes {
+		l := &x.lanes[i]
+		if l.Rewrite && l.Takes(client, server) && slices.Contains(x.sites[x.siteOf(l.Near)].Switches, at) {
+			return l
+		}
+	}
+	return nil
+}
+
+// decide says what is to become of a first packet.
+func (x *Boost) decide(syn uint64, verdict apiv1.BoostVerdict) {
+	if x.switches.session != nil {
+		x.switches.session.Send(&apiv1.SteerOrder{Order: &apiv1.SteerOrder_First{First: &apiv1.SteerFirst{Number: syn, Verdict: verdict}}})
+	}
+}
+
+// passFirst lets a first packet go on about which nobody has decided.
+func (x *Boost) passFirst(number uint64) {
+	if of, waits := x.legs.asked[number]; waits {
+		delete(x.legs.asked, number)
+		x.decide(of.syn, apiv1.BoostVerdict_BOOST_VERDICT_PASS)
+	}
+}
+
+// passFirsts lets those go on about which an agent does not decide any more.
+func (x *Boost) passFirsts(agent string) {
+	for _, number := range slices.Sorted(maps.Keys(x.legs.asked)) {
+		if x.legs.asked[number].agent == agent {
+			x.passFirst(number)
+		}
+	}
+}
+
+// decided takes what a near agent says of a first packet.
+func (x *Boost) decided(a *agent, m *apiv1.BoostFirst) {
+	of, waits := x.legs.asked[m.Number]
+	if !waits || of.agent != a.Name {
+		return
+	}
+	delete(x.legs.asked, m.Number)
+	if m.Verdict != apiv1.BoostVerdict_BOOST_VERDICT_ACCEPT {
+		x.decide(of.syn, m.Verdict)
+		return
+	}
+	at, err := x.ownPort(a, m.At, of.client)
+	if err == nil {
+		err = x.setLeg(&leg{legKey: of.legKey, site: of.site, at: at, syn: of.syn})
+	}
+	if err != nil {
+		x.Events.Tell("boost.trouble", a.Name, fmt.Sprintf("a connection of %v to %v passes unboosted: %v", of.client, of.server, err))
+		x.decide(of.syn, apiv1.BoostVerdict_BOOST_VERDICT_PASS)
+	}
+}
+
+// ownPort reads where an agent says that it has a connection: a port of one of its own addresses, whatever else it says, for
+// switches send packets there.
+func (x *Boost) ownPort(a *agent, text string, host netip.AddrPort) (at netip.AddrPort, err error) {
+	if at, err = addressOf(text); err != nil || at.Port() == 0 {
+		return at, fmt.Errorf("its port %.80q is none", text)
+	}
+	for _, door := range append([]string{a.Door}, a.Doors...) {
+		if d, err := netip.ParseAddrPort(door); err == nil && d.Addr() == at.Addr() && at.Addr().Is4() == host.Addr().Is4() {
+			return at, nil
+		}
+	}
+	return at, fmt.Errorf("%v is none of the agent's addresses of that family", at)
+}
+
+// legOf takes a leg that a far agent asks for.
+func (x *Boost) legOf(a *agent, m *apiv1.BoostLeg) {
+	l, err := x.readLeg(a, m)
+	if err == nil {
+		err = x.mayRewrite(a, m.Lane, l)
+	}
+	if err == nil {
+		err = x.setLeg(l)
+	}
+	if err != nil {
+		a.session.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_LegReady{LegReady: &apiv1.BoostLegReady{Number: m.Number, Refused: err.Error()}}})
+	}
+}
+
+// readLeg reads what an agent says of one of its legs.
+func (x *Boost) readLeg(a *agent, m *apiv1.BoostLeg) (*leg, error) {
+	l := &leg{legKey: legKey{agent: a.Name, far: m.Far}, site: x.siteOf(a.Name), number: m.Number}
+	var err, err2 error
+	l.client, err = addressOf(m.Client)
+	l.server, err2 = addressOf(m.Server)
+	if err = cmp.Or(err, err2); err == nil {
+		l.at, err = x.ownPort(a, m.At, l.client)
+	}
+	return l, err
+}
+
+// mayRewrite says why an agent does not get the packets of a connection: it is of no lane at whose far end it is.
+func (x *Boost) mayRewrite(a *agent, number uint64, l *leg) error {
+	if has, is := a.mayHave()[number]; is && l.far && has.Rewrite && slices.Contains(has.Far, a.Name) && laneOf(has).Takes(l.client, l.server) {
+		return nil
+	}
+	return fmt.Errorf("no lane of the agent's has a connection of %v to %v", l.client, l.server)
+}
+
+// legsOf takes all the legs that an agent says it has, when it joins. They are those of connections that it carries, whose lanes may
+// be gone: of hosts of the two sites, whatever it says.
+func (x *Boost) legsOf(a *agent, all []*apiv1.BoostLeg) {
+	has := map[legKey]bool{}
+	for _, m := range all {
+		l, err := x.readLeg(a, m)
+		if err != nil || !x.isHostOf(l) {
+			continue
+		}
+		has[l.legKey] = true
+		if was := x.legs.all[l.legKey]; was != nil && was.at == l.at && l.number == 0 {
+			continue
+		}
+		if err := x.setLeg(l); err != nil && l.number != 0 {
+			a.session.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_LegReady{LegReady: &apiv1.BoostLegReady{Number: l.number, Refused: err.Error()}}})
+		}
+	}
+	for key, l := range x.legs.all {
+		if key.agent == a.Name && !has[key] {
+			x.endLeg(l)
+		}
+	}
+}
+
+// isHostOf reports whether the end host of a leg is one of its agent's site.
+func (x *Boost) isHostOf(l *leg) bool {
+	host := l.client
+	if l.far {
+		host = l.server
+	}
+	return slices.ContainsFunc(x.sites[l.site].Prefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(host.Addr()) })
+}
+
+// setLeg has the switches of a site rewrite a connection. One that nobody waits for is there already: those who drive switches hear
+// of it whenever they come.
+func (x *Boost) setLeg(l *leg) error {
+	was := x.legs.all[l.legKey]
+	n, up := 0, false
+	for _, o := range x.legs.all {
+		if o.site == l.site {
+			n++
+		}
+	}
+	for _, name := range x.sites[l.site].Switches {
+		up = up || x.switchNamed(name).up
+	}
+	switch waits := l.syn != 0 || l.number != 0; {
+	case was == nil && n >= maxLegs:
+		return fmt.Errorf("site %q has %d connections that are rewritten, as many as it may", l.site, n)
+	case waits && x.switches.session == nil:
+		return fmt.Errorf("nobody drives the switches of site %q", l.site)
+	case waits && !up:
+		return fmt.Errorf("no switch of site %q is connected", l.site)
+	}
+	l.needs = map[string]uint64{}
+	for _, name := range x.sites[l.site].Switches {
+		l.needs[name] = x.nextRules()
+		if x.switches.session != nil {
+			x.tellLegs(name, l.needs[name], l.message(), nil)
+		}
+	}
+	delete(x.legs.waiting, was)
+	x.legs.all[l.legKey], x.legs.waiting[l] = l, true
+	x.heldLegs()
+	return nil
+}
+
+func (x *Boost) tellLegs(at string, generation uint64, set, unset *apiv1.SteerLeg) {
+	m := &apiv1.SteerLegs{Switch: at, Generation: generation}
+	if set != nil {
+		m.Set = []*apiv1.SteerLeg{set}
+	}
+	if unset != nil {
+		m.Unset = []*apiv1.SteerLeg{unset}
+	}
+	x.switches.session.Send(&apiv1.SteerOrder{Order: &apiv1.SteerOrder_Legs{Legs: m}})
+}
+
+// heldLegs lets those go on whose switches have come to have their rules. Of a switch that is away nobody waits: what is at it does
+// not get anywhere either.
+func (x *Boost) heldLegs() {
+	for l := range x.legs.waiting {
+		if x.isHeld(l) {
+			delete(x.legs.waiting, l)
+			x.isThere(l)
+		}
+	}
+}
+
+func (x *Boost) isHeld(l *leg) bool {
+	for name, generation := range l.needs {
+		if w := x.switches.byName[name]; w != nil && w.up && w.legs < generation {
+			return false
+		}
+	}
+	return true
+}
+
+// isThere tells who waits for a leg that it is there.
+func (x *Boost) isThere(l *leg) {
+	if l.syn != 0 {
+		x.decide(l.syn, apiv1.BoostVerdict_BOOST_VERDICT_ACCEPT)
+		l.syn = 0
+	}
+	if a := x.agents[l.agent]; l.number != 0 && a != nil && a.session != nil {
+		a.session.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_LegReady{LegReady: &apiv1.BoostLegReady{Number: l.number}}})
+		l.number = 0
+	}
+}
+
+// release sends a first packet that came again to the agent that waits for it.
+func (x *Boost) release(l *leg, syn uint64) {
+	if x.legs.waiting[l] { // the one before goes nowhere: its switch has it no more
+		l.syn = syn
+		return
+	}
+	x.decide(syn, apiv1.BoostVerdict_BOOST_VERDICT_ACCEPT)
+}
+
+// legOver takes that an agent has no more to do with a connection.
+func (x *Boost) legOver(a *agent, m *apiv1.BoostLegOver) {
+	client, err := addressOf(m.Client)
+	server, err2 := addressOf(m.Server)
+	l := x.legs.all[legKey{a.Name, m.Far, client, server}]
+	if l == nil || cmp.Or(err, err2) != nil {
+		return
+	}
+	l.over = true
+	x.Loop.After(lateSegments, func() {
+		if x.legs.all[l.legKey] == l {
+			x.endLeg(l)
+		}
+	})
+}
+
+// endLeg takes a leg's rules out of the switches.
+func (x *Boost) endLeg(l *leg) {
+	delete(x.legs.all, l.legKey)
+	delete(x.legs.waiting, l)
+	if x.switches.session == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.needs)) {
+		x.tellLegs(name, x.nextRules(), nil, l.message())
+	}
+}
+
+// endLegs takes those of an agent out.
+func (x *Boost) endLegs(agent string) {
+	x.passFirsts(agent)
+	for key, l := range x.legs.all {
+		if key.agent == agent {
+			x.endLeg(l)
+		}
+	}
+}
+
+// idleLegs takes that a switch has taken rules out by itself, for no packet was of them. Where no switch has a leg any more it is
+// over: agents see to it that one which lives is heard.
+func (x *Boost) idleLegs(m *apiv1.SteerLegs) {
+	gone := map[string]bool{}
+	for _, l := range m.GetUnset() {
+		gone[l.Host+" "+l.Other+" "+l.Agent] = true
+	}
+	for key, l := range x.legs.all {
+		if said := l.message(); !gone[said.Host+" "+said.Other+" "+said.Agent] {
+			continue
+		}
+		if delete(l.needs, m.Switch); len(l.needs) == 0 {
+			delete(x.legs.all, key)
+			delete(x.legs.waiting, l)
+		}
+	}
+}
+
+// legsAt are all that a switch is to have, in order.
+func (x *Boost) legsAt(name string) (list []*apiv1.SteerLeg) {
+	for _, l := range x.legs.all {
+		if _, is := l.needs[name]; is {
+			list = append(list, l.message())
+		}
+	}
+	slices.SortFunc(list, func(a, b *apiv1.SteerLeg) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Other, b.Other))
+	})
+	return list
+}
+
+// punts are the segments that begin connections of lanes that are rewritten, as far as they come by the switches of the sites that
+// have the lanes' ends: what clients and servers say, and what agents do. All of them go by who drives the switches: a switch may go
+// on by what it has looked up before for a while after it has new rules, and one such segment with the wrong address ends the
+// connection. What comes behind them is said again where it gets lost.
+func (x *Boost) punts(name string) (list []*apiv1.SteerPunt) {
+	seen := map[string]bool{}
+	add := func(p *apiv1.SteerPunt) {
+		if text := p.String(); !seen[text] {
+			seen[text] = true
+			list = append(list, p)
+		}
+	}
+	for i := range x.lanes {
+		l := &x.lanes[i]
+		if !l.Rewrite {
+			continue
+		}
+		client, server, port := l.Client.String(), l.Server.String(), uint32(l.Port)
+		if slices.Contains(x.sites[x.siteOf(l.Near)].Switches, name) {
+			add(&apiv1.SteerPunt{Source: client, Destination: server, DestinationPort: port, Waits: true})
+			for _, at := range x.addressesOf(l.Near, l.Client.Addr()) {
+				add(&apiv1.SteerPunt{Source: at, Destination: client, Answer: true})
+			}
+		}
+		for _, far := range l.Far {
+			if !slices.Contains(x.sites[x.siteOf(far)].Switches, name) {
+				continue
+			}
+			add(&apiv1.SteerPunt{Source: server, SourcePort: port, Destination: client, Answer: true})
+			for _, at := range x.addressesOf(far, l.Server.Addr()) {
+				add(&apiv1.SteerPunt{Source: at, Destination: server, DestinationPort: port})
+			}
+		}
+	}
+	return list
+}
+
+// addressesOf are an agent's, of the family that a host has, as prefixes.
+func (x *Boost) addressesOf(agent string, host netip.Addr) (list []string) {
+	a := x.agents[agent]
+	if a == nil {
+		return nil
+	}
+	for _, door := range append([]string{a.Door}, a.Doors...) {
+		d, err := netip.ParseAddrPort(door)
+		if err != nil || d.Addr().Is4() != host.Is4() {
+			continue
+		}
+		if p := netip.PrefixFrom(d.Addr(), d.Addr().BitLen()).String(); !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// unpunted is a switch that does not hold a lane's first packets yet; "": none.
+func (x *Boost) unpunted(l *lane.Lane) string {
+	for _, name := range x.sites[x.siteOf(l.Near)].Switches {
+		if w := x.switches.byName[name]; w == nil || w.told == nil || w.held < w.told.Generation {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,284 @@
+package boost
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/controller/controld/session"
+)
+
+const (
+	aClient, aServer = "192.0.2.1:40000", "198.51.100.7:80"
+	accept           = apiv1.BoostVerdict_BOOST_VERDICT_ACCEPT
+	pass             = apiv1.BoostVerdict_BOOST_VERDICT_PASS
+)
+
+// rewriting is a network one of whose entries is rewritten, with agents that no switch has seen.
+type rewriting struct {
+	*network
+	*driver
+	e1, w1 *stream
+	lane   *apiv1.BoostLane
+	first  uint64 // number of the last first packet
+}
+
+func newRewriting(t *testing.T) *rewriting {
+	n, d := switched(t)
+	r := &rewriting{network: n, driver: d}
+	r.e1, r.w1 = r.enters("e1"), r.enters("w1")
+	if _, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24", Mode: "rewrite"}); err != nil {
+		t.Fatal(err)
+	}
+	d.settle()
+	e := n.list().Entries[0]
+	if e.State != boosts || len(e.Lanes) != 1 || !e.Lanes[0].Rewrite || e.Mode != "rewrite" {
+		t.Fatalf("entry %v", e)
+	}
+	r.lane = e.Lanes[0]
+	return r
+}
+
+// enters lets an agent in that knows lanes which are rewritten.
+func (r *rewriting) enters(name string, legs ...*apiv1.BoostLeg) *stream {
+	j := joinOf(name)
+	j.Rewrites, j.Legs = true, legs
+	return r.network.joinAs(j)
+}
+
+// comes has a client's first packet come to s1.
+func (r *rewriting) comes() uint64 {
+	r.first++
+	r.driver.report(&apiv1.SteerReport{Report: &apiv1.SteerReport_Syn{Syn: &apiv1.SteerSYN{Switch: "s1", Number: r.first, Client: aClient, Server: aServer}}})
+	return r.first
+}
+
+// said are the orders that a stream has and nobody has read.
+func said[T any](s *session.Session[T], end *T) (all []*T) {
+	s.Send(end)
+	_ = s.Write(func(o *T) error {
+		if o == end {
+			return errors.New("all was read")
+		}
+		all = append(all, o)
+		return nil
+	})
+	return all
+}
+
+func (r *rewriting) orders(s *stream) []*apiv1.BoostOrder {
+	return said(s.Session, &apiv1.BoostOrder{})
+}
+
+// told are what s1 and s2 are told of legs, in words, and what is decided about first packets; they have it then.
+func (r *rewriting) told(has bool) (words []string) {
+	for _, o := range said(r.driver.SteerSession, &apiv1.SteerOrder{}) {
+		switch o := o.Order.(type) {
+		case *apiv1.SteerOrder_Legs:
+			for _, l := range o.Legs.Set {
+				words = append(words, fmt.Sprintf("%s: %s %s at %s", o.Legs.Switch, l.Host, l.Other, l.Agent))
+			}
+			for _, l := range o.Legs.Unset {
+				words = append(words, fmt.Sprintf("%s: no %s %s", o.Legs.Switch, l.Host, l.Other))
+			}
+			if has {
+				r.driver.report(&apiv1.SteerReport{Report: &apiv1.SteerReport_Steered{Steered: &apiv1.Steered{Switch: o.Legs.Switch, Legs: o.Legs.Generation}}})
+			}
+		case *apiv1.SteerOrder_First:
+			words = append(words, fmt.Sprintf("%d %v", o.First.Number, o.First.Verdict))
+		}
+	}
+	return words
+}
+
+func (r *rewriting) says(s *stream, m *apiv1.BoostReport) {
+	r.Report(s.name, s.Session, m)
+	r.Flush()
+}
+
+func (r *rewriting) accepts(at string) {
+	r.t.Helper()
+	o := r.orders(r.e1)
+	if len(o) != 1 || o[0].GetSyn() == nil {
+		r.t.Fatalf("the near agent is told %v", o)
+	}
+	r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_First{First: &apiv1.BoostFirst{Number: o[0].GetSyn().Number, Verdict: accept, At: at}}})
+}
+
+func (r *rewriting) leg(number uint64, at string) *apiv1.BoostLeg {
+	return &apiv1.BoostLeg{Number: number, Lane: r.lane.Number, Far: true, Client: aClient, Server: aServer, At: at}
+}
+
+func wantWords(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if strings.Join(got, "; ") != strings.Join(want, "; ") {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// The near agent waits for the client before its first packet is sent there, and switches have its rules before; the far one
+// connects once they have its own.
+func TestARewrittenConnectionHasItsRulesFirst(t *testing.T) {
+	r := newRewriting(t)
+	for at, want := range map[string][2]*apiv1.SteerPunt{
+		"s1": {{Source: "192.0.2.0/24", Destination: "198.51.100.0/24", Waits: true}, {Source: "203.0.113.1/32", Destination: "192.0.2.0/24", Answer: true}},
+		"s2": {{Source: "198.51.100.0/24", Destination: "192.0.2.0/24", Answer: true}, {Source: "203.0.113.3/32", Destination: "198.51.100.0/24"}},
+	} {
+		if r := r.driver.rules[at]; len(r.Punts) != 2 || !proto.Equal(r.Punts[0], want[0]) || !proto.Equal(r.Punts[1], want[1]) || len(r.Rules) != 0 {
+			t.Errorf("%s is told %v", at, r)
+		}
+	}
+	r.comes()
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Leg{Leg: r.leg(7, "203.0.113.3:5000")}})
+	wantWords(t, "for the far agent", r.told(false), "s2: 198.51.100.7:80 192.0.2.1:40000 at 203.0.113.3:5000")
+	if o := r.orders(r.w1); len(o) != 0 {
+		t.Errorf("before its switch has the rules the far agent is told %v", o)
+	}
+	r.report(&apiv1.SteerReport{Report: &apiv1.SteerReport_Steered{Steered: &apiv1.Steered{Switch: "s2", Legs: r.switches.generation + r.generation&^(1<<32-1)}}})
+	if o := r.orders(r.w1); len(o) != 1 || o[0].GetLegReady().GetNumber() != 7 || o[0].GetLegReady().Refused != "" {
+		t.Errorf("then it is told %v", o)
+	}
+	r.accepts("203.0.113.1:6000")
+	wantWords(t, "for the near agent", r.told(true), "s1: 192.0.2.1:40000 198.51.100.7:80 at 203.0.113.1:6000")
+	wantWords(t, "once it has the rules", r.told(true), "1 "+accept.String())
+	r.comes() // the answer was lost
+	wantWords(t, "sent again", r.told(true), "2 "+accept.String())
+	r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_LegOver{LegOver: &apiv1.BoostLegOver{Client: aClient, Server: aServer}}})
+	wantWords(t, "over a moment ago", r.told(true))
+	r.comes()
+	wantWords(t, "the client begins anew", r.told(true), "s1: no 192.0.2.1:40000 198.51.100.7:80")
+	r.accepts("203.0.113.1:6001")
+	wantWords(t, "the next", r.told(true), "s1: 192.0.2.1:40000 198.51.100.7:80 at 203.0.113.1:6001")
+	r.told(true)
+	r.wait(lateSegments)
+	wantWords(t, "the next stays when the rules of the one before are due to go", r.told(true))
+	r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_LegOver{LegOver: &apiv1.BoostLegOver{Client: aClient, Server: aServer}}})
+	r.wait(lateSegments)
+	wantWords(t, "over", r.told(true), "s1: no 192.0.2.1:40000 198.51.100.7:80")
+}
+
+// A first packet passes where nobody takes it: no lane is of it, the agent is away or goes away, or does not decide.
+func TestAFirstPacketPassesThatNobodyTakes(t *testing.T) {
+	r := newRewriting(t)
+	for what, m := range map[string]*apiv1.SteerSYN{
+		"another server": {Switch: "s1", Number: 90, Client: aClient, Server: "192.0.2.9:80"},
+		"another switch": {Switch: "s2", Number: 90, Client: aClient, Server: aServer},
+		"no address":     {Switch: "s1", Number: 90, Client: "x", Server: aServer},
+	} {
+		r.report(&apiv1.SteerReport{Report: &apiv1.SteerReport_Syn{Syn: m}})
+		wantWords(t, what, r.told(true), "90 "+pass.String())
+	}
+	r.comes()
+	r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_First{First: &apiv1.BoostFirst{Number: r.legs.last, Verdict: pass}}})
+	wantWords(t, "the agent says so", r.told(true), "1 "+pass.String())
+	r.comes()
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_First{First: &apiv1.BoostFirst{Number: r.legs.last, Verdict: pass}}})
+	wantWords(t, "another agent says so", r.told(true))
+	r.wait(Patience)
+	wantWords(t, "in the end", r.told(true), "2 "+pass.String())
+	r.comes()
+	r.Lost("e1", r.e1.Session, nil)
+	wantWords(t, "the agent is lost", r.told(true), "3 "+pass.String())
+	r.comes()
+	wantWords(t, "and away", r.told(true), "4 "+pass.String())
+	for range 2 * maxFirsts {
+		r.comes()
+	}
+	if n := len(r.legs.asked); n > maxFirsts {
+		t.Errorf("%d wait", n)
+	}
+}
+
+// An agent has packets sent to itself alone, and those of its own lanes.
+func TestAnAgentIsSentNothingThatIsNotItsOwn(t *testing.T) {
+	r := newRewriting(t)
+	for what, change := range map[string]func(*apiv1.BoostLeg){
+		"another's address":   func(l *apiv1.BoostLeg) { l.At = "203.0.113.1:5000" },
+		"a host's":            func(l *apiv1.BoostLeg) { l.At = "198.51.100.7:80" },
+		"no port":             func(l *apiv1.BoostLeg) { l.At = "203.0.113.3:0" },
+		"no address":          func(l *apiv1.BoostLeg) { l.At = "" },
+		"another lane":        func(l *apiv1.BoostLeg) { l.Lane++ },
+		"a client elsewhere":  func(l *apiv1.BoostLeg) { l.Client = "203.0.113.9:40000" },
+		"a server elsewhere":  func(l *apiv1.BoostLeg) { l.Server = "192.0.2.7:80" },
+		"a server of a zone":  func(l *apiv1.BoostLeg) { l.Server = "[fe80::1%eth0]:80" },
+		"at the client's end": func(l *apiv1.BoostLeg) { l.Far = false },
+	} {
+		l := r.leg(9, "203.0.113.3:5000")
+		change(l)
+		r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Leg{Leg: l}})
+		if o := r.orders(r.w1); len(o) != 1 || o[0].GetLegReady().GetRefused() == "" {
+			t.Errorf("%s: it is told %v", what, o)
+		}
+		wantWords(t, what, r.told(true))
+	}
+	r.comes()
+	r.accepts("203.0.113.3:6000")
+	wantWords(t, "a near agent names another's address", r.told(true), "1 "+pass.String())
+}
+
+// Who joins again says what it has: its connections keep their rules, and those that it has no more lose them. A new leader, and
+// whoever drives the switches then, knows them by that.
+func TestLegsOutliveStreams(t *testing.T) {
+	r := newRewriting(t)
+	far := r.leg(1, "203.0.113.3:5000")
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Leg{Leg: far}})
+	r.told(true)
+	r.Lost("w1", r.w1.Session, nil)
+	r.wait(time.Hour)
+	wantWords(t, "away", r.told(true))
+	far.Number = 0
+	other := proto.CloneOf(far)
+	other.Client, other.At = "192.0.2.2:40000", "203.0.113.3:5001"
+	elsewhere := proto.CloneOf(far)
+	elsewhere.Server, elsewhere.At = "203.0.113.77:80", "203.0.113.3:5002"
+	r.w1 = r.enters("w1", far, other, elsewhere)
+	wantWords(t, "back", r.told(true), "s2: 198.51.100.7:80 192.0.2.2:40000 at 203.0.113.3:5001")
+	d := drive(r.network)
+	d.read()
+	if legs := d.rules["s2"].GetLegs(); len(legs) != 2 || legs[0].Agent != "203.0.113.3:5000" || len(d.rules["s1"].GetLegs()) != 0 {
+		t.Errorf("who drives switches now is told %v of s2, %v of s1", legs, d.rules["s1"].GetLegs())
+	}
+	r.driver = d
+	r.report(&apiv1.SteerReport{Report: &apiv1.SteerReport_LegsOver{LegsOver: &apiv1.SteerLegs{Switch: "s2", Unset: d.rules["s2"].Legs[:1]}}})
+	if len(r.legs.all) != 1 {
+		t.Errorf("a switch has taken one out by itself, and there are %v", r.legs.all)
+	}
+	r.LostSwitches("boost", d.SteerSession, nil)
+	r.w1 = r.enters("w1", other, far) // who drives switches comes later
+	d = drive(r.network)
+	if d.read(); len(d.rules["s2"].GetLegs()) != 2 {
+		t.Errorf("who drives switches in the end is told %v of s2", d.rules["s2"].GetLegs())
+	}
+	r.driver = d
+	r.w1 = r.enters("w1", other)
+	wantWords(t, "it has one", r.told(true), "s2: no 198.51.100.7:80 192.0.2.1:40000")
+	r.w1 = r.enters("w1")
+	wantWords(t, "it has none", r.told(true), "s2: no 198.51.100.7:80 192.0.2.2:40000")
+}
+
+// Where nobody drives switches no leg is promised, and entries of sites without switches are refused.
+func TestNothingIsRewrittenWithoutSwitches(t *testing.T) {
+	r := newRewriting(t)
+	r.report(&apiv1.SteerReport{Report: &apiv1.SteerReport_State{State: &apiv1.SwitchState{Switch: "s2"}}})
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Leg{Leg: r.leg(1, "203.0.113.3:5000")}})
+	if o := r.orders(r.w1); len(o) != 1 || !strings.Contains(o[0].GetLegReady().GetRefused(), "no switch of site") {
+		t.Errorf("its switch is away, and it is told %v", o)
+	}
+	r.LostSwitches("boost", r.driver.SteerSession, nil)
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Leg{Leg: r.leg(1, "203.0.113.3:5000")}})
+	if o := r.orders(r.w1); len(o) != 1 || !strings.Contains(o[0].GetLegReady().GetRefused(), "nobody drives") {
+		t.Errorf("nobody drives the switches, and it is told %v", o)
+	}
+	n := newNetwork(t)
+	n.sites()
+	_, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24", Mode: "rewrite"})
+	if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "no switches that could rewrite") {
+		t.Errorf("%v", err)
+	}
+}
