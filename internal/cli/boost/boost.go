@@ -63,13 +63,13 @@ which they are asked.`,
 }
 
 func drawEntries(t *output.Table, entries []*apiv1.BoostEntry) {
-	t.Row("NAME", "CLIENTS", "SERVERS", "PORT", "ACCEPT", "FROM", "UNTIL", "STATE", "AGENTS")
+	t.Row("NAME", "CLIENTS", "SERVERS", "PORT", "ACCEPT", "MODE", "FROM", "UNTIL", "STATE", "AGENTS")
 	for _, e := range entries {
 		state := e.State
 		if e.Why != "" {
 			state += ": " + e.Why
 		}
-		t.Row(e.Name, e.Client, e.Server, port(e.Port), cmp.Or(e.Accept, lane.Answered), moment(e.FromUnixMs), moment(e.UntilUnixMs), state, carriers(e.Lanes))
+		t.Row(e.Name, e.Client, e.Server, port(e.Port), cmp.Or(e.Accept, lane.Answered), cmp.Or(e.Mode, lane.Steered), moment(e.FromUnixMs), moment(e.UntilUnixMs), state, carriers(e.Lanes))
 	}
 }
 

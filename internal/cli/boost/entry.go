@@ -1,6 +1,7 @@
 package boost
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ at most; what entries have in common is refused.`,
 		Example: `  scaffold boost allow files --client 192.0.2.0/24 --server 198.51.100.7 --port 443
   scaffold boost allow nightly --client 192.0.2.0/24 --server 198.51.100.0/24 --from 2026-12-01T22:00:00Z --until 2026-12-02T04:00:00Z
   scaffold boost allow web --client 192.0.2.0/24 --server 198.51.100.7 --port 80 --accept at-once
+  scaffold boost allow mail --client 192.0.2.0/24 --server 198.51.100.8 --port 25 --mode rewrite
   scaffold boost allow today --client 2001:db8:1::/48 --server 2001:db8:2::/48 --until +8h`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -51,6 +53,9 @@ at most; what entries have in common is refused.`,
 			if e.Accept == lane.AtOnce && answer.Accept == "" { // it answers with a word
 				return exit.Failf(exit.Failed, "", "entry %s is there, and its clients wait for the server's answer: the controller is of a version that knows no --accept; upgrade it, deny the entry and allow it again", e.Name)
 			}
+			if e.Mode == lane.Rewritten && answer.Mode == "" {
+				return exit.Failf(exit.Failed, "", "entry %s is there, and agents are to be at ports of the switches: the controller is of a version that knows no --mode; upgrade it, deny the entry and allow it again", e.Name)
+			}
 			return a.Print(cmd.OutOrStdout(), answer, func(t *output.Table) { drawEntries(t, []*apiv1.BoostEntry{answer}) })
 		},
 	}
@@ -58,7 +63,8 @@ at most; what entries have in common is refused.`,
 	set.StringVar(&e.Client, "client", "", "address or prefix of the clients, all of one site")
 	set.StringVar(&e.Server, "server", "", "address or prefix of the servers, all of another site")
 	command.AddNumber(set, &e.Port, "port", 0, 1, 65535, "of the servers (default: any)")
-	set.Var(acceptFlag{&e.Accept}, "accept", "when clients are accepted: answered, once the server has; at-once, and a server's no comes late, as a reset")
+	set.Var(wordFlag{&e.Mode, lane.Modes}, "mode", "how switches send them to agents: steer, to their ports; rewrite, to wherever they are, by rules for each connection")
+	set.Var(wordFlag{&e.Accept, lane.Accepts}, "accept", "when clients are accepted: answered, once the server has; at-once, and a server's no comes late, as a reset")
 	set.StringVar(&from, "from", "", "when connections may begin: a time as 2026-12-01T22:00:00Z, or +2h from now (default: at once)")
 	set.StringVar(&until, "until", "", "when no more connections begin that are boosted; those that are go on (default: never)")
 	cmd.MarkFlagRequired("client")
@@ -66,28 +72,31 @@ at most; what entries have in common is refused.`,
 	return cmd
 }
 
-// An acceptFlag is one of the words of lane.Accepts.
-type acceptFlag struct{ word *string }
+// A wordFlag is one of several words, of which the first is the default.
+type wordFlag struct {
+	word *string
+	all  []string
+}
 
 // String makes it a flag, with Set, which refuses other words at once, and Type.
-func (f acceptFlag) String() string {
-	if f.word == nil || *f.word == "" {
-		return lane.Answered
+func (f wordFlag) String() string {
+	if f.word == nil { // pflag asks a zero one
+		return ""
 	}
-	return *f.word
+	return cmp.Or(*f.word, f.all[0])
 }
 
 // Set implements pflag.Value.
-func (f acceptFlag) Set(text string) error {
-	if !slices.Contains(lane.Accepts, text) {
-		return fmt.Errorf("want %s", strings.Join(lane.Accepts, " or "))
+func (f wordFlag) Set(text string) error {
+	if !slices.Contains(f.all, text) {
+		return fmt.Errorf("want %s", strings.Join(f.all, " or "))
 	}
 	*f.word = text
 	return nil
 }
 
 // Type implements pflag.Value.
-func (f acceptFlag) Type() string { return "word" }
+func (f wordFlag) Type() string { return "word" }
 
 // when reads a moment, as milliseconds since 1970; 0 where none is named.
 func when(flag, text string, now time.Time) (int64, error) {

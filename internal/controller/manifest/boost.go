@@ -92,6 +92,15 @@ var entryKeys = []key[*apiv1.BoostEntrySpec]{
 		}
 		return *e.Accept
 	}, "when clients are accepted: once the server has answered, or at once, and what the server says comes late; answered, unless said", oneOf(lane.Accepts...)},
+	{"mode", false, func(r *reader, e *apiv1.BoostEntrySpec, n *yamlfile.Node) {
+		word := r.OneOf(n, "mode", lane.Modes...)
+		e.Mode = &word
+	}, func(e *apiv1.BoostEntrySpec) any {
+		if e.Mode == nil {
+			return nil
+		}
+		return *e.Mode
+	}, "how switches send connections to agents: at their ports, or anywhere, by rules for each connection; steer, unless said", oneOf(lane.Modes...)},
 }
 
 // boost reads what a file says of it.

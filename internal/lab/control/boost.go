@@ -124,7 +124,7 @@ func (c *Control) allow(ctx context.Context, boost apiv1connect.BoostClient, e *
 		if err != nil {
 			return err
 		}
-		_, err = boost.AllowBoost(ctx, connect.NewRequest(&apiv1.BoostEntry{Name: p.Name, Client: from.String(), Server: to.String(), Port: uint32(e.Port), Accept: e.Accept}))
+		_, err = boost.AllowBoost(ctx, connect.NewRequest(&apiv1.BoostEntry{Name: p.Name, Client: from.String(), Server: to.String(), Port: uint32(e.Port), Accept: e.Accept, Mode: e.Mode}))
 		if err != nil {
 			return fmt.Errorf("entry %s: %w", p.Name, err)
 		}

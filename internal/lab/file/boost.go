@@ -36,6 +36,7 @@ type BoostEntry struct {
 	Clients, Servers string // sites
 	Port             int    // of the servers; 0: any
 	Accept           string // its clients, as scaffold boost allow has it; "": once the server has answered
+	Mode             string // how switches send it to agents, the same; "": at their ports
 }
 
 // IsHost reports whether nodes of the kind run a host's daemon.
@@ -125,6 +126,7 @@ func (r *reader) boostEntry(b *Boost, key, value *yaml.Node) {
 		"servers": func(n *yaml.Node) { e.Servers = r.text(n, "servers") },
 		"port":    func(n *yaml.Node) { e.Port = r.integer(n, "port", 1, 65535) },
 		"accept":  func(n *yaml.Node) { e.Accept = r.oneOf(n, "accept", lane.Accepts...) },
+		"mode":    func(n *yaml.Node) { e.Mode = r.oneOf(n, "mode", lane.Modes...) },
 	})
 }
 
