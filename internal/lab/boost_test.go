@@ -32,6 +32,9 @@ nodes:
       - name: web
         run: "python3 -m http.server --bind :: --directory ${dir}/www 80"
         files: {www/index.html: "hello\n"}
+      - name: more
+        run: "python3 -m http.server --bind :: --directory ${dir}/www 81"
+        files: {www/index.html: "hello\n"}
 links: [[c1, sw1], [x, sw1], [sw1, sw2], [y, sw2], [s1, sw2]]
 boost:
   sites:
@@ -39,6 +42,7 @@ boost:
     west: {hosts: [s1], agents: [y]}
   entries:
     web: {clients: east, servers: west, port: 80}
+    more: {clients: east, servers: west, port: 81, mode: rewrite}
 `
 
 // Agents are hosts of the network, too, and members of it twice. They carry what the file says as soon as the lab is up; where
@@ -73,6 +77,14 @@ func TestAgentsOfALabCarryWhatItsFileSays(t *testing.T) {
 	nstest.Wait(t, whence, func() error {
 		if n := carried(); n < uint64(len(large)) {
 			return fmt.Errorf("y has sent %d bytes to x", n)
+		}
+		return nil
+	})
+	nstest.Wait(t, whence, func() error { // switches write addresses and ports of what goes to this one
+		was := carried()
+		out := must(t, "lab", "exec", "--lab", name, "c1", "--", "curl", "-sS", "-m", "30", "http://["+server+"]:81/")
+		if n := carried(); out != "hello\n" || n == was {
+			return fmt.Errorf("%q came by the rewritten entry, and y has sent %d bytes to x, as before", out, n)
 		}
 		return nil
 	})

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"scaffold.dev/scaffold/internal/packet/checksum"
 	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
@@ -159,7 +160,7 @@ func (n *network) firstFragment(t *testing.T, of family) []byte {
 	if v4 := client.To4(); v4 != nil {
 		b = append(b, 8, 0, 0x45, 0, 0, 20+24, 0, 9, 0x20, 0, 64, 6, 0, 0)
 		b = append(append(b, v4...), server.To4()...)
-		sum := ^fold(sum(b[14:]))
+		sum := ^checksum.Sum(b[14:])
 		b[24], b[25] = byte(sum>>8), byte(sum)
 	} else {
 		b = append(b, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 8+24, 44, 64)

@@ -11,6 +11,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/bpf/divert"
+	"scaffold.dev/scaffold/internal/packet/segment"
 )
 
 // A SYN is held until one of Accept, Pass, Refuse and Drop is called, or the time for that is over; then it passes.
@@ -36,7 +37,7 @@ func (e *Ends) read() {
 			return // by Close: a ring does not fail otherwise
 		}
 		s := &SYN{Client: held.Client, Server: held.Server, Lane: held.Lane, Options: held.Options, ends: e, held: held}
-		if held.Frame, err = completed(held.Frame); err != nil {
+		if held.Frame, err = segment.Completed(held.Frame); err != nil {
 			e.damaged(s)
 			continue
 		}

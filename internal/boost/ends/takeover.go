@@ -15,6 +15,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/bpf/repair"
+	"scaffold.dev/scaffold/internal/packet/checksum"
 )
 
 // ErrLost says that a connection cannot go on: its end host was reset, or says that there is none.
@@ -115,7 +116,7 @@ func (j *judge) segment(p pair, seq uint32, flags byte, payload []byte) []byte {
 	if p.local.Addr().Is4() {
 		binary.BigEndian.PutUint16(b[2:], uint16(ip4Len+length))
 		b[10], b[11] = 0, 0
-		binary.BigEndian.PutUint16(b[10:], ^fold(sum(b)))
+		binary.BigEndian.PutUint16(b[10:], ^checksum.Sum(b))
 	} else {
 		binary.BigEndian.PutUint16(b[4:], uint16(length))
 	}
@@ -127,7 +128,7 @@ func (j *judge) segment(p pair, seq uint32, flags byte, payload []byte) []byte {
 	b = append(b, byte(tcpLen+len(options))/4<<4, flags)
 	b = binary.BigEndian.AppendUint16(b, window)
 	b = append(append(append(b, 0, 0, 0, 0), options...), payload...)
-	binary.BigEndian.PutUint16(b[at+checksumAt:], ^fold(pseudo(p.local.Addr(), p.remote.Addr(), length)+sum(b[at:])))
+	binary.BigEndian.PutUint16(b[at+checksumAt:], ^sealed(p.local.Addr(), p.remote.Addr(), b[at:]))
 	return b
 }
 

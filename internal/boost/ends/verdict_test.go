@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/packet/segment"
 	"scaffold.dev/scaffold/internal/tests/safety"
 	_ "scaffold.dev/scaffold/internal/tests/seed" // property tests draw the same each time in make test
 )
@@ -118,11 +119,11 @@ func TestAQuestionIsReadAsItIs(t *testing.T) {
 		if want := (pair{p.remote, p.local}); !ok || got != want || h.seq != j.sequence(999) || h.ack != j.expects() || h.length != 1 || h.flags != flagACK|flagPSH || !h.echoes || h.echo != 77 {
 			t.Errorf("%s: %v, %+v, %v", of.name, got, h, ok)
 		}
-		s, err := parse(append(append(make([]byte, 12), map[bool][]byte{true: {8, 0}, false: {0x86, 0xdd}}[of.name == "IPv4"]...), b...))
+		s, err := segment.Parse(append(append(make([]byte, 12), map[bool][]byte{true: {8, 0}, false: {0x86, 0xdd}}[of.name == "IPv4"]...), b...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fold(pseudo(s.src, s.dst, len(s.frame)-s.l4) + sum(s.frame[s.l4:])); got != 0xffff {
+		if got := sealed(s.Src, s.Dst, s.Frame[s.L4:]); got != 0xffff {
 			t.Errorf("%s: the checksum is wrong: %#x", of.name, got)
 		}
 	}

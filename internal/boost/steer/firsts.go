@@ -1,10 +1,12 @@
 package steer
 
 import (
+	"net/netip"
 	"time"
 
 	"scaffold.dev/scaffold/controller"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/packet/segment"
 )
 
 const (
@@ -44,9 +46,25 @@ func newFirsts() firsts {
 	return firsts{waiting: map[uint64]*first{}, of: map[pair]*first{}, passed: map[pair]time.Time{}}
 }
 
+// begun are the ends of a segment that was punted. Its checksum is completed: a sender on the switch's own machine leaves that to a
+// device on the way, and this is where its way has ended.
+func begun(p *controller.Packet) (from, to netip.AddrPort, ok bool) {
+	frame, err := segment.Completed(p.Data)
+	if err != nil {
+		return from, to, false
+	}
+	s, err := segment.Parse(frame)
+	if err != nil {
+		return from, to, false
+	}
+	p.Data = frame
+	from, to = s.Ends()
+	return from, to, true
+}
+
 // came takes one, and asks the controller about it unless it has been asked.
 func (m *Module) came(p controller.Packet) {
-	client, server, ok := endsOf(p.Data)
+	client, server, ok := begun(&p)
 	if !ok {
 		return
 	}
@@ -72,7 +90,7 @@ func (m *Module) came(p controller.Packet) {
 
 // begins takes what an agent begins, or somebody answers, and sends it on: by its leg where there is one.
 func (m *Module) begins(p controller.Packet) {
-	from, to, ok := endsOf(p.Data)
+	from, to, ok := begun(&p)
 	if !ok {
 		return
 	}
