@@ -49,6 +49,20 @@ func (n *network) exportBoost(m *obs.Metrics) {
 			}
 		})
 	})
+	m.GaugeTable("boost_rewritten", "Connections that the switches of a site rewrite for its agents.", []string{"site"}, func(add obs.Add) {
+		if f := n.figures(); f != nil {
+			for site, count := range f.boost.Legs {
+				add(float64(count), site)
+			}
+		}
+	})
+	m.CounterTable("boost_first_packets_total", "First packets that waited at a switch for agents, by what became of them.", []string{"became"}, func(add obs.Add) {
+		if f := n.figures(); f != nil {
+			for word, count := range f.boost.Firsts {
+				add(float64(count), word)
+			}
+		}
+	})
 	m.GaugeTable("boost_bound", "Directions of connections that are carried, by what binds them.", []string{"by"}, func(add obs.Add) {
 		if f := n.figures(); f != nil {
 			for by, count := range f.boost.Bound {

@@ -1,11 +1,13 @@
 package boost
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -206,4 +208,45 @@ func TestRewrittenConnectionsOutliveTheController(t *testing.T) {
 	some("without a controller", false)
 	d.control()
 	some("with the next controller", true)
+}
+
+// What is carried ends by a reset at both ends with either agent, never by an end of the stream; new connections pass meanwhile,
+// also while an agent stands still, and are carried once it is back.
+func TestRewrittenConnectionsEndWithTheirAgents(t *testing.T) {
+	safety.Test(t, safety.Flow)
+	d := newDistant(t)
+	d.site([]string{"x"}, []string{"y"})
+	d.start("x")
+	d.start("y")
+	d.allows()
+	for _, name := range []string{"x", "y"} {
+		var all []flow
+		d.both(func() {
+			f := d.carried(true)
+			d.echoes(f, "before")
+			all = append(all, f)
+		})
+		d.agents[name].Signal(syscall.SIGKILL)
+		d.agents[name].Wait()
+		for i, f := range all {
+			for at, c := range map[string]net.Conn{"client": f.client, "server": f.server} {
+				if err := c.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+					t.Errorf("%s is killed, and the %s of connection %d hears %v, want a reset", name, at, i, err)
+				}
+			}
+		}
+		d.both(func() { d.echoes(d.carried(false), name+" is away") })
+		d.start(name)
+		d.both(func() { d.echoes(d.carried(true), name+" is back") })
+	}
+	d.ends = distantIPv4
+	f := d.carried(true)
+	d.agents["x"].SignalAll(syscall.SIGSTOP)
+	d.echoes(d.carried(false), "x stands still")
+	d.agents["x"].SignalAll(syscall.SIGCONT)
+	d.echoes(f, "it goes on")
+	d.echoes(d.carried(true), "and takes more")
 }

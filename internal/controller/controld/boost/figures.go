@@ -10,7 +10,14 @@ import (
 // Figures are what scrapes read of boost.
 type Figures struct {
 	Agents []*apiv1.BoostAgent
-	Bound  map[string]int // directions of sessions by what binds each
+	Bound  map[string]int    // directions of sessions by what binds each
+	Legs   map[string]int    // connections that switches of a site rewrite, by its name
+	Firsts map[string]uint64 // first packets that waited at a switch, by what became of them
+}
+
+// verdicts are what becomes of first packets, in words.
+var verdicts = map[apiv1.BoostVerdict]string{
+	apiv1.BoostVerdict_BOOST_VERDICT_ACCEPT: "accepted", apiv1.BoostVerdict_BOOST_VERDICT_PASS: "passed", apiv1.BoostVerdict_BOOST_VERDICT_DROP: "dropped",
 }
 
 // unclear is the binding of a direction that has none which is clear.
@@ -19,7 +26,13 @@ const unclear = "unclear"
 // Figures counts what there is. It runs in the loop: sessions are counted where they are, of which there may be tens of
 // thousands, and none is built for it.
 func (x *Boost) Figures() Figures {
-	f := Figures{Bound: map[string]int{}}
+	f := Figures{Bound: map[string]int{}, Legs: map[string]int{}, Firsts: map[string]uint64{}}
+	for _, l := range x.legs.all {
+		f.Legs[l.site]++
+	}
+	for verdict, word := range verdicts {
+		f.Firsts[word] = x.legs.decided[verdict]
+	}
 	sent, received := map[tune.Binding]int{}, map[tune.Binding]int{}
 	for _, a := range x.agents {
 		f.Agents = append(f.Agents, x.apiAgent(a))

@@ -23,6 +23,8 @@ const (
 	maxFirsts = 1024
 	// lateSegments is how long the rules of a leg stay that is over: what its ends say last may have to be said again.
 	lateSegments = 5 * time.Second
+	// frozenAfter is how long a near agent says nothing until it is asked about no first packet: agents say how they are each 500 ms.
+	frozenAfter = 2 * time.Second
 )
 
 // legs are what agents have ports of their own for.
@@ -30,7 +32,8 @@ type legs struct {
 	all     map[legKey]*leg
 	waiting map[*leg]bool // whose switches do not have all of their rules yet, and somebody waits for it
 	asked   map[uint64]asked
-	last    uint64 // number of the last first packet
+	last    uint64                        // number of the last first packet
+	decided map[apiv1.BoostVerdict]uint64 // how often
 }
 
 // A legKey is a connection at one of its ends.
@@ -58,7 +61,7 @@ type asked struct {
 }
 
 func newLegs() legs {
-	return legs{all: map[legKey]*leg{}, waiting: map[*leg]bool{}, asked: map[uint64]asked{}}
+	return legs{all: map[legKey]*leg{}, waiting: map[*leg]bool{}, asked: map[uint64]asked{}, decided: map[apiv1.BoostVerdict]uint64{}}
 }
 
 // message is a leg as its switches are told.
@@ -89,7 +92,7 @@ func (x *Boost) first(m *apiv1.SteerSYN) {
 		return
 	}
 	near := x.agents[l.Near]
-	if near == nil || near.session == nil || len(x.legs.asked) >= maxFirsts {
+	if near == nil || near.session == nil || x.frozen(near) || len(x.legs.asked) >= maxFirsts {
 		x.decide(m.Number, apiv1.BoostVerdict_BOOST_VERDICT_PASS)
 		return
 	}
@@ -99,7 +102,24 @@ func (x *Boost) first(m *apiv1.SteerSYN) {
 	near.session.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Syn{Syn: &apiv1.BoostSYN{
 		Number: number, Lane: l.Number, Client: client.String(), Server: server.String(),
 	}}})
-	x.Loop.After(x.Patience, func() { x.passFirst(number) })
+	x.watchFirst(number, x.clock())
+}
+
+// frozen reports whether an agent has said nothing for a while, though its stream stands.
+func (x *Boost) frozen(a *agent) bool { return x.clock().Sub(a.heard) > frozenAfter }
+
+// watchFirst lets a first packet go on about which nobody decides: its agent stands still, or asks others for too long.
+func (x *Boost) watchFirst(number uint64, since time.Time) {
+	x.Loop.After(frozenAfter, func() {
+		of, waits := x.legs.asked[number]
+		switch a := x.agents[of.agent]; {
+		case !waits:
+		case a == nil || x.frozen(a) || x.clock().Sub(since) >= x.Patience:
+			x.passFirst(number)
+		default:
+			x.watchFirst(number, since)
+		}
+	})
 }
 
 // rewrittenLane is that of a connection whose first packet came to a switch; nil: it has none.
@@ -115,6 +135,7 @@ func (x *Boost) rewrittenLane(at string, client, server netip.AddrPort) *lane.La
 
 // decide says what is to become of a first packet.
 func (x *Boost) decide(syn uint64, verdict apiv1.BoostVerdict) {
+	x.legs.decided[verdict]++
 	if x.switches.session != nil {
 		x.switches.session.Send(&apiv1.SteerOrder{Order: &apiv1.SteerOrder_First{First: &apiv1.SteerFirst{Number: syn, Verdict: verdict}}})
 	}

@@ -180,13 +180,28 @@ func TestAFirstPacketPassesThatNobodyTakes(t *testing.T) {
 	r.comes()
 	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_First{First: &apiv1.BoostFirst{Number: r.legs.last, Verdict: pass}}})
 	wantWords(t, "another agent says so", r.told(true))
-	r.wait(Patience)
-	wantWords(t, "in the end", r.told(true), "2 "+pass.String())
+	for said := time.Duration(0); said < Patience-frozenAfter; said += time.Second {
+		r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: &apiv1.BoostLoad{}}})
+		r.wait(time.Second)
+	}
+	wantWords(t, "the agent lives, and asks others", r.told(true))
+	r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: &apiv1.BoostLoad{}}})
+	r.wait(frozenAfter)
+	wantWords(t, "for too long", r.told(true), "2 "+pass.String())
+	r.comes()
+	r.wait(frozenAfter + time.Second)
+	wantWords(t, "the agent stands still", r.told(true), "3 "+pass.String())
+	r.comes()
+	wantWords(t, "and still does", r.told(true), "4 "+pass.String())
+	r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: &apiv1.BoostLoad{}}})
 	r.comes()
 	r.Lost("e1", r.e1.Session, nil)
-	wantWords(t, "the agent is lost", r.told(true), "3 "+pass.String())
+	wantWords(t, "the agent is lost", r.told(true), "5 "+pass.String())
 	r.comes()
-	wantWords(t, "and away", r.told(true), "4 "+pass.String())
+	wantWords(t, "and away", r.told(true), "6 "+pass.String())
+	if f := r.Figures(); f.Firsts["passed"] != 9 || f.Firsts["accepted"] != 0 || len(f.Legs) != 0 {
+		t.Errorf("counted: %v, %v", f.Firsts, f.Legs)
+	}
 	for range 2 * maxFirsts {
 		r.comes()
 	}
