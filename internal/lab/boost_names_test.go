@@ -1,10 +1,14 @@
 package lab_test
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/lab"
@@ -95,9 +99,50 @@ func TestANameIsBoosted(t *testing.T) {
 		served(true)
 		carried()
 	}
+	whose(t, name)
 	must(t, "service", "policy", "web", "--boost=false", "--lab", name)
 	served(false)
 	if err := fetch(); err != nil {
 		t.Errorf("after the end: %v", err)
 	}
+}
+
+// whose asks at the server whose connection it has, while one is carried.
+func whose(t *testing.T, name string) {
+	t.Helper()
+	idle := exec.Command("/proc/self/exe", "lab", "exec", "--lab", name, "c1", "--", "python3", "-c",
+		"import socket; s = socket.create_connection(('web.svc', 80)); print('connected', flush=True); s.recv(1)")
+	out, err := idle.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := idle.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		idle.Process.Signal(syscall.SIGTERM)
+		idle.Wait() // it was told to end
+	}()
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	nstest.Wait(t, "scaffold flow ls; scaffold boost session ls", func() error {
+		var all struct {
+			Flows []struct{ Role, Peer, Host string }
+		}
+		said := must(t, "flow", "ls", "--lab", name, "-o", "json")
+		if err := json.Unmarshal([]byte(said), &all); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		for _, f := range all.Flows {
+			if f.Role != "server" || f.Host != "s1" && f.Host != "s2" {
+				continue
+			}
+			out, _, _ := scaffold(t, "flow", "who", f.Peer, "--lab", name) // one that has ended meanwhile is nobody's
+			if strings.Contains(out, "carried for") && strings.Contains(out, "host c1, process python3") {
+				return nil
+			}
+		}
+		return fmt.Errorf("nobody says that c1 is the client: %s", said)
+	})
 }

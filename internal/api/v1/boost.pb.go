@@ -1129,6 +1129,7 @@ type ListBoostSessionsRequest struct {
 	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	Client        string                 `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"` // an address, with a port or without
 	Server        string                 `protobuf:"bytes,5,opt,name=server,proto3" json:"server,omitempty"`
+	FarAt         string                 `protobuf:"bytes,6,opt,name=far_at,json=farAt,proto3" json:"far_at,omitempty"` // the same of the end that the far agent has towards the server
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1194,6 +1195,13 @@ func (x *ListBoostSessionsRequest) GetClient() string {
 func (x *ListBoostSessionsRequest) GetServer() string {
 	if x != nil {
 		return x.Server
+	}
+	return ""
+}
+
+func (x *ListBoostSessionsRequest) GetFarAt() string {
+	if x != nil {
+		return x.FarAt
 	}
 	return ""
 }
@@ -1273,7 +1281,8 @@ type BoostSession struct {
 	ReceivedBound string     `protobuf:"bytes,16,opt,name=received_bound,json=receivedBound,proto3" json:"received_bound,omitempty"`
 	SentPath      *BoostPath `protobuf:"bytes,17,opt,name=sent_path,json=sentPath,proto3" json:"sent_path,omitempty"` // where that is the path: what of it; none: nothing that is clear. Only in answers
 	ReceivedPath  *BoostPath `protobuf:"bytes,18,opt,name=received_path,json=receivedPath,proto3" json:"received_path,omitempty"`
-	Rewritten     bool       `protobuf:"varint,19,opt,name=rewritten,proto3" json:"rewritten,omitempty"` // its agents have ports of their own for it, and switches write their addresses into its packets
+	FarAt         string     `protobuf:"bytes,20,opt,name=far_at,json=farAt,proto3" json:"far_at,omitempty"` // the far agent's end of the connection to the server, where that is not the client's; only in answers
+	Rewritten     bool       `protobuf:"varint,19,opt,name=rewritten,proto3" json:"rewritten,omitempty"`     // its agents have ports of their own for it, and switches write their addresses into its packets
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1432,6 +1441,13 @@ func (x *BoostSession) GetReceivedPath() *BoostPath {
 		return x.ReceivedPath
 	}
 	return nil
+}
+
+func (x *BoostSession) GetFarAt() string {
+	if x != nil {
+		return x.FarAt
+	}
+	return ""
 }
 
 func (x *BoostSession) GetRewritten() bool {
@@ -2261,6 +2277,7 @@ type BoostSessionWaits struct {
 	Near          string                 `protobuf:"bytes,1,opt,name=near,proto3" json:"near,omitempty"`
 	Number        uint64                 `protobuf:"fixed64,2,opt,name=number,proto3" json:"number,omitempty"`
 	Waits         *BoostWaits            `protobuf:"bytes,3,opt,name=waits,proto3" json:"waits,omitempty"`
+	At            string                 `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"` // the agent's end of the connection to the server, where that is not the client's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2314,6 +2331,13 @@ func (x *BoostSessionWaits) GetWaits() *BoostWaits {
 		return x.Waits
 	}
 	return nil
+}
+
+func (x *BoostSessionWaits) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
 }
 
 type BoostSessionEnd struct {
@@ -4256,16 +4280,17 @@ const file_boost_proto_rawDesc = "" +
 	"\x05bound\x18\x01 \x01(\tR\x05bound\x12\x12\n" +
 	"\x04rate\x18\x02 \x01(\x04R\x04rate\x12\x12\n" +
 	"\x04loss\x18\x03 \x01(\x01R\x04loss\x12\x12\n" +
-	"\x04held\x18\x04 \x01(\x01R\x04held\"\x8c\x01\n" +
+	"\x04held\x18\x04 \x01(\x01R\x04held\"\xa3\x01\n" +
 	"\x18ListBoostSessionsRequest\x12\x14\n" +
 	"\x05entry\x18\x01 \x01(\tR\x05entry\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\rR\x05limit\x12\x16\n" +
 	"\x06client\x18\x04 \x01(\tR\x06client\x12\x16\n" +
-	"\x06server\x18\x05 \x01(\tR\x06server\"h\n" +
+	"\x06server\x18\x05 \x01(\tR\x06server\x12\x15\n" +
+	"\x06far_at\x18\x06 \x01(\tR\x05farAt\"h\n" +
 	"\x19ListBoostSessionsResponse\x125\n" +
 	"\bsessions\x18\x01 \x03(\v2\x19.scaffold.v1.BoostSessionR\bsessions\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xfe\x04\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\x95\x05\n" +
 	"\fBoostSession\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x12\n" +
 	"\x04near\x18\x02 \x01(\tR\x04near\x12\x10\n" +
@@ -4287,7 +4312,8 @@ const file_boost_proto_rawDesc = "" +
 	"sent_bound\x18\x0f \x01(\tR\tsentBound\x12%\n" +
 	"\x0ereceived_bound\x18\x10 \x01(\tR\rreceivedBound\x123\n" +
 	"\tsent_path\x18\x11 \x01(\v2\x16.scaffold.v1.BoostPathR\bsentPath\x12;\n" +
-	"\rreceived_path\x18\x12 \x01(\v2\x16.scaffold.v1.BoostPathR\freceivedPath\x12\x1c\n" +
+	"\rreceived_path\x18\x12 \x01(\v2\x16.scaffold.v1.BoostPathR\freceivedPath\x12\x15\n" +
+	"\x06far_at\x18\x14 \x01(\tR\x05farAt\x12\x1c\n" +
 	"\trewritten\x18\x13 \x01(\bR\trewritten\":\n" +
 	"\n" +
 	"BoostWaits\x12\x14\n" +
@@ -4356,11 +4382,12 @@ const file_boost_proto_rawDesc = "" +
 	"\rBoostSessions\x123\n" +
 	"\achanged\x18\x01 \x03(\v2\x19.scaffold.v1.BoostSessionR\achanged\x122\n" +
 	"\x05ended\x18\x02 \x03(\v2\x1c.scaffold.v1.BoostSessionEndR\x05ended\x124\n" +
-	"\x05waits\x18\x03 \x03(\v2\x1e.scaffold.v1.BoostSessionWaitsR\x05waits\"n\n" +
+	"\x05waits\x18\x03 \x03(\v2\x1e.scaffold.v1.BoostSessionWaitsR\x05waits\"~\n" +
 	"\x11BoostSessionWaits\x12\x12\n" +
 	"\x04near\x18\x01 \x01(\tR\x04near\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x06R\x06number\x12-\n" +
-	"\x05waits\x18\x03 \x01(\v2\x17.scaffold.v1.BoostWaitsR\x05waits\";\n" +
+	"\x05waits\x18\x03 \x01(\v2\x17.scaffold.v1.BoostWaitsR\x05waits\x12\x0e\n" +
+	"\x02at\x18\x04 \x01(\tR\x02at\";\n" +
 	"\x0fBoostSessionEnd\x12\x10\n" +
 	"\x03far\x18\x01 \x01(\tR\x03far\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x06R\x06number\"D\n" +

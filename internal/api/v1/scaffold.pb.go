@@ -8103,10 +8103,11 @@ type Flow struct {
 	Process       string                 `protobuf:"bytes,11,opt,name=process,proto3" json:"process,omitempty"`
 	Host          string                 `protobuf:"bytes,12,opt,name=host,proto3" json:"host,omitempty"`
 	IdleMs        int64                  `protobuf:"varint,13,opt,name=idle_ms,json=idleMs,proto3" json:"idle_ms,omitempty"`
-	Stable        string                 `protobuf:"bytes,14,opt,name=stable,proto3" json:"stable,omitempty"` // stable identifier: the client's first address on the wire
-	Uplink        string                 `protobuf:"bytes,15,opt,name=uplink,proto3" json:"uplink,omitempty"` // interface that it leaves by
-	Moves         uint32                 `protobuf:"varint,16,opt,name=moves,proto3" json:"moves,omitempty"`  // of this end
-	Guest         string                 `protobuf:"bytes,110,opt,name=guest,proto3" json:"guest,omitempty"`  // whose program it is; empty: the host's own
+	Stable        string                 `protobuf:"bytes,14,opt,name=stable,proto3" json:"stable,omitempty"`                            // stable identifier: the client's first address on the wire
+	Uplink        string                 `protobuf:"bytes,15,opt,name=uplink,proto3" json:"uplink,omitempty"`                            // interface that it leaves by
+	Moves         uint32                 `protobuf:"varint,16,opt,name=moves,proto3" json:"moves,omitempty"`                             // of this end
+	Guest         string                 `protobuf:"bytes,110,opt,name=guest,proto3" json:"guest,omitempty"`                             // whose program it is; empty: the host's own
+	CarriedFor    string                 `protobuf:"bytes,111,opt,name=carried_for,json=carriedFor,proto3" json:"carried_for,omitempty"` // of what an agent of boost carries: the client's address and port; only where the controller is asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8256,6 +8257,13 @@ func (x *Flow) GetMoves() uint32 {
 func (x *Flow) GetGuest() string {
 	if x != nil {
 		return x.Guest
+	}
+	return ""
+}
+
+func (x *Flow) GetCarriedFor() string {
+	if x != nil {
+		return x.CarriedFor
 	}
 	return ""
 }
@@ -15173,7 +15181,7 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"R\n" +
 	"\x11ListFlowsResponse\x12'\n" +
 	"\x05flows\x18\x01 \x03(\v2\x11.scaffold.v1.FlowR\x05flows\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\x8b\x03\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xac\x03\n" +
 	"\x04Flow\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x14\n" +
@@ -15193,7 +15201,9 @@ const file_scaffold_proto_rawDesc = "" +
 	"\x06stable\x18\x0e \x01(\tR\x06stable\x12\x16\n" +
 	"\x06uplink\x18\x0f \x01(\tR\x06uplink\x12\x14\n" +
 	"\x05moves\x18\x10 \x01(\rR\x05moves\x12\x14\n" +
-	"\x05guest\x18n \x01(\tR\x05guest\"Q\n" +
+	"\x05guest\x18n \x01(\tR\x05guest\x12\x1f\n" +
+	"\vcarried_for\x18o \x01(\tR\n" +
+	"carriedFor\"Q\n" +
 	"\x0fAddGuestRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05netns\x18\x02 \x01(\tR\x05netns\x12\x14\n" +

@@ -1,6 +1,7 @@
 package joining
 
 import (
+	"net/netip"
 	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
@@ -39,10 +40,25 @@ type told struct {
 // waits are what a session waits for at this agent, as told.
 type waits struct {
 	reads, writes tune.Look
+	at            netip.AddrPort // this agent's end towards the server, where that is not the client's
 	seen          bool
 }
 
-func waitsOf(s trunk.SessionStatus) waits { return waits{reads: s.Reads, writes: s.Writes} }
+func waitsOf(s trunk.SessionStatus) waits {
+	w := waits{reads: s.Reads, writes: s.Writes}
+	if !s.Mine && s.End != s.Open.Client {
+		w.at = s.End
+	}
+	return w
+}
+
+// end is where this agent has its end, as a message.
+func (w waits) end() string {
+	if !w.at.IsValid() {
+		return ""
+	}
+	return w.at.String()
+}
 
 func (w waits) message() *apiv1.BoostWaits {
 	return &apiv1.BoostWaits{Reads: w.reads.String(), Writes: w.writes.String()}
@@ -125,7 +141,7 @@ func (t *teller) seeWaits(all *apiv1.BoostSessions, key sessionKey, s trunk.Sess
 	if !first && (was == nil || *was == now) || len(all.Waits) >= mostChanges {
 		return
 	}
-	all.Waits = append(all.Waits, &apiv1.BoostSessionWaits{Near: key.other, Number: key.number, Waits: now.message()})
+	all.Waits = append(all.Waits, &apiv1.BoostSessionWaits{Near: key.other, Number: key.number, Waits: now.message(), At: now.end()})
 	now.seen = true
 	t.waits[key] = &now
 }

@@ -94,6 +94,18 @@ func TestWhatSessionsWaitForIsTold(t *testing.T) {
 	if again := look(); again != nil {
 		t.Errorf("nothing has changed: %v", again)
 	}
+	third := session1(6, 0, 0) // which has an address of the agent's at its server's end, and waits for nothing yet
+	third.Mine, third.End = false, netip.MustParseAddrPort("203.0.113.3:5000")
+	all = append(all, third)
+	if w := look().GetWaits(); len(w) != 1 || w[0].Number != 6 || w[0].At != "203.0.113.3:5000" || w[0].Waits == nil {
+		t.Errorf("with an end of its own: %v", w)
+	}
+	all[2].End = all[2].Open.Client // in the client's name
+	if w := look().GetWaits(); len(w) != 1 || w[0].At != "" {
+		t.Errorf("in the client's name: %v", w)
+	}
+	all = all[:2]
+	look()
 	all = nil
 	if said = look(); len(said.GetEnded()) != 1 || len(said.GetWaits()) != 1 || said.Waits[0].Waits != nil || len(x.waits) != 0 {
 		t.Errorf("both have ended: %v", said)

@@ -139,7 +139,8 @@ func flowWho(f flows) *cobra.Command {
 		Use:   "who ADDRESS",
 		Short: "Say which host and process an address from a server's log belongs to",
 		Long: `Who resolves an address of a flow: a server's log shows one address per connection, and this says
-whose it was. ADDRESS is an IPv6 address, with or without a port, as in [fd5d:0:1:101::1]:40000.`,
+whose it was. ADDRESS is an IPv6 address, with or without a port, as in [fd5d:0:1:101::1]:40000. Where an agent of
+boost has connected for somebody, and the controller can be asked, it says for whom.`,
 		Example: "  scaffold flow who fd5d:0:1:101:9f3c:1b2a:44d0:e871",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -150,9 +151,43 @@ whose it was. ADDRESS is an IPv6 address, with or without a port, as in [fd5d:0:
 			if err != nil {
 				return err
 			}
-			return f.Print(cmd.OutOrStdout(), flow, func(t *output.Table) { drawFlow(t, flow) })
+			flow.CarriedFor = f.carriedFor(cmd.Context(), flow)
+			return f.Print(cmd.OutOrStdout(), flow, func(t *output.Table) {
+				drawFlow(t, flow)
+				if flow.CarriedFor != "" {
+					t.Row("carried for", f.client(cmd.Context(), flow.CarriedFor))
+				}
+			})
 		},
 	}
+}
+
+// carriedFor is the client whose connection it is that an agent of boost has made: the controller knows, where it can be asked. Of a
+// flow that no agent has it is nobody.
+func (f flows) carriedFor(ctx context.Context, flow *apiv1.Flow) string {
+	if flow.Role != "client" || flow.Local == "" {
+		return ""
+	}
+	client, _, err := f.Admin.DialBoost()
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, remote.AnswerTime)
+	defer cancel()
+	all, err := client.ListBoostSessions(ctx, connect.NewRequest(&apiv1.ListBoostSessionsRequest{FarAt: flow.Local, Limit: 1}))
+	if err != nil || len(all.Msg.Sessions) == 0 {
+		return ""
+	}
+	return all.Msg.Sessions[0].Client
+}
+
+// client is that client in words: with its host and its process, if a daemon that can be asked knows them.
+func (f flows) client(ctx context.Context, address string) string {
+	flow, err := f.who(ctx, address)
+	if err != nil {
+		return address
+	}
+	return fmt.Sprintf("%s, host %s, process %s", address, flow.Host, process(flow))
 }
 
 func checkAddress(s string) error {

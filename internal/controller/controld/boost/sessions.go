@@ -96,8 +96,9 @@ func (a *API) ListBoostSessions(ctx context.Context, req *connect.Request[apiv1.
 	var list []listed
 	client, refused := endNamed(m.Client)
 	server, err := endNamed(m.Server)
-	if err = cmp.Or(refused, err); err != nil {
-		return nil, invalid("sessions of the client %.80q and the server %.80q: expected an address, with a port or without, as in 192.0.2.1 or [2001:db8::1]:80", m.Client, m.Server)
+	farAt, err2 := endNamed(m.FarAt)
+	if err = cmp.Or(refused, err, err2); err != nil {
+		return nil, invalid("sessions of the client %.80q, the server %.80q and the agent's end %.80q: expected an address, with a port or without, as in 192.0.2.1 or [2001:db8::1]:80", m.Client, m.Server, m.FarAt)
 	}
 	err = x.Loop.Ask(ctx, func() {
 		switch {
@@ -106,7 +107,7 @@ func (a *API) ListBoostSessions(ctx context.Context, req *connect.Request[apiv1.
 		case m.Agent != "" && x.agents[m.Agent] == nil:
 			refused = notFound("no agent %.80q of boost", m.Agent)
 		default:
-			list = x.carried(m, client, server)
+			list = x.carried(m, client, server, farAt)
 		}
 	})
 	if err == nil {
@@ -122,6 +123,9 @@ func (a *API) ListBoostSessions(ctx context.Context, req *connect.Request[apiv1.
 	for _, s := range list[:min(len(list), int(cmp.Or(m.Limit, someSessions)))] {
 		out := proto.CloneOf(s.BoostSession)
 		out.Entry, out.FarWaits = s.entry, s.far.message()
+		if s.far.at.IsValid() {
+			out.FarAt = s.far.at.String()
+		}
 		s.bound(out)
 		all.Sessions = append(all.Sessions, out)
 	}
@@ -149,7 +153,7 @@ func (l *listed) bound(out *apiv1.BoostSession) {
 }
 
 // carried are the sessions that are asked for.
-func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest, client, server end) (list []listed) {
+func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest, client, server, farAt end) (list []listed) {
 	entry := map[uint64]string{}
 	for _, l := range slices.Concat(x.lanes, x.named) {
 		entry[l.Number] = l.Entry
@@ -165,6 +169,9 @@ func (x *Boost) carried(m *apiv1.ListBoostSessionsRequest, client, server end) (
 			}
 			l := listed{BoostSession: s.BoostSession, entry: of, nearLoad: a.load}
 			l.far, l.farLoad = x.atFar(s)
+			if m.FarAt != "" && !farAt.is(l.far.at) {
+				continue
+			}
 			list = append(list, l)
 		}
 	}

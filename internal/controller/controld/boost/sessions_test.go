@@ -187,3 +187,33 @@ func TestFiguresBuildNoSessions(t *testing.T) {
 		t.Errorf("bound: %v", f.Bound)
 	}
 }
+
+// The far agent says where it has its end of a session, and by that the session is found.
+func TestASessionIsFoundByItsFarEnd(t *testing.T) {
+	n := newNetwork(t)
+	n.sites()
+	e1, w1 := n.join("e1"), n.join("w1")
+	e, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lane := e.Lanes[0].Number
+	n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: &apiv1.BoostSessions{Changed: []*apiv1.BoostSession{
+		{Number: 2, Far: "w1", Lane: lane, Client: "192.0.2.1:1", Server: "198.51.100.7:80"}, {Number: 4, Far: "w1", Lane: lane, Client: "192.0.2.1:2", Server: "198.51.100.7:80"},
+	}}}})
+	n.Report("w1", w1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: &apiv1.BoostSessions{Waits: []*apiv1.BoostSessionWaits{
+		{Near: "e1", Number: 2, Waits: &apiv1.BoostWaits{}, At: "203.0.113.3:5000"}, {Near: "e1", Number: 4, Waits: &apiv1.BoostWaits{}, At: "no address"},
+	}}}})
+	for at, want := range map[string]uint64{"203.0.113.3:5000": 2, "203.0.113.3": 2, "203.0.113.3:5001": 0} {
+		all, err := n.API().ListBoostSessions(t.Context(), connect.NewRequest(&apiv1.ListBoostSessionsRequest{FarAt: at}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all.Msg.Sessions; want == 0 && len(got) != 0 || want != 0 && (len(got) != 1 || got[0].Number != want || got[0].FarAt != "203.0.113.3:5000") {
+			t.Errorf("%s: %v", at, got)
+		}
+	}
+	if _, err := n.API().ListBoostSessions(t.Context(), connect.NewRequest(&apiv1.ListBoostSessionsRequest{FarAt: "x"})); connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("%v", err)
+	}
+}

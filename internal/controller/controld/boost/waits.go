@@ -13,11 +13,15 @@ type farKey struct {
 	number uint64
 }
 
-// waitsFor is what an agent waits for at its end of a session.
-type waitsFor struct{ reads, writes tune.Look }
+// waitsFor is what an agent waits for at its end of a session, and where it has that end, if it is a far one with an address of its
+// own.
+type waitsFor struct {
+	reads, writes tune.Look
+	at            netip.AddrPort
+}
 
 func waitsFrom(m *apiv1.BoostWaits) waitsFor {
-	return waitsFor{tune.LookNamed(m.GetReads()), tune.LookNamed(m.GetWrites())}
+	return waitsFor{reads: tune.LookNamed(m.GetReads()), writes: tune.LookNamed(m.GetWrites())}
 }
 
 func (w waitsFor) message() *apiv1.BoostWaits {
@@ -39,7 +43,11 @@ func (x *Boost) waitsAt(a *agent, list []*apiv1.BoostSessionWaits) {
 		if a.waits == nil {
 			a.waits = map[farKey]waitsFor{}
 		}
-		a.waits[key] = waitsFrom(m.Waits)
+		w := waitsFrom(m.Waits)
+		if at, err := addressOf(m.At); err == nil {
+			w.at = at
+		}
+		a.waits[key] = w
 	}
 }
 
