@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,14 +14,15 @@ import (
 	"scaffold.dev/scaffold/bench/agent"
 	"scaffold.dev/scaffold/bench/sos"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/lab/agents"
 )
 
 var sosRules = SosExperiment{
 	About: sos.Result{
 		Name: "sos_rules", Title: "Rules of a session in the switches", Thesis: "tables 3.3.1 to 3.3.3",
-		Setting: "Two sites at an Open vSwitch each, agents at their ports, a controller, one entry of one port of one server. 1, 2 and 10 connections of one client are carried while `ovs-ofctl dump-flows` reads the rules back that send the entry's segments to agents. Ours change the destination's MAC alone (mode steer). Of the thesis' eight flows of a session four are in each switch: 1 to 4 beside the client, 5 to 8 beside the server.",
-		Lacks:   "Nothing here depends on the machine.",
+		Setting: "Two sites at an Open vSwitch each, agents at their ports, a controller, for each mode an entry of one port of one server. 1, 2 and 10 connections of one client are carried while `ovs-ofctl dump-flows` reads the rules back that send the entry's segments to agents. Those of the mode steer change the destination's MAC alone, those of rewrite addresses and ports, as the thesis' do. Of the thesis' eight flows of a session four are in each switch: 1 to 4 beside the client, 5 to 8 beside the server.",
+		Lacks:   "But for the times nothing here depends on the machine.",
 	},
 	Ships: "boost-switches.yaml",
 	run:   (*sosRun).rules,
@@ -29,6 +31,8 @@ var sosRules = SosExperiment{
 const (
 	// sosRulesThesis is how many flows of a session one switch has in the thesis.
 	sosRulesThesis = 4
+	// sosRewritten is the port whose connections switches rewrite.
+	sosRewritten = 5299
 	// sosPatience is how long agents, sessions and rules may take to be there.
 	sosPatience = 30 * time.Second
 )
@@ -44,13 +48,34 @@ func (r *sosRun) rules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	client, err := r.lab.Address(ctx, "c1")
+	if err != nil {
+		return err
+	}
 	server, err := r.lab.Address(ctx, "s1")
 	if err != nil {
 		return err
 	}
-	at := netip.AddrPortFrom(server, iperfBoosted)
+	if err := r.rulesOf(ctx, d, lane.Steered, netip.AddrPortFrom(server, iperfBoosted)); err != nil {
+		return err
+	}
+	_, err = d.Boost.AllowBoost(ctx, connect.NewRequest(&apiv1.BoostEntry{
+		Name: "rewritten", Client: client.String(), Server: server.String(), Port: sosRewritten, Mode: lane.Rewritten,
+	}))
+	if err == nil {
+		err = d.Carries(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	r.res.Notes = append(r.res.Notes, "In the mode rewrite each switch has two rules more for all connections of the entry, by which the controller hears of what begins one.")
+	return r.rulesOf(ctx, d, lane.Rewritten, netip.AddrPortFrom(server, sosRewritten))
+}
+
+// rulesOf opens sessions to a server and reads the rules of its entry back.
+func (r *sosRun) rulesOf(ctx context.Context, d *agents.Driven, mode string, at netip.AddrPort) error {
 	var l net.Listener
-	err = r.lab.In("s1", func() (err error) {
+	err := r.lab.In("s1", func() (err error) {
 		var lc net.ListenConfig
 		l, err = lc.Listen(ctx, "tcp", at.String())
 		return err
@@ -66,21 +91,26 @@ func (r *sosRun) rules(ctx context.Context) error {
 			c.Close()
 		}
 	}()
+	var took []float64
 	for _, n := range []int{1, 2, 10} {
 		for len(conns) < n {
+			begun := time.Now()
 			c, err := r.asks("c1", at)
 			if err != nil {
 				return err
 			}
-			conns = append(conns, c)
+			conns, took = append(conns, c), append(took, time.Since(begun).Seconds()*1e3)
 		}
-		if err := sessions(ctx, d, n); err != nil {
+		if err := sessions(ctx, d, at, n); err != nil {
 			return err
 		}
-		if err := r.readRules(ctx, "steer", n, at); err != nil {
+		if err := r.readRules(ctx, mode, n, at); err != nil {
 			return err
 		}
 	}
+	slices.Sort(took)
+	r.res.Notes = append(r.res.Notes, fmt.Sprintf("In the mode %s the first byte was answered %.1f ms after a connection began, in the median of %d; %.1f to %.1f.",
+		mode, took[len(took)/2], len(took), took[0], took[len(took)-1]))
 	return nil
 }
 
@@ -100,10 +130,10 @@ func (r *sosRun) asks(node string, to netip.AddrPort) (c net.Conn, err error) {
 	return c, nil
 }
 
-// sessions waits until agents carry so many.
-func sessions(ctx context.Context, d *agents.Driven, n int) error {
+// sessions waits until agents carry so many to a server.
+func sessions(ctx context.Context, d *agents.Driven, to netip.AddrPort, n int) error {
 	for {
-		all, err := d.Boost.ListBoostSessions(ctx, connect.NewRequest(&apiv1.ListBoostSessionsRequest{}))
+		all, err := d.Boost.ListBoostSessions(ctx, connect.NewRequest(&apiv1.ListBoostSessionsRequest{Server: to.String()}))
 		if err != nil {
 			return fmt.Errorf("ask for sessions: %w", err)
 		}
@@ -132,13 +162,19 @@ func (r *sosRun) readRules(ctx context.Context, mode string, n int, server netip
 			if rule.entry {
 				entry++
 			}
+			if rule.instead == "1" && s.node == "sw2" {
+				rule.instead = "7" // what goes to the server's port there comes from its agent
+			}
+			if !rule.entry && mode == lane.Rewritten {
+				continue // what is rewritten comes before it
+			}
 			w.Rows = append(w.Rows, []string{s.is, rule.priority, "`" + rule.match + "`", "`" + rule.action + "`", rule.instead})
 		}
 		of := "1 session"
 		if n > 1 {
 			of = fmt.Sprintf("%d sessions", n)
 		}
-		r.put(of, "rules at the "+s.is, "", float64(sosRulesThesis*n), outcome{value: float64(entry)})
+		r.put(of, fmt.Sprintf("rules at the %s, %s", s.is, mode), "", float64(sosRulesThesis*n), outcome{value: float64(entry)})
 	}
 	if n == 1 {
 		w.Rows = append(w.Rows, []string{"", "", "none", "forwarded as all else is", "3 to 6"})
@@ -168,7 +204,7 @@ func rulesFor(text string, server netip.AddrPort) (all []switchRule) {
 		match, action, _ := strings.Cut(strings.TrimSpace(line[at+len("priority="):]), " actions=")
 		priority, match, _ := strings.Cut(match, ",")
 		words := strings.Split(match, ",")
-		if words[0] != protocol {
+		if words[0] != protocol || strings.Contains(action, "CONTROLLER") { // what begins a connection is in the text
 			continue
 		}
 		rule := switchRule{priority: priority, match: strings.Join(words, ", "), action: action}
@@ -178,6 +214,9 @@ func rulesFor(text string, server netip.AddrPort) (all []switchRule) {
 				rule.entry, rule.instead = true, "1"
 			case fmt.Sprintf("tp_src=%d", server.Port()):
 				rule.entry, rule.instead = true, "8"
+			}
+			if from := fmt.Sprintf("set_field:%d->tcp_src", server.Port()); strings.Contains(action, from) { // it is the server's port that is written
+				rule.entry, rule.instead = true, "2"
 			}
 			if strings.HasPrefix(word, "in_port=") {
 				rule.instead = "2, 7: agents write the hosts' addresses themselves"

@@ -100,6 +100,12 @@ func TestRulesOfAnEntryAreFound(t *testing.T) {
  cookie=0x0, duration=9.1s, table=0, n_packets=0, n_bytes=0, priority=0 actions=NORMAL
 `
 	all := rulesFor(said, netip.MustParseAddrPort("10.0.0.2:5201"))
+	rewritten := rulesFor(` cookie=0x5c, duration=9.1s, table=0, n_packets=3, n_bytes=198, idle_timeout=300, send_flow_rem priority=5,tcp,reg3=0/0x1,nw_src=10.0.9.9,nw_dst=10.0.0.1,tp_src=40000,tp_dst=50000 actions=set_field:10.0.0.2->ip_src,set_field:5201->tcp_src,set_field:0x1/0x1->reg3,resubmit(,0)
+ cookie=0x5c, duration=9.1s, table=0, n_packets=3, n_bytes=198, hard_timeout=3, priority=9,tcp,reg3=0/0x1,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_dst=5201,tcp_flags=+syn actions=meter:7,CONTROLLER:65535
+`, netip.MustParseAddrPort("10.0.0.2:5201"))
+	if len(rewritten) != 1 || rewritten[0].instead != "2" || !rewritten[0].entry {
+		t.Errorf("%+v", rewritten)
+	}
 	if len(all) != 2 || all[0].entry || all[0].priority != "4" || !all[1].entry || all[1].instead != "1" || all[1].action != "set_field:02:00:00:00:00:02->eth_dst,output:2" {
 		t.Errorf("%+v", all)
 	}
