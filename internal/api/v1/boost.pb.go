@@ -2035,6 +2035,7 @@ type BoostLegOver struct {
 	Far           bool                   `protobuf:"varint,1,opt,name=far,proto3" json:"far,omitempty"`
 	Client        string                 `protobuf:"bytes,2,opt,name=client,proto3" json:"client,omitempty"`
 	Server        string                 `protobuf:"bytes,3,opt,name=server,proto3" json:"server,omitempty"`
+	At            string                 `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2086,6 +2087,13 @@ func (x *BoostLegOver) GetClient() string {
 func (x *BoostLegOver) GetServer() string {
 	if x != nil {
 		return x.Server
+	}
+	return ""
+}
+
+func (x *BoostLegOver) GetAt() string {
+	if x != nil {
+		return x.At
 	}
 	return ""
 }
@@ -3109,7 +3117,7 @@ type SteerReport_Syn struct {
 }
 
 type SteerReport_LegsOver struct {
-	LegsOver *SteerLegs `protobuf:"bytes,7,opt,name=legs_over,json=legsOver,proto3,oneof"` // that the switch has taken out, for no packet was of them for long: those in unset
+	LegsOver *SteerLegs `protobuf:"bytes,7,opt,name=legs_over,json=legsOver,proto3,oneof"` // of which the switch has taken rules out, for no packet was of these for long: those in unset
 }
 
 func (*SteerReport_Join) isSteerReport_Report() {}
@@ -3904,6 +3912,7 @@ type SteerLeg struct {
 	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"` // address and port
 	Other         string                 `protobuf:"bytes,2,opt,name=other,proto3" json:"other,omitempty"`
 	Agent         string                 `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	Silent        bool                   `protobuf:"varint,4,opt,name=silent,proto3" json:"silent,omitempty"` // only in legs_over: the agent says nothing, and the rule for what it says has gone; the other one stays
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3957,6 +3966,13 @@ func (x *SteerLeg) GetAgent() string {
 		return x.Agent
 	}
 	return ""
+}
+
+func (x *SteerLeg) GetSilent() bool {
+	if x != nil {
+		return x.Silent
+	}
+	return false
 }
 
 // A client's first packet waits at its switch.
@@ -4365,11 +4381,12 @@ const file_boost_proto_rawDesc = "" +
 	"\x03far\x18\x03 \x01(\bR\x03far\x12\x16\n" +
 	"\x06client\x18\x04 \x01(\tR\x06client\x12\x16\n" +
 	"\x06server\x18\x05 \x01(\tR\x06server\x12\x0e\n" +
-	"\x02at\x18\x06 \x01(\tR\x02at\"P\n" +
+	"\x02at\x18\x06 \x01(\tR\x02at\"`\n" +
 	"\fBoostLegOver\x12\x10\n" +
 	"\x03far\x18\x01 \x01(\bR\x03far\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
-	"\x06server\x18\x03 \x01(\tR\x06server\"i\n" +
+	"\x06server\x18\x03 \x01(\tR\x06server\x12\x0e\n" +
+	"\x02at\x18\x04 \x01(\tR\x02at\"i\n" +
 	"\n" +
 	"BoostFirst\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x123\n" +
@@ -4514,11 +4531,12 @@ const file_boost_proto_rawDesc = "" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\x12'\n" +
 	"\x03set\x18\x03 \x03(\v2\x15.scaffold.v1.SteerLegR\x03set\x12+\n" +
-	"\x05unset\x18\x04 \x03(\v2\x15.scaffold.v1.SteerLegR\x05unset\"J\n" +
+	"\x05unset\x18\x04 \x03(\v2\x15.scaffold.v1.SteerLegR\x05unset\"b\n" +
 	"\bSteerLeg\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
 	"\x05other\x18\x02 \x01(\tR\x05other\x12\x14\n" +
-	"\x05agent\x18\x03 \x01(\tR\x05agent\"j\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\x12\x16\n" +
+	"\x06silent\x18\x04 \x01(\bR\x06silent\"j\n" +
 	"\bSteerSYN\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x16\n" +

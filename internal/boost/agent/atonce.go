@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
@@ -68,6 +69,9 @@ func (a *Agent) acceptAtOnce(ctx context.Context, syn SYN, asked []*peer) {
 		return
 	}
 	if a.openWith(ctx, openOf(syn), asked, trunk.Attached{Conn: c, Host: syn.Options(), Own: own}) != nil {
+		if at, is := c.LocalAddr().(*net.TCPAddr); is && a.Legs != nil {
+			a.Legs.Over(syn.Client().String(), syn.Server().String(), at.AddrPort())
+		}
 		c.SetLinger(0)
 		c.Close()
 	}

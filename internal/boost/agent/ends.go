@@ -30,8 +30,9 @@ type Legs interface {
 	Next(context.Context) (SYN, error)
 	// Dial connects to a server for a client, whose address the switches write. A *trunk.Refused says that the server refused.
 	Dial(ctx context.Context, lane uint64, client, server netip.AddrPort) (c *net.TCPConn, host, own frame.Options, err error)
-	// Over is called when a session between the two has ended, whether it was one of these or not.
-	Over(client, server string)
+	// Over is called when a connection of a session between the two has ended that had this end here, whether it was one of these
+	// or not.
+	Over(client, server string, end netip.AddrPort)
 }
 
 // A SYN is the first packet of a connection, which waits for a decision. Each of its methods but those that look at it is

@@ -122,7 +122,7 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 		Restore: p.restore,
 		Ended: func(e trunk.Ended) {
 			if a.Legs != nil {
-				a.Legs.Over(e.Client, e.Server)
+				a.Legs.Over(e.Client, e.Server, e.End)
 			}
 			a.Report(Event{Agent: p.name, Ended: &e})
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"sync"
 
 	"scaffold.dev/scaffold/internal/boost/ends"
 	"scaffold.dev/scaffold/internal/boost/frame"
@@ -17,13 +18,17 @@ func (s *Settings) legs(k kernelEnds) *legs.Legs {
 	for _, a := range s.Addresses() {
 		own = append(own, a.Addr().Unmap())
 	}
-	return legs.New(own, kernelLegs{k})
+	return legs.New(own, &kernelLegs{kernelEnds: k, ports: map[netip.AddrPort]*ends.Port{}})
 }
 
 // kernelLegs are the kernel's sockets with ports of their own.
-type kernelLegs struct{ kernelEnds }
+type kernelLegs struct {
+	kernelEnds
+	mu    sync.Mutex
+	ports map[netip.AddrPort]*ends.Port // that are nobody else's
+}
 
-func (k kernelLegs) Await(own netip.Addr, client netip.AddrPort) (legs.Awaited, error) {
+func (k *kernelLegs) Await(own netip.Addr, client netip.AddrPort) (legs.Awaited, error) {
 	w, err := k.Ends.Await(own, client)
 	if err != nil {
 		return nil, err
@@ -31,23 +36,39 @@ func (k kernelLegs) Await(own netip.Addr, client netip.AddrPort) (legs.Awaited, 
 	return awaited{w, k}, nil
 }
 
-func (k kernelLegs) Dial(ctx context.Context, own netip.Addr, server netip.AddrPort, ready func(netip.AddrPort) error) (*net.TCPConn, frame.Options, frame.Options, error) {
+func (k *kernelLegs) Dial(ctx context.Context, own netip.Addr, server netip.AddrPort, ready func(netip.AddrPort) error) (*net.TCPConn, frame.Options, frame.Options, error) {
 	port, err := ends.Take(own)
 	if err == nil {
-		defer port.Close()
+		k.mu.Lock()
+		k.ports[port.At] = port
+		k.mu.Unlock()
 		err = ready(port.At)
 	}
 	if err != nil {
 		k.log.Warn("no connection to a server", "server", server, "why", err)
 		return nil, frame.Options{}, frame.Options{}, &trunk.Refused{Reason: frame.NoRoom}
 	}
-	return k.kernelEnds.Dial(ctx, port.At, server)
+	c, host, mine, err := k.kernelEnds.Dial(ctx, port.At, server)
+	if wrong := port.Keep(); wrong != nil {
+		k.log.Warn("others may use an agent's port", "port", port.At, "why", wrong)
+	}
+	return c, host, mine, err
+}
+
+// Free gives a port up.
+func (k *kernelLegs) Free(at netip.AddrPort) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if port := k.ports[at]; port != nil {
+		delete(k.ports, at)
+		port.Close()
+	}
 }
 
 // An awaited is a port where a client is waited for, as an agent wants it.
 type awaited struct {
 	w *ends.Awaited
-	k kernelLegs
+	k *kernelLegs
 }
 
 func (a awaited) At() netip.AddrPort { return a.w.At }

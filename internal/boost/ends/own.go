@@ -94,5 +94,8 @@ func Take(own netip.Addr) (*Port, error) {
 	return p, nil
 }
 
+// Keep has nobody share the port any more, but for the connection that has it.
+func (p *Port) Keep() error { return unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 0) }
+
 // Close gives the port up; a connection from it has it on.
 func (p *Port) Close() { unix.Close(p.fd) }

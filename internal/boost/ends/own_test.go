@@ -42,6 +42,18 @@ func TestAPortThatWasTakenIsConnectedFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
+		if err := p.Keep(); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := d.Dial("tcp", l.Addr().String()); err == nil {
+			again.Close()
+			t.Error("somebody else connects from it, too")
+		}
+		c.Close() // it stays taken beyond its connection
+		if other, err := net.Listen("tcp", p.At.String()); err == nil {
+			other.Close()
+			t.Error("somebody else listens at it")
+		}
 		if p.Close(); endOf(c.LocalAddr()) != p.At {
 			t.Errorf("the connection is from %v, not from %v", c.LocalAddr(), p.At)
 		}

@@ -53,8 +53,12 @@ type Legs interface {
 	First(*apiv1.BoostSYN)
 	Ready(*apiv1.BoostLegReady)
 	Know(trunk.SessionStatus)
+	Sweep(each func(func(other string, s trunk.SessionStatus)))
 	All() []*apiv1.BoostLeg
 }
+
+// sweepEach is how often it is looked which legs have no session.
+const sweepEach = 5 * time.Second
 
 // A Config is who joins, and by which way.
 type Config struct {
@@ -175,7 +179,11 @@ func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoine
 func (j *joiner) report(ctx context.Context, s *session) {
 	tick := time.NewTicker(tellEach)
 	defer tick.Stop()
-	for {
+	for swept := time.Now(); ; {
+		if j.Legs != nil && time.Since(swept) >= sweepEach {
+			j.Legs.Sweep(j.Agent.EachSession)
+			swept = time.Now()
+		}
 		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: j.load()}})
 		j.tellSessions(s)
 		select {

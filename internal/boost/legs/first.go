@@ -2,6 +2,7 @@ package legs
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 
@@ -26,18 +27,20 @@ func (f *first) Options() frame.Options { return frame.Options{} }
 // Accept has the client's packets come to a port of this machine's, and waits for the client there.
 func (f *first) Accept(ctx context.Context) (*net.TCPConn, frame.Options, error) {
 	own, err := f.l.from(f.client.Addr())
-	if err != nil {
-		return nil, frame.Options{}, err
+	var at Awaited
+	if err == nil {
+		at, err = f.l.kernel.Await(own, f.client)
 	}
-	at, err := f.l.kernel.Await(own, f.client)
 	if err != nil {
-		return nil, frame.Options{}, err
+		return nil, frame.Options{}, errors.Join(err, f.Pass())
 	}
+	ctx, abort := context.WithCancel(ctx)
+	defer abort()
 	k := key{false, f.client, f.server}
 	f.l.mu.Lock()
 	err = f.l.tell(f.verdict(apiv1.BoostVerdict_BOOST_VERDICT_ACCEPT, at.At().String()))
 	if err == nil {
-		f.l.all[k] = &leg{lane: f.lane, at: at.At()}
+		f.l.all[k] = &leg{lane: f.lane, at: at.At(), abort: abort}
 	}
 	f.l.mu.Unlock()
 	if err != nil {
@@ -46,7 +49,9 @@ func (f *first) Accept(ctx context.Context) (*net.TCPConn, frame.Options, error)
 	}
 	c, mine, err := at.Accept(ctx)
 	if err != nil {
-		f.l.over(k)
+		f.l.over(k, at.At())
+	} else {
+		f.l.stands(k, at.At())
 	}
 	return c, mine, err
 }

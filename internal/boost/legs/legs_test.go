@@ -41,6 +41,8 @@ func (k *kernel) Accept(ctx context.Context) (*net.TCPConn, frame.Options, error
 	}
 }
 
+func (k *kernel) Free(netip.AddrPort) {}
+
 func (k *kernel) Dial(_ context.Context, _ netip.Addr, server netip.AddrPort, ready func(netip.AddrPort) error) (*net.TCPConn, frame.Options, frame.Options, error) {
 	if err := ready(port); err != nil {
 		return nil, frame.Options{}, frame.Options{}, err
@@ -92,9 +94,10 @@ func TestAClientIsWaitedForAtAPortOfItsOwn(t *testing.T) {
 	if all := l.All(); len(all) != 1 || all[0].Far || all[0].At != port.String() || all[0].Lane != 9 || all[0].Number != 0 {
 		t.Errorf("it has %v", all)
 	}
-	l.Over("192.0.2.2:1", server.String()) // of others it knows nothing
-	l.Over(client.String(), server.String())
-	if o := next(t, said).GetLegOver(); o.GetClient() != client.String() || o.GetFar() {
+	l.Over("192.0.2.2:1", server.String(), port)                            // of others it knows nothing
+	l.Over(client.String(), server.String(), netip.AddrPortFrom(own, 5001)) // nor of another connection of the same hosts
+	l.Over(client.String(), server.String(), port)
+	if o := next(t, said).GetLegOver(); o.GetClient() != client.String() || o.GetFar() || o.GetAt() != port.String() {
 		t.Errorf("it says %v", o)
 	}
 	if all := l.All(); len(all) != 0 {
@@ -169,7 +172,7 @@ func TestAServerIsConnectedToOnceItsSwitchesKnow(t *testing.T) {
 	if all := l.All(); len(all) != 1 || all[0].Number != 0 {
 		t.Errorf("it has %v", all)
 	}
-	l.Over(client.String(), server.String())
+	l.Over(client.String(), server.String(), port)
 	next(t, said)
 	done = dial()
 	l.Ready(&apiv1.BoostLegReady{Number: next(t, said).GetLeg().GetNumber(), Refused: "no lane of yours"})

@@ -47,29 +47,30 @@ func newFirsts() firsts {
 }
 
 // begun are the ends of a segment that was punted. Its checksum is completed: a sender on the switch's own machine leaves that to a
-// device on the way, and this is where its way has ended.
-func begun(p *controller.Packet) (from, to netip.AddrPort, ok bool) {
-	frame, err := segment.Completed(p.Data)
-	if err != nil {
+// device on the way, and this is where its way has ended. What is none that could be carried goes on: behind a tag or other headers,
+// or with a signature (RFC 2385, RFC 5925) that an agent could not make. A damaged one is dropped, as the kernel would. The caller has
+// the lock.
+func (m *Module) begun(p *controller.Packet) (from, to netip.AddrPort, ok bool) {
+	s, err := segment.Parse(p.Data)
+	if err != nil || s.Has(optionMD5) || s.Has(optionAO) {
+		m.out(*p, []controller.Action{controller.SetField{OXM: seen}})
 		return from, to, false
 	}
-	s, err := segment.Parse(frame)
-	if err != nil {
+	if p.Data, err = segment.Completed(p.Data); err != nil {
 		return from, to, false
 	}
-	p.Data = frame
 	from, to = s.Ends()
 	return from, to, true
 }
 
 // came takes one, and asks the controller about it unless it has been asked.
 func (m *Module) came(p controller.Packet) {
-	client, server, ok := begun(&p)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	client, server, ok := m.begun(&p)
 	if !ok {
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	of := pair{p.Switch, legKey{client, server}}
 	if f := m.firsts.of[of]; f != nil {
 		f.packet = p
@@ -90,12 +91,12 @@ func (m *Module) came(p controller.Packet) {
 
 // begins takes what an agent begins, or somebody answers, and sends it on: by its leg where there is one.
 func (m *Module) begins(p controller.Packet) {
-	from, to, ok := begun(&p)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from, to, ok := m.begun(&p)
 	if !ok {
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	actions := []controller.Action{controller.SetField{OXM: seen}}
 	if l, is := m.legs[p.Switch][legKey{from, to}]; is {
 		actions = l.toAgent()
@@ -153,7 +154,13 @@ func (m *Module) passAll() {
 	}
 }
 
-// look forgets what has waited for long.
+// The kinds of TCP's options that sign a segment.
+const (
+	optionMD5 = 19
+	optionAO  = 29
+)
+
+// look lets go on what has waited for long.
 func (m *Module) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,6 +168,7 @@ func (m *Module) look() {
 	for _, f := range m.firsts.waiting {
 		if now.Sub(f.since) > firstsWait {
 			m.forget(f)
+			m.pass(f.pair, f.packet)
 		}
 	}
 	for of, at := range m.firsts.passed {

@@ -66,6 +66,9 @@ func (l leg) toHost() []controller.Action {
 	}
 }
 
+// fromAgent is the place among a leg's flows of that for what its agent says.
+const fromAgent = 1
+
 func (l leg) flows() []controller.Flow {
 	return []controller.Flow{legFlow(l.host, l.other, l.toAgent()), legFlow(l.agent, l.host, l.toHost())}
 }

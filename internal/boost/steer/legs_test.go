@@ -167,11 +167,22 @@ func TestLegsChange(t *testing.T) {
 	}
 	n.expired("s1", c[1]) // it was on its way
 	n.expired("s1", c[0][1:])
-	if got := next(t, m, (*apiv1.SteerReport).GetLegsOver); len(got.Unset) != 1 || got.Unset[0].Agent != "203.0.113.1:6001" {
+	if got := next(t, m, (*apiv1.SteerReport).GetLegsOver); len(got.Unset) != 1 || got.Unset[0].Agent != "203.0.113.1:6001" || !got.Unset[0].Silent {
 		t.Errorf("told %v", got)
 	}
-	if c := receive(t, "change", n.changes); len(c[0]) != 0 || len(c[1]) != 2 {
-		t.Errorf("changed %v, %v", texts(c[0]), texts(c[1]))
+	n.expired("s1", c[0][:1])
+	if got := next(t, m, (*apiv1.SteerReport).GetLegsOver); len(got.Unset) != 1 || got.Unset[0].Silent {
+		t.Errorf("told %v", got)
+	}
+	// The next leg of another client may have the same port of the agent's, towards the same host: it stays when the first one goes.
+	first, other := legTo("203.0.113.1:7000"), legTo("203.0.113.1:7000")
+	other.Other = "198.51.100.7:81"
+	for _, o := range []*apiv1.SteerOrder{legsOrder(10, first, nil), legsOrder(11, other, nil), legsOrder(12, nil, first)} {
+		m.tell <- o
+		c = receive(t, "change", n.changes)
+	}
+	if len(c[1]) != 1 || !strings.Contains(texts(c[1])[0], "dst=198.51.100.7,") {
+		t.Errorf("taken out %v", texts(c[1]))
 	}
 	m.tell <- legsOrder(9, nil, legTo("203.0.113.1:6000")) // gone long ago
 	if c := receive(t, "change", n.changes); len(c[0])+len(c[1]) != 0 {

@@ -14,6 +14,7 @@ type placed struct {
 	under    []call         // of these, those that the switch has not obeyed yet
 	expected map[string]leg // by the matches of their flows
 	agents   map[legKey]leg // by agent and host
+	latest   uint64         // generation of the last change of legs
 }
 
 // A call is one by which rules were put into a switch.
@@ -43,7 +44,7 @@ func (m *Module) place(name string) {
 	}
 	flows, whole, err := flowsOf(told, at)
 	p := m.placed(name)
-	c := call{legs: told.Generation}
+	c := call{legs: max(told.Generation, p.latest)} // all legs are among them
 	if whole {
 		c.rules = told.Generation
 	}
@@ -92,6 +93,7 @@ func (m *Module) change(told *apiv1.SteerLegs) {
 	var wrong error
 	m.mu.Lock()
 	p := m.placed(told.Switch)
+	p.latest = max(p.latest, told.Generation)
 	legs := m.legs[told.Switch]
 	for _, t := range told.Unset {
 		l, err := readLeg(t)
@@ -130,10 +132,14 @@ func (m *Module) change(told *apiv1.SteerLegs) {
 
 func (p *placed) unexpect(l leg) []controller.Flow {
 	flows := l.flows()
-	for _, f := range flows {
-		delete(p.expected, f.Match.String())
+	for _, f := range flows { // another leg may have been given the same port of the agent's since
+		if p.expected[f.Match.String()] == l {
+			delete(p.expected, f.Match.String())
+		}
 	}
-	delete(p.agents, legKey{l.agent, l.host})
+	if k := (legKey{l.agent, l.host}); p.agents[k] == l {
+		delete(p.agents, k)
+	}
 	return flows
 }
 
@@ -149,41 +155,43 @@ func (m *Module) held(name string, calls uint64) {
 	for len(p.under) > 0 && p.under[0].number <= calls {
 		c := p.under[0]
 		p.under = p.under[1:]
-		if c.rules != 0 {
-			news.Generation = c.rules
-		}
-		if c.legs != 0 {
-			news.Legs = c.legs
-		}
+		news.Generation, news.Legs = max(news.Generation, c.rules), max(news.Legs, c.legs)
 	}
 	if news.Generation != 0 || news.Legs != 0 {
 		m.send(&apiv1.SteerReport{Report: &apiv1.SteerReport_Steered{Steered: news}})
 	}
 }
 
-// expired tells of legs that nothing has come by for long: what of their rules is left goes, too.
+// expired tells of legs that nothing has come by for long. The other half of one stays: where several switches are on the way, each
+// sees one of them.
 func (m *Module) expired(name string, gone []controller.Flow) {
-	m.setting.Lock()
-	defer m.setting.Unlock()
 	over := &apiv1.SteerLegs{Switch: name}
-	var unset []controller.Flow
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	p := m.placed(name)
 	for _, f := range gone {
 		l, is := p.expected[f.Match.String()]
 		if !is {
 			continue
 		}
-		delete(m.legs[name], l.key())
-		unset = append(unset, p.unexpect(l)...)
-		over.Unset = append(over.Unset, l.message())
+		delete(p.expected, f.Match.String())
+		told, ofAgent := l.message(), false
+		for i, half := range l.flows() {
+			_, stays := p.expected[half.Match.String()]
+			told.Silent = told.Silent || stays
+			ofAgent = ofAgent || i == fromAgent && half.Match.String() == f.Match.String()
+		}
+		if told.Silent && !ofAgent {
+			continue // what the host says: its agent may say much
+		}
+		if !told.Silent {
+			delete(m.legs[name], l.key())
+			p.unexpect(l)
+		}
+		over.Unset = append(over.Unset, told)
 	}
-	if len(unset) > 0 {
+	if len(over.Unset) > 0 {
 		m.send(&apiv1.SteerReport{Report: &apiv1.SteerReport_LegsOver{LegsOver: over}})
-	}
-	m.mu.Unlock()
-	if len(unset) > 0 {
-		m.doing(name, p, call{}, nil, func() error { return m.net.ChangeFlows(name, nil, unset) })
 	}
 }
 

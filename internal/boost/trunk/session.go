@@ -268,7 +268,7 @@ func (s *Session) settle() {
 func (s *Session) forget() {
 	s.drop()
 	if s.t.Ended != nil && (s.move.ask == nil || s.end.Conn != nil) {
-		e := Ended{Session: s.id, Client: s.open.Client.String(), Server: s.open.Server.String(), Cause: s.cause, Sent: s.read, Received: s.written}
+		e := Ended{Session: s.id, Client: s.open.Client.String(), Server: s.open.Server.String(), Cause: s.cause, Sent: s.read, Received: s.written, End: s.own()}
 		s.t.all.Go(func() { s.t.Ended(e) })
 	}
 }

@@ -64,8 +64,9 @@ type Attached struct {
 type Ended struct {
 	Session        uint64
 	Client, Server string
-	Cause          frame.Cause // 0: both streams are whole
-	Sent, Received uint64      // bytes of the end host at this agent, and to it
+	Cause          frame.Cause    // 0: both streams are whole
+	Sent, Received uint64         // bytes of the end host at this agent, and to it
+	End            netip.AddrPort // this agent's end of the connection to the end host; invalid: there never was one
 }
 
 // ErrClosed says that the trunk was closed.

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,21 @@ func TestRewrittenLanesAreNotSteered(t *testing.T) {
 	l := Lane{Number: 1, Client: files.Client, Server: files.Server, Near: "e1", Far: []string{"w1"}, Rewrite: true}
 	rules := Steer(Steering{Lanes: []Lane{l}, Places: map[string]Place{"e1": {Switch: "s"}, "w1": {Switch: "s"}}})
 	if slices.ContainsFunc(rules, func(r Rule) bool { return r.Lane == 1 }) {
+		t.Errorf("%+v", rules)
+	}
+}
+
+// What was steered before its entry is rewritten has pins until it ends, and the lane of before is another one.
+func TestWhatWasSteeredStaysSo(t *testing.T) {
+	was := Lane{Number: 1, Client: files.Client, Server: files.Server, Near: "e1", Far: []string{"w1"}}
+	now := was
+	now.Rewrite = true
+	s := Session{Lane: 1, Client: netip.MustParseAddrPort("192.0.2.1:40000"), Server: netip.MustParseAddrPort("198.51.100.7:443"), Near: "e1", Far: "w1"}
+	if !was.Kept(&s) || now.Kept(&s) || was.Same(&now) {
+		t.Error("a lane that is rewritten keeps what was steered, or is the same")
+	}
+	rules := Steer(Steering{Lanes: []Lane{now}, Sessions: []Session{s}, Places: map[string]Place{"e1": {Switch: "s"}, "w1": {Switch: "s"}}})
+	if len(rules) != 2 || rules[0].Kind != Pinned || rules[1].Kind != Pinned {
 		t.Errorf("%+v", rules)
 	}
 }

@@ -78,7 +78,7 @@ func exactly(port uint16) Ports {
 
 // pins are the rules for a connection whose agents are others than those of its lane now, or whose lane is gone.
 func (s *Session) pins(l *Lane, places map[string]Place) (rules []Rule) {
-	mine := l != nil && l.Takes(s.Client, s.Server)
+	mine := l != nil && !l.Rewrite && l.Takes(s.Client, s.Server)
 	at, is := places[s.Near]
 	if is && !(mine && l.Near == s.Near) {
 		rules = append(rules, s.pin(at, s.Near, s.Client, s.Server))
@@ -101,14 +101,15 @@ func (l *Lane) Takes(client, server netip.AddrPort) bool {
 	return l.Client.Contains(client.Addr()) && l.Server.Contains(server.Addr()) && (l.Port == 0 || l.Port == server.Port()) && client.Port()&mask == l.Slot
 }
 
-// Kept reports whether a connection is at the agents of a lane, so that it needs no pin.
+// Kept reports whether a connection is at the agents of a lane, so that it needs no pin. A lane that is rewritten keeps none: one
+// that was steered before has to be so until it ends.
 func (l *Lane) Kept(s *Session) bool {
-	return l.Takes(s.Client, s.Server) && l.Near == s.Near && l.Far[0] == s.Far
+	return !l.Rewrite && l.Takes(s.Client, s.Server) && l.Near == s.Near && l.Far[0] == s.Far
 }
 
-// Same reports whether two lanes are of the same connections, whoever carries them.
+// Same reports whether two lanes are of the same connections in the same mode, whoever carries them.
 func (l *Lane) Same(o *Lane) bool {
-	return l.Client == o.Client && l.Server == o.Server && l.Port == o.Port && l.Slot == o.Slot && l.Bits == o.Bits
+	return l.Rewrite == o.Rewrite && l.Client == o.Client && l.Server == o.Server && l.Port == o.Port && l.Slot == o.Slot && l.Bits == o.Bits
 }
 
 // Overlaps reports whether a connection may be of both lanes.

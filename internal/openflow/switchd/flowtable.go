@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -54,7 +55,9 @@ type holdings struct {
 
 func newFlowTable(p plane) *flowTable {
 	return &flowTable{plane: p, owners: make(map[owner]*holdings), taken: make(map[string]map[ruleKey]owner), switches: make(map[string]bool),
-		punts: make(map[string]*punt), wanted: make(map[string]map[*punt]bool), byID: make(map[uint32]*punt)}
+		punts: make(map[string]*punt), wanted: make(map[string]map[*punt]bool), byID: make(map[uint32]*punt),
+		// A process before this one has numbered rules that are still there, and whose end may be told to this one.
+		numbered: rand.Uint32()}
 }
 
 func (t *flowTable) add(of owner, name string, keeps bool) {

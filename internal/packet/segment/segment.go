@@ -74,6 +74,25 @@ func headerEnd(frame []byte, l4 int) int { return l4 + int(frame[l4+12]>>4)*4 }
 // Data is where the bytes behind TCP's header begin.
 func (s Segment) Data() int { return headerEnd(s.Frame, s.L4) }
 
+// Has reports whether TCP's header has an option of that kind.
+func (s Segment) Has(kind byte) bool {
+	for b := s.Frame[s.L4+header.TCPLen : max(s.Data(), s.L4+header.TCPLen)]; len(b) > 0; {
+		switch {
+		case b[0] == kind:
+			return true
+		case b[0] == 0: // the end of the list
+			return false
+		case b[0] == 1: // no operation: it has no length
+			b = b[1:]
+		case len(b) < 2 || b[1] < 2 || int(b[1]) > len(b):
+			return false
+		default:
+			b = b[b[1]:]
+		}
+	}
+	return false
+}
+
 // Ends are where it comes from and goes to.
 func (s Segment) Ends() (src, dst netip.AddrPort) {
 	tcp := s.Frame[s.L4:]

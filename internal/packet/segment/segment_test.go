@@ -95,6 +95,21 @@ func TestWhatIsNoSegment(t *testing.T) {
 	}
 }
 
+func TestOptionsAreFound(t *testing.T) {
+	for options, want := range map[string]bool{"": false, "01011312" + strings.Repeat("00", 16): true, "020405b4": false, "0013": false, "0501": false, "0204": false} {
+		b, err := hex.DecodeString(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame := make([]byte, header.TCPLen)
+		frame[12] = byte((header.TCPLen+len(b)+3)/4) << 4
+		frame = append(frame, append(b, make([]byte, (4-len(b)%4)%4)...)...)
+		if got := (Segment{Frame: frame}).Has(19); got != want {
+			t.Errorf("options %s: %v", options, got)
+		}
+	}
+}
+
 // Whatever comes is an error at most, and no panic.
 func TestAnythingMayBeParsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -102,6 +117,9 @@ func TestAnythingMayBeParsed(t *testing.T) {
 		f = append(f, rapid.SliceOfN(rapid.Byte(), 0, 120).Draw(t, "packet")...)
 		if s, err := Parse(f); err == nil && (s.L4+header.TCPLen > len(s.Frame) || s.Data() > len(s.Frame)) {
 			t.Fatalf("%+v", s)
+		}
+		if s, err := Parse(f); err == nil {
+			s.Has(19)
 		}
 		Completed(f)
 	})

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/core/lane"
 )
@@ -25,6 +27,10 @@ const (
 	lateSegments = 5 * time.Second
 	// frozenAfter is how long a near agent says nothing until it is asked about no first packet: agents say how they are each 500 ms.
 	frozenAfter = 2 * time.Second
+	// switchPatience is how long a leg waits for its switches: one that does not take its rules says nothing.
+	switchPatience = 2 * time.Second
+	// complainEach is how often it is told that connections of an agent are not rewritten.
+	complainEach = time.Minute
 )
 
 // legs are what agents have ports of their own for.
@@ -34,6 +40,8 @@ type legs struct {
 	asked   map[uint64]asked
 	last    uint64                        // number of the last first packet
 	decided map[apiv1.BoostVerdict]uint64 // how often
+	news    map[string]*apiv1.SteerLegs   // by switch, what it is to be told at the end of the turn
+	told    map[string]time.Time          // by agent, when it was last said what is wrong
 }
 
 // A legKey is a connection at one of its ends.
@@ -51,6 +59,7 @@ type leg struct {
 	number uint64            // of the agent's question; 0: it asks nothing
 	syn    uint64            // number of the first packet that waits for it, by the switches' driver; 0: none
 	over   bool
+	silent map[string]bool // switches that have heard nothing of the agent for long
 }
 
 // asked is a first packet about which a near agent is to decide.
@@ -61,7 +70,7 @@ type asked struct {
 }
 
 func newLegs() legs {
-	return legs{all: map[legKey]*leg{}, waiting: map[*leg]bool{}, asked: map[uint64]asked{}, decided: map[apiv1.BoostVerdict]uint64{}}
+	return legs{all: map[legKey]*leg{}, waiting: map[*leg]bool{}, asked: map[uint64]asked{}, decided: map[apiv1.BoostVerdict]uint64{}, news: map[string]*apiv1.SteerLegs{}, told: map[string]time.Time{}}
 }
 
 // message is a leg as its switches are told.
@@ -83,16 +92,16 @@ func (x *Boost) first(m *apiv1.SteerSYN) {
 		return
 	}
 	key := legKey{l.Near, false, client, server}
-	switch was := x.legs.all[key]; {
-	case was == nil:
-	case was.over: // the client begins anew
-		x.endLeg(was)
-	default: // it was lost on its way to the agent, or to the client
+	near, was := x.agents[l.Near], x.legs.all[key]
+	lives := near != nil && near.session != nil && !x.frozen(near)
+	if was != nil && !was.over && lives { // it was lost on its way to the agent, or to the client
 		x.release(was, m.Number)
 		return
 	}
-	near := x.agents[l.Near]
-	if near == nil || near.session == nil || x.frozen(near) || len(x.legs.asked) >= maxFirsts {
+	if was != nil { // the client begins anew
+		x.endLeg(was)
+	}
+	if !lives || len(x.legs.asked) >= maxFirsts || x.legsOfSite(x.siteOf(l.Near)) >= maxLegs {
 		x.decide(m.Number, apiv1.BoostVerdict_BOOST_VERDICT_PASS)
 		return
 	}
@@ -174,8 +183,16 @@ func (x *Boost) decided(a *agent, m *apiv1.BoostFirst) {
 		err = x.setLeg(&leg{legKey: of.legKey, site: of.site, at: at, syn: of.syn})
 	}
 	if err != nil {
-		x.Events.Tell("boost.trouble", a.Name, fmt.Sprintf("a connection of %v to %v passes unboosted: %v", of.client, of.server, err))
+		x.complain(a, fmt.Sprintf("a connection of %v to %v passes unboosted: %v", of.client, of.server, err))
 		x.decide(of.syn, apiv1.BoostVerdict_BOOST_VERDICT_PASS)
+	}
+}
+
+// complain says what is wrong with an agent's connections, now and then: hosts may make many of them.
+func (x *Boost) complain(a *agent, text string) {
+	if last, is := x.legs.told[a.Name]; !is || x.clock().Sub(last) >= complainEach {
+		x.legs.told[a.Name] = x.clock()
+		x.Events.Tell("boost.trouble", a.Name, text)
 	}
 }
 
@@ -228,10 +245,10 @@ func (x *Boost) mayRewrite(a *agent, number uint64, l *leg) error {
 }
 
 // legsOf takes all the legs that an agent says it has, when it joins. They are those of connections that it carries, whose lanes may
-// be gone: of hosts of the two sites, whatever it says.
+// be gone: of hosts of two sites, its own one of them, whatever it says.
 func (x *Boost) legsOf(a *agent, all []*apiv1.BoostLeg) {
 	has := map[legKey]bool{}
-	for _, m := range all {
+	for _, m := range all[:min(len(all), maxLegs)] {
 		l, err := x.readLeg(a, m)
 		if err != nil || !x.isHostOf(l) {
 			continue
@@ -251,58 +268,125 @@ func (x *Boost) legsOf(a *agent, all []*apiv1.BoostLeg) {
 	}
 }
 
-// isHostOf reports whether the end host of a leg is one of its agent's site.
+// isHostOf reports whether the end host of a leg is one of its agent's site, and the other one of another.
 func (x *Boost) isHostOf(l *leg) bool {
-	host := l.client
+	host, other := l.client.Addr(), l.server.Addr()
 	if l.far {
-		host = l.server
+		host, other = other, host
 	}
-	return slices.ContainsFunc(x.sites[l.site].Prefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(host.Addr()) })
+	at := x.siteAt(netip.PrefixFrom(other, other.BitLen()))
+	return l.site != "" && x.siteAt(netip.PrefixFrom(host, host.BitLen())) == l.site && at != "" && at != l.site
+}
+
+// legsOfSite are how many connections of a site are rewritten, but for those that are over.
+func (x *Boost) legsOfSite(site string) (n int) {
+	for _, l := range x.legs.all {
+		if l.site == site && !l.over {
+			n++
+		}
+	}
+	return n
+}
+
+// sharing is another leg that has the same port of an agent's towards the same end host: switches could not tell the two apart. The
+// port of one that is over may have been given again.
+func (x *Boost) sharing(l *leg) *leg {
+	host := l.message().Host
+	for _, o := range x.legs.all {
+		if o.legKey != l.legKey && o.at == l.at && o.message().Host == host {
+			return o
+		}
+	}
+	return nil
 }
 
 // setLeg has the switches of a site rewrite a connection. One that nobody waits for is there already: those who drive switches hear
 // of it whenever they come.
 func (x *Boost) setLeg(l *leg) error {
-	was := x.legs.all[l.legKey]
-	n, up := 0, false
-	for _, o := range x.legs.all {
-		if o.site == l.site {
-			n++
-		}
-	}
+	was, up := x.legs.all[l.legKey], false
 	for _, name := range x.sites[l.site].Switches {
 		up = up || x.switchNamed(name).up
 	}
+	other := x.sharing(l)
 	switch waits := l.syn != 0 || l.number != 0; {
-	case was == nil && n >= maxLegs:
-		return fmt.Errorf("site %q has %d connections that are rewritten, as many as it may", l.site, n)
+	case was == nil && x.legsOfSite(l.site) >= maxLegs:
+		return fmt.Errorf("site %q has %d connections that are rewritten, as many as it may", l.site, maxLegs)
+	case other != nil && !other.over:
+		return fmt.Errorf("the agent has a connection of %v to %v at %v already", other.client, other.server, l.at)
 	case waits && x.switches.session == nil:
 		return fmt.Errorf("nobody drives the switches of site %q", l.site)
 	case waits && !up:
 		return fmt.Errorf("no switch of site %q is connected", l.site)
 	}
+	if other != nil {
+		x.endLeg(other)
+	}
 	l.needs = map[string]uint64{}
 	for _, name := range x.sites[l.site].Switches {
-		l.needs[name] = x.nextRules()
-		if x.switches.session != nil {
-			x.tellLegs(name, l.needs[name], l.message(), nil)
-		}
+		l.needs[name] = x.tellLegs(name, l.message(), nil)
 	}
 	delete(x.legs.waiting, was)
 	x.legs.all[l.legKey], x.legs.waiting[l] = l, true
 	x.heldLegs()
+	if x.legs.waiting[l] {
+		x.Loop.After(switchPatience, func() { x.giveUp(l) })
+	}
 	return nil
 }
 
-func (x *Boost) tellLegs(at string, generation uint64, set, unset *apiv1.SteerLeg) {
-	m := &apiv1.SteerLegs{Switch: at, Generation: generation}
-	if set != nil {
-		m.Set = []*apiv1.SteerLeg{set}
+// giveUp lets a connection go on without its leg, whose rules a switch does not take.
+func (x *Boost) giveUp(l *leg) {
+	if !x.legs.waiting[l] || l.syn == 0 && l.number == 0 {
+		return
+	}
+	if l.syn != 0 {
+		x.decide(l.syn, apiv1.BoostVerdict_BOOST_VERDICT_PASS)
+	}
+	if a := x.agents[l.agent]; a != nil {
+		x.complain(a, fmt.Sprintf("a connection of %v to %v is not rewritten: a switch of site %q does not take its rules", l.client, l.server, l.site))
+		if l.number != 0 && a.session != nil {
+			a.session.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_LegReady{LegReady: &apiv1.BoostLegReady{Number: l.number, Refused: "a switch does not take the rules"}}})
+		}
+	}
+	x.endLeg(l)
+}
+
+// forgetFirsts is for who drives the switches no more: all first packets that waited there have gone on, unboosted.
+func (x *Boost) forgetFirsts() {
+	clear(x.legs.asked)
+	for _, l := range x.legs.all {
+		if l.syn != 0 {
+			x.endLeg(l)
+		}
+	}
+}
+
+// tellLegs has a switch be told of a leg at the end of the turn, and returns the generation of that.
+func (x *Boost) tellLegs(at string, set, unset *apiv1.SteerLeg) uint64 {
+	m := x.legs.news[at]
+	if m == nil {
+		m = &apiv1.SteerLegs{Switch: at, Generation: x.nextRules()}
+		x.legs.news[at] = m
+	}
+	if set != nil { // the last word on it counts
+		m.Unset = slices.DeleteFunc(m.Unset, func(o *apiv1.SteerLeg) bool { return proto.Equal(o, set) })
+		m.Set = append(m.Set, set)
 	}
 	if unset != nil {
-		m.Unset = []*apiv1.SteerLeg{unset}
+		m.Set = slices.DeleteFunc(m.Set, func(o *apiv1.SteerLeg) bool { return proto.Equal(o, unset) })
+		m.Unset = append(m.Unset, unset)
 	}
-	x.switches.session.Send(&apiv1.SteerOrder{Order: &apiv1.SteerOrder_Legs{Legs: m}})
+	return m.Generation
+}
+
+// flushLegs tells switches what has changed in this turn: of an agent that has gone it may be thousands.
+func (x *Boost) flushLegs() {
+	for _, name := range slices.Sorted(maps.Keys(x.legs.news)) {
+		if x.switches.session != nil {
+			x.switches.session.Send(&apiv1.SteerOrder{Order: &apiv1.SteerOrder_Legs{Legs: x.legs.news[name]}})
+		}
+	}
+	clear(x.legs.news)
 }
 
 // heldLegs lets those go on whose switches have come to have their rules. Of a switch that is away nobody waits: what is at it does
@@ -317,12 +401,17 @@ func (x *Boost) heldLegs() {
 }
 
 func (x *Boost) isHeld(l *leg) bool {
+	up := false
 	for name, generation := range l.needs {
-		if w := x.switches.byName[name]; w != nil && w.up && w.legs < generation {
+		w := x.switches.byName[name]
+		if w == nil || !w.up {
+			continue
+		}
+		if up = true; w.legs < generation {
 			return false
 		}
 	}
-	return true
+	return up
 }
 
 // isThere tells who waits for a leg that it is there.
@@ -351,7 +440,7 @@ func (x *Boost) legOver(a *agent, m *apiv1.BoostLegOver) {
 	client, err := addressOf(m.Client)
 	server, err2 := addressOf(m.Server)
 	l := x.legs.all[legKey{a.Name, m.Far, client, server}]
-	if l == nil || cmp.Or(err, err2) != nil {
+	if l == nil || cmp.Or(err, err2) != nil || l.at.String() != m.At { // the next one of the same hosts may be there
 		return
 	}
 	l.over = true
@@ -366,11 +455,8 @@ func (x *Boost) legOver(a *agent, m *apiv1.BoostLegOver) {
 func (x *Boost) endLeg(l *leg) {
 	delete(x.legs.all, l.legKey)
 	delete(x.legs.waiting, l)
-	if x.switches.session == nil {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(l.needs)) {
-		x.tellLegs(name, x.nextRules(), nil, l.message())
+	for name := range l.needs {
+		x.tellLegs(name, nil, l.message())
 	}
 }
 
@@ -384,20 +470,28 @@ func (x *Boost) endLegs(agent string) {
 	}
 }
 
-// idleLegs takes that a switch has taken rules out by itself, for no packet was of them. Where no switch has a leg any more it is
-// over: agents see to it that one which lives is heard.
+// idleLegs takes that a switch has taken rules out by itself, for no packet was of them. A leg whose agent no switch has heard for long
+// is over, whatever the end host still sends; and so is one that no switch has any more. Where several switches are on the way each
+// sees one half of it.
 func (x *Boost) idleLegs(m *apiv1.SteerLegs) {
-	gone := map[string]bool{}
+	silent := map[string]bool{} // by leg: only the agent is
 	for _, l := range m.GetUnset() {
-		gone[l.Host+" "+l.Other+" "+l.Agent] = true
+		silent[l.Host+" "+l.Other+" "+l.Agent] = l.Silent
 	}
-	for key, l := range x.legs.all {
-		if said := l.message(); !gone[said.Host+" "+said.Other+" "+said.Agent] {
+	for _, l := range x.legs.all {
+		said := l.message()
+		only, is := silent[said.Host+" "+said.Other+" "+said.Agent]
+		if !is {
 			continue
 		}
-		if delete(l.needs, m.Switch); len(l.needs) == 0 {
-			delete(x.legs.all, key)
-			delete(x.legs.waiting, l)
+		if l.silent == nil {
+			l.silent = map[string]bool{}
+		}
+		if l.silent[m.Switch] = true; !only {
+			delete(l.needs, m.Switch)
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(l.needs)), func(name string) bool { return !l.silent[name] }) {
+			x.endLeg(l)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func TestARewrittenConnectionHasItsRulesFirst(t *testing.T) {
 	wantWords(t, "once it has the rules", r.told(true), "1 "+accept.String())
 	r.comes() // the answer was lost
 	wantWords(t, "sent again", r.told(true), "2 "+accept.String())
-	r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_LegOver{LegOver: &apiv1.BoostLegOver{Client: aClient, Server: aServer}}})
+	r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_LegOver{LegOver: &apiv1.BoostLegOver{Client: aClient, Server: aServer, At: "203.0.113.1:6000"}}})
 	wantWords(t, "over a moment ago", r.told(true))
 	r.comes()
 	wantWords(t, "the client begins anew", r.told(true), "s1: no 192.0.2.1:40000 198.51.100.7:80")
@@ -158,7 +158,13 @@ func TestARewrittenConnectionHasItsRulesFirst(t *testing.T) {
 	r.told(true)
 	r.wait(lateSegments)
 	wantWords(t, "the next stays when the rules of the one before are due to go", r.told(true))
-	r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_LegOver{LegOver: &apiv1.BoostLegOver{Client: aClient, Server: aServer}}})
+	over := func(at string) {
+		r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_LegOver{LegOver: &apiv1.BoostLegOver{Client: aClient, Server: aServer, At: at}}})
+	}
+	over("203.0.113.1:6000") // the one before, again
+	r.wait(lateSegments)
+	wantWords(t, "the one before is over", r.told(true))
+	over("203.0.113.1:6001")
 	r.wait(lateSegments)
 	wantWords(t, "over", r.told(true), "s1: no 192.0.2.1:40000 198.51.100.7:80")
 }
@@ -296,4 +302,54 @@ func TestNothingIsRewrittenWithoutSwitches(t *testing.T) {
 	if connect.CodeOf(err) != connect.CodeInvalidArgument || !strings.Contains(err.Error(), "no switches that could rewrite") {
 		t.Errorf("%v", err)
 	}
+}
+
+// Nobody waits for a switch that does not take its rules: the client's packet goes on, and the far agent is refused.
+func TestALegIsGivenUpThatASwitchDoesNotTake(t *testing.T) {
+	r := newRewriting(t)
+	r.comes()
+	r.accepts("203.0.113.1:6000")
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Leg{Leg: r.leg(7, "203.0.113.3:5000")}})
+	wantWords(t, "both ends", r.told(false), "s1: 192.0.2.1:40000 198.51.100.7:80 at 203.0.113.1:6000", "s2: 198.51.100.7:80 192.0.2.1:40000 at 203.0.113.3:5000")
+	r.wait(switchPatience)
+	wantWords(t, "no switch has them", r.told(false), "1 "+pass.String(), "s1: no 192.0.2.1:40000 198.51.100.7:80", "s2: no 198.51.100.7:80 192.0.2.1:40000")
+	if o := r.orders(r.w1); len(o) != 1 || o[0].GetLegReady().GetRefused() == "" || len(r.legs.all)+len(r.legs.waiting) != 0 {
+		t.Errorf("the far agent is told %v, and there are %v", o, r.legs.all)
+	}
+}
+
+// Two connections to the same end host have two ports of an agent's: one that is over makes room.
+func TestAPortIsOfOneConnectionToAHost(t *testing.T) {
+	r := newRewriting(t)
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Leg{Leg: r.leg(1, "203.0.113.3:5000")}})
+	r.told(true)
+	r.orders(r.w1)
+	other := r.leg(2, "203.0.113.3:5000")
+	other.Client = "192.0.2.2:40000"
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Leg{Leg: other}})
+	wantWords(t, "the same port", r.told(true))
+	if o := r.orders(r.w1); len(o) != 1 || !strings.Contains(o[0].GetLegReady().GetRefused(), "already") {
+		t.Errorf("it is told %v", o)
+	}
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_LegOver{LegOver: &apiv1.BoostLegOver{Far: true, Client: aClient, Server: aServer, At: "203.0.113.3:5000"}}})
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Leg{Leg: other}})
+	wantWords(t, "once the first is over", r.told(true), "s2: 198.51.100.7:80 192.0.2.2:40000 at 203.0.113.3:5000", "s2: no 198.51.100.7:80 192.0.2.1:40000")
+}
+
+// Where who drives the switches goes, all first packets have gone on: what agents decide about them then counts for nothing. A leg
+// whose agent no switch hears any more is over, though its end host is heard.
+func TestFirstPacketsAreForgottenWithTheirSwitches(t *testing.T) {
+	r := newRewriting(t)
+	r.comes()
+	r.LostSwitches("boost", r.driver.SteerSession, nil)
+	r.driver = drive(r.network)
+	r.accepts("203.0.113.1:6000")
+	if words := r.told(true); len(words) != 0 || len(r.legs.all) != 0 {
+		t.Errorf("told %q; there are %v", words, r.legs.all)
+	}
+	r.says(r.w1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Leg{Leg: r.leg(1, "203.0.113.3:5000")}})
+	r.told(true)
+	silent := &apiv1.SteerLeg{Host: aServer, Other: aClient, Agent: "203.0.113.3:5000", Silent: true}
+	r.report(&apiv1.SteerReport{Report: &apiv1.SteerReport_LegsOver{LegsOver: &apiv1.SteerLegs{Switch: "s2", Unset: []*apiv1.SteerLeg{silent}}}})
+	wantWords(t, "the agent is heard no more", r.told(true), "s2: no 198.51.100.7:80 192.0.2.1:40000")
 }

@@ -11,6 +11,7 @@ import (
 
 // Flush plans anew what has changed, and tells agents what differs for them.
 func (x *Boost) Flush() {
+	x.flushLegs()
 	if x.waiting() {
 		return
 	}

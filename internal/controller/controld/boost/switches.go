@@ -88,6 +88,7 @@ func (x *Boost) JoinSwitches(s *SteerSession, j *apiv1.SteerJoin) *apiv1.Refused
 	}
 	if x.switches.session != nil {
 		x.switches.session.End(session.ErrReplaced)
+		x.forgetFirsts()
 	}
 	x.switches.session, x.switches.changed = s, true
 	for _, w := range x.switches.byName {
@@ -104,6 +105,7 @@ func (x *Boost) JoinSwitches(s *SteerSession, j *apiv1.SteerJoin) *apiv1.Refused
 func (x *Boost) LostSwitches(_ string, s *SteerSession, _ error) {
 	if x.switches.session == s {
 		x.switches.session = nil
+		x.forgetFirsts()
 	}
 }
 
@@ -131,6 +133,7 @@ func (x *Boost) ReportSwitches(_ string, s *SteerSession, m *apiv1.SteerReport) 
 			}
 		}
 		x.switches.changed = true
+		x.heldLegs() // nobody waits for one that is away
 	case *apiv1.SteerReport_Steered:
 		w := x.switchNamed(r.Steered.Switch)
 		if r.Steered.Generation > w.held {
