@@ -1281,8 +1281,9 @@ type BoostSession struct {
 	ReceivedBound string     `protobuf:"bytes,16,opt,name=received_bound,json=receivedBound,proto3" json:"received_bound,omitempty"`
 	SentPath      *BoostPath `protobuf:"bytes,17,opt,name=sent_path,json=sentPath,proto3" json:"sent_path,omitempty"` // where that is the path: what of it; none: nothing that is clear. Only in answers
 	ReceivedPath  *BoostPath `protobuf:"bytes,18,opt,name=received_path,json=receivedPath,proto3" json:"received_path,omitempty"`
-	FarAt         string     `protobuf:"bytes,20,opt,name=far_at,json=farAt,proto3" json:"far_at,omitempty"` // the far agent's end of the connection to the server, where that is not the client's; only in answers
 	Rewritten     bool       `protobuf:"varint,19,opt,name=rewritten,proto3" json:"rewritten,omitempty"`     // its agents have ports of their own for it, and switches write their addresses into its packets
+	Opening       bool       `protobuf:"varint,21,opt,name=opening,proto3" json:"opening,omitempty"`         // its client is not there yet, so that rewritten is not known; not in answers
+	FarAt         string     `protobuf:"bytes,20,opt,name=far_at,json=farAt,proto3" json:"far_at,omitempty"` // the far agent's end of the connection to the server, where that is not the client's; only in answers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1443,18 +1444,25 @@ func (x *BoostSession) GetReceivedPath() *BoostPath {
 	return nil
 }
 
-func (x *BoostSession) GetFarAt() string {
-	if x != nil {
-		return x.FarAt
-	}
-	return ""
-}
-
 func (x *BoostSession) GetRewritten() bool {
 	if x != nil {
 		return x.Rewritten
 	}
 	return false
+}
+
+func (x *BoostSession) GetOpening() bool {
+	if x != nil {
+		return x.Opening
+	}
+	return false
+}
+
+func (x *BoostSession) GetFarAt() string {
+	if x != nil {
+		return x.FarAt
+	}
+	return ""
 }
 
 // What an agent waits for most of the time, at its end of a session.
@@ -4306,7 +4314,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x06far_at\x18\x06 \x01(\tR\x05farAt\"h\n" +
 	"\x19ListBoostSessionsResponse\x125\n" +
 	"\bsessions\x18\x01 \x03(\v2\x19.scaffold.v1.BoostSessionR\bsessions\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\x95\x05\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xaf\x05\n" +
 	"\fBoostSession\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x12\n" +
 	"\x04near\x18\x02 \x01(\tR\x04near\x12\x10\n" +
@@ -4328,9 +4336,10 @@ const file_boost_proto_rawDesc = "" +
 	"sent_bound\x18\x0f \x01(\tR\tsentBound\x12%\n" +
 	"\x0ereceived_bound\x18\x10 \x01(\tR\rreceivedBound\x123\n" +
 	"\tsent_path\x18\x11 \x01(\v2\x16.scaffold.v1.BoostPathR\bsentPath\x12;\n" +
-	"\rreceived_path\x18\x12 \x01(\v2\x16.scaffold.v1.BoostPathR\freceivedPath\x12\x15\n" +
-	"\x06far_at\x18\x14 \x01(\tR\x05farAt\x12\x1c\n" +
-	"\trewritten\x18\x13 \x01(\bR\trewritten\":\n" +
+	"\rreceived_path\x18\x12 \x01(\v2\x16.scaffold.v1.BoostPathR\freceivedPath\x12\x1c\n" +
+	"\trewritten\x18\x13 \x01(\bR\trewritten\x12\x18\n" +
+	"\aopening\x18\x15 \x01(\bR\aopening\x12\x15\n" +
+	"\x06far_at\x18\x14 \x01(\tR\x05farAt\":\n" +
 	"\n" +
 	"BoostWaits\x12\x14\n" +
 	"\x05reads\x18\x01 \x01(\tR\x05reads\x12\x16\n" +

@@ -29,16 +29,21 @@ func (k kernelEnds) Next(ctx context.Context) (agent.SYN, error) {
 
 func (k kernelEnds) Dial(ctx context.Context, client, server netip.AddrPort) (*net.TCPConn, frame.Options, frame.Options, error) {
 	c, host, err := k.Ends.Dial(ctx, client, server)
+	return c, host, k.own(c, err), k.refusal(err, client, server)
+}
+
+// refusal is why there is no connection to a server, as the other agent is told; nil: there is one.
+func (k kernelEnds) refusal(err error, from any, server netip.AddrPort) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, ends.ErrRefused):
-		err = &trunk.Refused{Reason: frame.RefusedByHost}
+		return &trunk.Refused{Reason: frame.RefusedByHost}
 	case errors.Is(err, ends.ErrSilent):
-		err = &trunk.Refused{Reason: frame.Silence}
-	case err != nil:
-		k.log.Warn("no connection to a server", "client", client, "server", server, "why", err)
-		err = &trunk.Refused{Reason: frame.NoRoom} // not the server's doing: the connection passes
+		return &trunk.Refused{Reason: frame.Silence}
 	}
-	return c, host, k.own(c, err), err
+	k.log.Warn("no connection to a server", "from", from, "server", server, "why", err)
+	return &trunk.Refused{Reason: frame.NoRoom} // not the server's doing: the connection passes
 }
 
 func (k kernelEnds) TakeOver(ctx context.Context, m frame.Takeover) (*net.TCPConn, uint64, error) {

@@ -9,7 +9,6 @@ import (
 	"scaffold.dev/scaffold/internal/boost/ends"
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/boost/legs"
-	"scaffold.dev/scaffold/internal/boost/trunk"
 )
 
 // legs are the connections of this agent that switches rewrite.
@@ -45,14 +44,13 @@ func (k *kernelLegs) Dial(ctx context.Context, own netip.Addr, server netip.Addr
 		err = ready(port.At)
 	}
 	if err != nil {
-		k.log.Warn("no connection to a server", "server", server, "why", err)
-		return nil, frame.Options{}, frame.Options{}, &trunk.Refused{Reason: frame.NoRoom}
+		return nil, frame.Options{}, frame.Options{}, k.refusal(err, own, server)
 	}
-	c, host, mine, err := k.kernelEnds.Dial(ctx, port.At, server)
+	c, host, err := k.DialFrom(ctx, port, server)
 	if wrong := port.Keep(); wrong != nil {
 		k.log.Warn("others may use an agent's port", "port", port.At, "why", wrong)
 	}
-	return c, host, mine, err
+	return c, host, k.own(c, err), k.refusal(err, port.At, server)
 }
 
 // Free gives a port up.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -26,10 +27,14 @@ var refusals = []error{unix.ECONNREFUSED, unix.ECONNRESET, unix.EHOSTUNREACH, un
 // Dial connects to the server from the client's address and port, and returns what the server says of itself in its
 // SYN-ACK. The error is ErrRefused, ErrSilent when ctx ends or the kernel gives up, ErrInUse, or says what is wrong here.
 func (e *Ends) Dial(ctx context.Context, client, server netip.AddrPort) (*net.TCPConn, frame.Options, error) {
+	return e.dial(ctx, client, server, transparent)
+}
+
+func (e *Ends) dial(ctx context.Context, client, server netip.AddrPort, control func(string, string, syscall.RawConn) error) (*net.TCPConn, frame.Options, error) {
 	if err := e.kernel.Begin(client, server); err != nil {
 		return nil, frame.Options{}, fmt.Errorf("%w: %w", ErrInUse, err)
 	}
-	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(client), Control: transparent, KeepAliveConfig: alive}
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(client), Control: control, KeepAliveConfig: alive}
 	d.SetMultipathTCP(false)
 	c, err := d.DialContext(ctx, familyOf(server.Addr()), server.String())
 	if err != nil {

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/boost/frame"
 )
 
 // Connections that switches rewrite have an address of this machine at our end, and a port of their own. Their FIN is an RST until
@@ -64,7 +67,7 @@ type Port struct {
 	fd int
 }
 
-// Take takes a free port of one of this machine's addresses, from which Dial may connect.
+// Take takes a free port of one of this machine's addresses, from which DialFrom connects.
 func Take(own netip.Addr) (*Port, error) {
 	family, sa := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Addr: own.As16()})
 	if own.Is4() {
@@ -75,9 +78,9 @@ func Take(own netip.Addr) (*Port, error) {
 		return nil, fmt.Errorf("a port of %v: %w", own, err)
 	}
 	p := &Port{fd: fd}
-	// SO_REUSEADDR comes behind the bind: before, the kernel would take a port for free that others with it have, too; after, the
-	// socket that connects can share this one's.
-	err = errors.Join(unix.Bind(fd, sa), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))
+	// SO_REUSEPORT comes behind the bind: before, the kernel would take a port for free that others with it have, too; after, the
+	// socket that connects can share this one's, and so could another program of this user's alone, unlike with SO_REUSEADDR.
+	err = errors.Join(unix.Bind(fd, sa), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 	if err == nil {
 		sa, err = unix.Getsockname(fd)
 	}
@@ -95,7 +98,15 @@ func Take(own netip.Addr) (*Port, error) {
 }
 
 // Keep has nobody share the port any more, but for the connection that has it.
-func (p *Port) Keep() error { return unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 0) }
+func (p *Port) Keep() error { return unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 0) }
 
 // Close gives the port up; a connection from it has it on.
 func (p *Port) Close() { unix.Close(p.fd) }
+
+// DialFrom is Dial from a port of this machine's.
+func (e *Ends) DialFrom(ctx context.Context, p *Port, server netip.AddrPort) (*net.TCPConn, frame.Options, error) {
+	return e.dial(ctx, p.At, server, func(network, address string, c syscall.RawConn) (err error) {
+		controlled := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+		return errors.Join(controlled, err, transparent(network, address, c))
+	})
+}

@@ -34,7 +34,7 @@ func TestAPortThatWasTakenIsConnectedFrom(t *testing.T) {
 		}
 		defer l.Close()
 		d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(p.At), Control: func(_, _ string, c syscall.RawConn) (err error) {
-			c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) })
+			c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
 			return err
 		}}
 		c, err := d.Dial("tcp", l.Addr().String())

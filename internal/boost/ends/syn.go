@@ -140,7 +140,7 @@ func (s *SYN) Refuse() error {
 	if err := s.ends.kernel.Forget(s.held); err != nil {
 		return err
 	}
-	return s.ends.wires.out(s.held.Port, refusal(s.held.Frame))
+	return s.ends.wires.out(s.held.Port, segment.Refusal(s.held.Frame))
 }
 
 // Drop is silent, as a server is that is not there. A SYN that the client sends again is another one.

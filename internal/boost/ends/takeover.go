@@ -16,6 +16,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/frame"
 	"scaffold.dev/scaffold/internal/bpf/repair"
 	"scaffold.dev/scaffold/internal/packet/checksum"
+	"scaffold.dev/scaffold/internal/packet/segment"
 )
 
 // ErrLost says that a connection cannot go on: its end host was reset, or says that there is none.
@@ -111,15 +112,7 @@ const window = 1
 // segment is a packet in the lost agent's name.
 func (j *judge) segment(p pair, seq uint32, flags byte, payload []byte) []byte {
 	options := j.stamps()
-	length := tcpLen + len(options) + len(payload)
-	b := appendIP(nil, p.local.Addr(), p.remote.Addr())
-	if p.local.Addr().Is4() {
-		binary.BigEndian.PutUint16(b[2:], uint16(ip4Len+length))
-		b[10], b[11] = 0, 0
-		binary.BigEndian.PutUint16(b[10:], ^checksum.Sum(b))
-	} else {
-		binary.BigEndian.PutUint16(b[4:], uint16(length))
-	}
+	b := segment.AppendIP(nil, p.local.Addr(), p.remote.Addr(), tcpLen+len(options)+len(payload))
 	at := len(b)
 	b = binary.BigEndian.AppendUint16(b, p.local.Port())
 	b = binary.BigEndian.AppendUint16(b, p.remote.Port())
@@ -128,7 +121,7 @@ func (j *judge) segment(p pair, seq uint32, flags byte, payload []byte) []byte {
 	b = append(b, byte(tcpLen+len(options))/4<<4, flags)
 	b = binary.BigEndian.AppendUint16(b, window)
 	b = append(append(append(b, 0, 0, 0, 0), options...), payload...)
-	binary.BigEndian.PutUint16(b[at+checksumAt:], ^sealed(p.local.Addr(), p.remote.Addr(), b[at:]))
+	binary.BigEndian.PutUint16(b[at+checksumAt:], ^checksum.Transport(p.local.Addr(), p.remote.Addr(), protoTCP, b[at:]))
 	return b
 }
 

@@ -34,7 +34,8 @@ type told struct {
 	sendRate, receiveRate  uint64 // as told
 	toldSent, toldReceived uint64
 	waits                  waits
-	seen                   bool // in the look that goes on
+	end                    netip.AddrPort // of the client's connection here, as told
+	seen                   bool           // in the look that goes on
 }
 
 // waits are what a session waits for at this agent, as told.
@@ -118,14 +119,14 @@ func (t *teller) see(all *apiv1.BoostSessions, key sessionKey, s trunk.SessionSt
 	sendRate, receiveRate := rate(s.Sent-x.sent, passed), rate(s.Received-x.received, passed)
 	x.seen, x.sent, x.received = true, s.Sent, s.Received
 	w := waitsOf(s)
-	if known && (full || w == x.waits && sendRate == x.sendRate && receiveRate == x.receiveRate && s.Sent == x.toldSent && s.Received == x.toldReceived) {
+	if known && (full || w == x.waits && s.End == x.end && sendRate == x.sendRate && receiveRate == x.receiveRate && s.Sent == x.toldSent && s.Received == x.toldReceived) {
 		return
 	}
-	x.sendRate, x.receiveRate, x.toldSent, x.toldReceived, x.waits = sendRate, receiveRate, s.Sent, s.Received, w
+	x.sendRate, x.receiveRate, x.toldSent, x.toldReceived, x.waits, x.end = sendRate, receiveRate, s.Sent, s.Received, w, s.End
 	all.Changed = append(all.Changed, &apiv1.BoostSession{
 		Number: key.number, Far: key.other, Lane: s.Open.Lane, Client: s.Open.Client.String(), Server: s.Open.Server.String(),
 		Sent: s.Sent, Received: s.Received, SendRate: sendRate, ReceiveRate: receiveRate, SinceUnixMs: s.Since.UnixMilli(),
-		NearWaits: w.message(), Rewritten: s.End.IsValid() && s.End != s.Open.Server,
+		NearWaits: w.message(), Rewritten: s.End.IsValid() && s.End != s.Open.Server, Opening: !s.End.IsValid(),
 	})
 }
 

@@ -244,11 +244,12 @@ func (l *Legs) Over(client, server string, end netip.AddrPort) {
 func (l *Legs) over(k key, at netip.AddrPort) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if of := l.all[k]; of == nil || of.at != at {
+	of := l.all[k]
+	if of == nil || of.at != at {
 		return
 	}
 	delete(l.all, k)
-	if k.far {
+	if k.far && of.stands { // else Dial does
 		l.free(at)
 	}
 	_ = l.tell(k.over(at)) // who is away is told by All what is left

@@ -211,3 +211,36 @@ func mustHex(text string) []byte {
 	}
 	return b
 }
+
+// What the controller says and what a switch says come from two goroutines; the race detector looks on.
+func TestChangesAndExpiriesComeTogether(t *testing.T) {
+	n, m := start(t)
+	m.say <- rewritten
+	receive(t, "rules", n.flows)
+	l, err := readLeg(legTo("203.0.113.1:6000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				n.expired("s1", l.flows())
+			}
+		}
+	}()
+	for i := range 100 {
+		other := legTo(fmt.Sprint("203.0.113.1:", 6000+i%2)) // each takes the other's place
+		m.tell <- legsOrder(uint64(10+i), other, nil)
+		receive(t, "change", n.changes)
+		for len(m.hear) > 0 {
+			<-m.hear
+		}
+	}
+	close(stop)
+	<-done
+}

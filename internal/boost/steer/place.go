@@ -20,7 +20,7 @@ type placed struct {
 // A call is one by which rules were put into a switch.
 type call struct {
 	number      uint64
-	rules, legs uint64 // generations; 0: it was about others, or is not all that was told, for want of a port
+	rules, legs uint64 // generations; 0: it was not about them, or not all that was told, for want of a port
 }
 
 func (m *Module) placed(name string) *placed {
@@ -116,6 +116,10 @@ func (m *Module) change(told *apiv1.SteerLegs) {
 		legs[l.key()] = l
 		set = append(set, p.expect(l)...)
 	}
+	unset = slices.DeleteFunc(unset, func(f controller.Flow) bool { // what the next leg of the same hosts has is replaced
+		_, stays := p.expected[f.Match.String()]
+		return stays
+	})
 	m.mu.Unlock()
 	if wrong != nil {
 		m.refused(told.Switch, wrong)
@@ -123,10 +127,6 @@ func (m *Module) change(told *apiv1.SteerLegs) {
 	if legs == nil {
 		return
 	}
-	unset = slices.DeleteFunc(unset, func(f controller.Flow) bool { // what the next leg of the same hosts has is replaced
-		_, stays := p.expected[f.Match.String()]
-		return stays
-	})
 	m.doing(told.Switch, p, call{legs: told.Generation}, nil, func() error { return m.net.ChangeFlows(told.Switch, set, unset) })
 }
 

@@ -72,6 +72,11 @@ func Pseudo(src, dst netip.Addr, proto uint8, length int) uint64 {
 	return addr(src) + addr(dst) + uint64(proto) + uint64(length)
 }
 
+// Transport is the folded sum of a transport with its pseudo header.
+func Transport(src, dst netip.Addr, proto uint8, b []byte) uint16 {
+	return Fold(Add(Pseudo(src, dst, proto, len(b)), b))
+}
+
 // addr is the sum of an address, of 32 bits at most.
 func addr(a netip.Addr) uint64 {
 	if a.Is4() {

@@ -68,6 +68,30 @@ func TestChecksumsAreCompleted(t *testing.T) {
 	}
 }
 
+func TestARefusalAcknowledgesTheSYN(t *testing.T) {
+	for name, text := range syns {
+		f := frameOf(t, text)
+		r := Refusal(f)
+		of, err := Parse(f)
+		s, err2 := Parse(r)
+		if err != nil || err2 != nil {
+			t.Fatal(name, err, err2)
+		}
+		tcp := r[s.L4:]
+		ack := byte(10)
+		if name == "IPv4 with data" {
+			ack = 13
+		}
+		if !bytes.Equal(r[:6], f[6:12]) || !bytes.Equal(r[6:12], f[:6]) || s.Src != of.Dst || s.Dst != of.Src || !whole(t, r) ||
+			!bytes.Equal(tcp[:2], f[of.L4+2:of.L4+4]) || !bytes.Equal(tcp[2:4], f[of.L4:of.L4+2]) || !bytes.Equal(tcp[4:14], []byte{0, 0, 0, 0, 0, 0, 0, ack, 0x50, 0x14}) {
+			t.Errorf("%s: %x", name, r)
+		}
+		if s.Src.Is4() && checksum.Sum(r[header.EthernetLen:header.EthernetLen+ip4Len]) != 0xffff {
+			t.Errorf("%s: IP's checksum is wrong: %x", name, r)
+		}
+	}
+}
+
 // A segment has its two ends; less than a whole one, a later fragment and another protocol are none.
 func TestWhatIsNoSegment(t *testing.T) {
 	for name, text := range syns {

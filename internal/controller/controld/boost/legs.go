@@ -36,7 +36,7 @@ const (
 // legs are what agents have ports of their own for.
 type legs struct {
 	all     map[legKey]*leg
-	waiting map[*leg]bool // whose switches do not have all of their rules yet, and somebody waits for it
+	waiting map[*leg]bool // whose switches do not have all of their rules yet
 	asked   map[uint64]asked
 	last    uint64                        // number of the last first packet
 	decided map[apiv1.BoostVerdict]uint64 // how often
@@ -463,6 +463,7 @@ func (x *Boost) endLeg(l *leg) {
 // endLegs takes those of an agent out.
 func (x *Boost) endLegs(agent string) {
 	x.passFirsts(agent)
+	delete(x.legs.told, agent)
 	for key, l := range x.legs.all {
 		if key.agent == agent {
 			x.endLeg(l)

@@ -49,7 +49,9 @@ func newRewriting(t *testing.T) *rewriting {
 func (r *rewriting) enters(name string, legs ...*apiv1.BoostLeg) *stream {
 	j := joinOf(name)
 	j.Rewrites, j.Legs = true, legs
-	return r.network.joinAs(j)
+	in := r.network.joinAs(j)
+	r.keys[name], r.made[name] = r.agents[name].announceKey, 0
+	return in
 }
 
 // comes has a client's first packet come to s1.
@@ -352,4 +354,26 @@ func TestFirstPacketsAreForgottenWithTheirSwitches(t *testing.T) {
 	silent := &apiv1.SteerLeg{Host: aServer, Other: aClient, Agent: "203.0.113.3:5000", Silent: true}
 	r.report(&apiv1.SteerReport{Report: &apiv1.SteerReport_LegsOver{LegsOver: &apiv1.SteerLegs{Switch: "s2", Unset: []*apiv1.SteerLeg{silent}}}})
 	wantWords(t, "the agent is heard no more", r.told(true), "s2: no 198.51.100.7:80 192.0.2.1:40000")
+}
+
+// A session of a rewritten lane has no pins, also while its client is not there and nobody knows at which address it will be; one that
+// was steered has.
+func TestOnlyWhatIsSteeredIsPinned(t *testing.T) {
+	r := newRewriting(t)
+	r.driver.sees("e1", "w1")
+	r.driver.settle()
+	tell := func(opening, rewritten bool) int {
+		r.says(r.e1, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: &apiv1.BoostSessions{Changed: []*apiv1.BoostSession{
+			{Number: 2, Far: "w1", Lane: r.lane.Number, Client: aClient, Server: aServer, Opening: opening, Rewritten: rewritten},
+		}}}})
+		return len(r.driver.to("s1", pinned))
+	}
+	for _, c := range []struct {
+		opening, rewritten bool
+		pins               int
+	}{{true, false, 0}, {false, true, 0}, {false, false, 1}, {false, true, 0}} {
+		if got := tell(c.opening, c.rewritten); got != c.pins {
+			t.Errorf("opening %v, rewritten %v: %d pins, want %d", c.opening, c.rewritten, got, c.pins)
+		}
+	}
 }

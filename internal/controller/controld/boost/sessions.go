@@ -63,11 +63,12 @@ func (x *Boost) sessionOf(a *agent, s *apiv1.BoostSession) {
 	if !known && len(a.sessions) >= maxSessions || err != nil || err2 != nil || x.agents[s.Far] == nil {
 		return
 	}
+	l, planned := x.switches.lanes[s.Lane]
+	// One whose client is not there yet is what its lane is; one that was steered before its lane was rewritten has its client.
+	rewritten := s.Rewritten || s.Opening && planned && l.Rewrite
 	now := lane.Session{Lane: s.Lane, Client: client, Server: server, Near: a.Name, Far: s.Far}
-	if !known || was.of != now {
-		if l, is := x.switches.lanes[s.Lane]; !s.Rewritten && (!is || !l.Kept(&now)) {
-			x.switches.changed = true // it needs rules of its own
-		}
+	if fresh := !known || was.of != now; (fresh || was.Rewritten) && !rewritten && (!planned || !l.Kept(&now)) || !fresh && !was.Rewritten && rewritten {
+		x.switches.changed = true // it needs rules of its own, or needs them no more
 	}
 	if a.sessions == nil {
 		a.sessions = map[sessionKey]carried{}
@@ -76,7 +77,7 @@ func (x *Boost) sessionOf(a *agent, s *apiv1.BoostSession) {
 	a.sessions[key] = carried{&apiv1.BoostSession{ // what else is in the message is not kept
 		Number: s.Number, Near: a.Name, Far: s.Far, Lane: s.Lane, Client: s.Client, Server: s.Server,
 		Sent: s.Sent, Received: s.Received, SendRate: s.SendRate, ReceiveRate: s.ReceiveRate, SinceUnixMs: s.SinceUnixMs,
-		NearWaits: waits.message(), Rewritten: s.Rewritten,
+		NearWaits: waits.message(), Rewritten: rewritten,
 	}, now, waits}
 }
 
