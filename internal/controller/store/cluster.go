@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/server/v3/etcdserver"
 )
 
 // A Cluster makes the embedded etcd one of several, each inside a controller of the same network.
@@ -183,15 +185,36 @@ func (s *Store) RemoveMember(ctx context.Context, name string) error {
 	}
 	for _, m := range list {
 		if m.Name == name || m.Name == "" && slices.Contains(m.PeerURLs, name) {
-			ctx, cancel := context.WithTimeout(ctx, commitTimeout)
-			defer cancel()
-			if _, err := s.etcd().MemberRemove(ctx, m.ID); err != nil {
+			err := onceWell(ctx, func(ctx context.Context) error {
+				_, err := s.etcd().MemberRemove(ctx, m.ID)
+				return err
+			})
+			if err != nil {
 				return fmt.Errorf("store: take %s out: %w", name, err)
 			}
 			return nil
 		}
 	}
 	return fmt.Errorf("controller %.80q: %w", name, ErrNoMember)
+}
+
+// onceWell makes a change that etcd refuses to a cluster some of whose members have been connected to this one for less
+// than HealthInterval (5 s), as when one came or went just now. It waits for that long. What is refused still is refused
+// because members are away.
+func onceWell(ctx context.Context, change func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, etcdserver.HealthInterval+time.Second) // within what a call may take
+	defer cancel()
+	for {
+		err := change(ctx)
+		if !errors.Is(err, rpctypes.ErrUnhealthy) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: too few of the other members have been connected for %v; start those that are away, then try again", err, etcdserver.HealthInterval)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // reachable tells the cluster this member's URL where it is another one than before: a member that was alone has none.

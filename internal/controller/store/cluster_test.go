@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/core/names"
@@ -213,6 +214,28 @@ func TestAClusterGrowsAndReplacesADeadMemberWithoutLosingAnything(t *testing.T) 
 	state, err := third.Begin(t.Context(), "")
 	if err != nil || len(state.Services) != 2 || state.Epoch != 3 || state.ID == "" {
 		t.Errorf("the new member reads %+v, %v; want two services of the third epoch", state, err)
+	}
+}
+
+func TestAMemberIsTakenOutOnceTheOthersHaveBeenConnectedLongEnough(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	err := onceWell(t.Context(), func(context.Context) error {
+		if tries++; tries < 3 {
+			return rpctypes.ErrUnhealthy
+		}
+		return nil
+	})
+	if err != nil || tries != 3 {
+		t.Errorf("%v after %d tries, want that etcd's refusals are waited for", err, tries)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err = onceWell(ctx, func(context.Context) error { cancel(); return rpctypes.ErrUnhealthy })
+	if !errors.Is(err, rpctypes.ErrUnhealthy) || !strings.Contains(err.Error(), "start those that are away") {
+		t.Errorf("%v, want to be told what to do", err)
+	}
+	if err := onceWell(t.Context(), func(context.Context) error { return rpctypes.ErrMemberNotFound }); !errors.Is(err, rpctypes.ErrMemberNotFound) {
+		t.Errorf("%v, want what no wait mends at once", err)
 	}
 }
 
