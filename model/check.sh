@@ -8,7 +8,19 @@ cd "$(dirname "$0")"
 long=${1:-}
 here=$PWD
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+# Runs go on side by side, one on each processor, but no more than have the memory that each may take.
+set -m # each leads a process group, by which all of it ends with us
+mebibytes=3000
+fit=$(($(awk '/^MemAvailable/ {print $2}' /proc/meminfo) / 1024 / mebibytes))
+most=$(nproc) runs=()
+[ "$fit" -ge "$most" ] || most=$((fit > 1 ? fit : 1))
+ended() {
+	local group
+	for group in $(jobs -p); do kill -- "-$group"; done 2>/dev/null
+	wait
+	rm -rf "$dir"
+}
+trap ended EXIT
 
 # lines prints "MODEL.pml:LINE" of each statement that a verifier of SPIN has, and unreached that of each that its
 # run did not come to. An inline is copied to each of its uses: a line is reached when one of its copies is.
@@ -17,15 +29,21 @@ unreached() { sed -n "/unreached in proctype world/,/states)/s|^\s$1.pml:\([0-9]
 
 # run EXPECT MODEL PROPERTY TITLE DEFINES...: EXPECT is holds or fails.
 run() {
-	local expect=$1 model=$2 property=$3 title=$4 errors
-	shift 4
-	mkdir -p "$dir/run"
-	cd "$dir/run"
-	rm -f ./*
+	while [ "$(jobs -rp | wc -l)" -ge "$most" ]; do wait -n; done
+	mkdir "$dir/${#runs[@]}"
+	check "$dir/${#runs[@]}" "$@" &
+	runs+=($!)
+}
+
+# check makes one run, in a directory of its own.
+check() {
+	local expect=$2 model=$3 property=$4 title=$5 errors
+	cd "$1"
+	shift 5
 	cp "$here"/*.pml .
 	spin "$@" -a "$model.pml" >spin.log 2>&1 || true
 	[ -e pan.c ] || { cat spin.log >&2; exit 1; }
-	gcc ${OPTIMIZE:--O1} -w -DCOLLAPSE -DMEMLIM=3000 -DVECTORSZ=2048 -o pan pan.c
+	gcc ${OPTIMIZE:--O1} -w -DCOLLAPSE -DMEMLIM=$mebibytes -DVECTORSZ=2048 -o pan pan.c
 	./pan -a -m500000 -N "$property" >out 2>&1
 	errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' out)
 	printf '%-6s %-12s %-11s %-52s %9s states  %s\n' "$expect" "$model" "$property" "$title" \
@@ -37,10 +55,9 @@ run() {
 		exit 1
 	fi
 	if [ "$expect" = holds ]; then # a run with a bug ends where it is found
-		lines "$model" | sed "s|.* |$model.pml:|" >>"$dir/all"
-		comm -23 <(lines "$model") <(unreached "$model") | sed "s|.* |$model.pml:|" >>"$dir/reached"
+		lines "$model" | sed "s|.* |$model.pml:|" >all
+		comm -23 <(lines "$model") <(unreached "$model") | sed "s|.* |$model.pml:|" >reached
 	fi
-	cd "$here"
 }
 
 # large is a run that takes longer than a change should wait for.
@@ -77,8 +94,10 @@ large holds $f single 'an instance dies, loss and duplication' -DDIES=1 -DTRIES=
 large holds $f settles 'an instance dies, loss' -DDIES=1 -DTRIES=3 -DMOVES=0 -DCOPIED=0
 large holds $f settles 'the client moves twice' -DMOVES=2 -DTRIES=3 -DLOSSES=0
 
+for pid in "${runs[@]}"; do wait "$pid"; done
+
 # A process that never ends does not come to its brace.
-sort -u "$dir/all" | comm -23 - <(sort -u "$dir/reached") | while IFS=: read -r model line; do
+sort -u "$dir"/*/all | comm -23 - <(sort -u "$dir"/*/reached) | while IFS=: read -r model line; do
 	sed -n "${line}{/^}$/!s|^[[:space:]]*|$model:$line: |p}" "$model"
 done >"$dir/missed"
 grep -n '/\* unreached: ' ./*.pml | sed 's|^\./||; s|:[[:space:]]*|: |2' | sort >"$dir/known" || true
@@ -87,4 +106,4 @@ if ! diff <(sort "$dir/missed") "$dir/known" >"$dir/differ"; then
 	grep '^[<>]' "$dir/differ" >&2
 	exit 1
 fi
-echo "all $(sort -u "$dir/all" | wc -l) lines are reached but $(wc -l <"$dir/known"), whose reasons stand beside them"
+echo "all $(sort -u "$dir"/*/all | wc -l) lines are reached but $(wc -l <"$dir/known"), whose reasons stand beside them"
