@@ -32,19 +32,22 @@ static __always_inline int named(__u32 tag, const struct addr *service)
 	return same(have, service);
 }
 
-/* bake gives the socketID; client_seq is what the client's next segment begins with, isn the server's. */
-static __noinline __u64 bake(const struct flow_key *key, __u32 tag, __u32 client_seq, __u32 isn)
+/*
+ * bake gives the socketID; client_seq is what the client's next segment begins with, isn the server's. A global function,
+ * verified once: it may be called without a key, for all that the verifier knows.
+ */
+__noinline __u64 bake(const struct flow_key *key, __u32 tag, __u32 client_seq, __u32 isn)
 {
 	__u32 zero = 0;
 	struct host_config *c = bpf_map_lookup_elem(&config, &zero);
-	struct addr client = ADDR(key->remote);
-	__u64 words[4] = {
-		client.hi, client.lo, (__u64)client_seq << 32 | isn,
-		(__u64)tag << 32 | (__u32)PORT(key->lport) << 16 | PORT(key->rport),
-	};
+	__u64 words[4];
 
-	if (!c)
+	if (!c || !key)
 		return 0;
+	words[0] = ADDR(key->remote).hi;
+	words[1] = ADDR(key->remote).lo;
+	words[2] = (__u64)client_seq << 32 | isn;
+	words[3] = (__u64)tag << 32 | (__u32)PORT(key->lport) << 16 | PORT(key->rport);
 	return bpf_cpu_to_be64((__u64)tag << MAC_BITS | siphash4(c->secret[0], c->secret[1], words) >> (64 - MAC_BITS)) |
 	       SOCKET_BIT;
 }

@@ -13,8 +13,11 @@
 
 #define DSCP bpf_htonl(0x0fc00000)
 
-/* clamp_mss keeps the MSS of a SYN or SYN-ACK within the uplink's MTU. */
-static __noinline int clamp_mss(struct __sk_buff *skb, __u32 l4, __u32 mtu)
+/*
+ * clamp_mss keeps the MSS of a SYN or SYN-ACK within the uplink's MTU. A global function: the verifier goes through its
+ * loop once, not on each way that leads to it.
+ */
+__noinline int clamp_mss(struct __sk_buff *skb, __u32 l4, __u32 mtu)
 {
 	__u16 limit = bpf_htons(mtu - IP6_LEN - 20);
 	__u32 off = l4 + 20, end;

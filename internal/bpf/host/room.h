@@ -28,7 +28,7 @@ static __always_inline __u32 host_number(const __u8 *addr)
 }
 
 /* take_note counts a flow that was entered (1) or is gone (-1). */
-static __noinline int take_note(const struct flow_key *key, __u32 role, __s64 by)
+static __always_inline int take_note(const struct flow_key *key, __u32 role, __s64 by)
 {
 	__s64 *n;
 

@@ -6,7 +6,7 @@
 #include "../include/csum.h"
 #include "choice.h"
 
-enum { ALL_OUT = TORN + 1 };
+enum { ALL_OUT = TORN + 1, MORE, LAST };
 
 /* What draws before have chosen. In a map: it is too large for the stack. */
 struct again {
@@ -65,7 +65,7 @@ __noinline __u64 left(struct again *a, __u64 id, __s64 weight, __u32 child, __u3
 __noinline int step_again(struct again *a)
 {
 	__u64 best_cost = 0, best_weight = 0;
-	__u32 best = 0;
+	__u32 child = 0;
 
 	if (!a)
 		return NO_NODE;
@@ -87,16 +87,15 @@ __noinline int step_again(struct again *a)
 
 		if (best_weight && this * best_weight >= best_cost * weight)
 			continue;
-		best = i;
+		a->id = n->id[i];
+		a->chosen_weight = (__u64)n->weight[i] << (n->shift & 63);
+		child = n->children >> i & 1;
 		best_cost = this;
 		best_weight = weight;
 	}
 	if (!best_weight)
 		return ALL_OUT;
-	best &= FANOUT - 1;
-	a->id = n->id[best];
-	a->chosen_weight = (__u64)n->weight[best] << (n->shift & 63);
-	return n->children >> best & 1 ? CHILD : CHOSEN;
+	return child ? CHILD : CHOSEN;
 }
 
 __noinline int descend_again(struct again *a)
@@ -130,10 +129,8 @@ static __always_inline void leave_out(struct again *a)
 }
 
 /* draw begins anew once all were drawn. */
-__noinline int draw(struct again *a)
+static __always_inline int draw(struct again *a)
 {
-	if (!a)
-		return NO_NODE;
 	int result = descend_again(a);
 
 	if (result == TORN)
@@ -162,38 +159,52 @@ static __always_inline int is_silent(__u64 locator)
 #define DRAW_SHIFT 8 /* of the draw in a result where it is not the packet's own */
 
 /*
+ * next_draw makes one of pick_again's, the i-th: MORE where another one follows, LAST where no other can. A global function:
+ * on each way through that loop the verifier would look at it again, which took most of the time that loading did.
+ */
+__noinline int next_draw(struct again *a, __u64 high, __u64 low, __u32 label, __u32 i)
+{
+	__u32 retry = label & MAX_RETRY;
+
+	if (!a)
+		return NO_NODE;
+	if (i == retry)
+		a->refuser = label >> RETRY_BITS;
+	a->k = hash(high, low, i);
+	int result = draw(a);
+
+	if (result != CHOSEN)
+		return i <= retry ? result : LAST;
+	if (i >= retry) {
+		if (!is_silent(a->id))
+			return i > retry ? CHOSEN | i << DRAW_SHIFT : CHOSEN;
+		if (i == retry)
+			OWN(a) = a->id;
+		if (i >= MAX_RETRY - 1) /* the last is for who was asked by itself, docs/protocol.md §3.5 */
+			return LAST;
+		a->refuser = (a->refuser & 0xffff) | a->id << 16;
+	}
+	leave_out(a);
+	return MORE;
+}
+
+/*
  * pick_again makes the draws before again, and then that of the packet; where that is of a silent host those behind it, as if
  * the host had returned the packet, too. Who did return it is left out of those as well. Where nobody is left the silent host
  * gets it: the prober may be late, or the host be back. The source is in host order.
  */
-static __noinline int pick_again(struct again *a, __u64 high, __u64 low, __u32 label)
+static __always_inline int pick_again(struct again *a, __u64 high, __u64 low, __u32 label)
 {
-	__u32 retry = label & MAX_RETRY;
-
 	OWN(a) = 0;
 	a->n = 0;
 	a->refuser = 0;
 	for (__u32 i = 0; i <= MAX_RETRY; i++) {
-		if (i == retry)
-			a->refuser = label >> RETRY_BITS;
-		a->k = hash(high, low, i);
-		int result = draw(a);
+		int result = next_draw(a, high, low, label, i);
 
-		if (result != CHOSEN) {
-			if (i <= retry)
-				return result;
+		if (result == LAST)
 			break;
-		}
-		if (i >= retry) {
-			if (!is_silent(a->id))
-				return i > retry ? CHOSEN | i << DRAW_SHIFT : CHOSEN;
-			if (i == retry)
-				OWN(a) = a->id;
-			if (i >= MAX_RETRY - 1) /* the last is for who was asked by itself, docs/protocol.md §3.5 */
-				break;
-			a->refuser = (a->refuser & 0xffff) | a->id << 16;
-		}
-		leave_out(a);
+		if (result != MORE)
+			return result;
 	}
 	a->id = OWN(a);
 	return a->id ? CHOSEN : TORN;

@@ -60,11 +60,14 @@ struct choice {
 	__u64 id;
 };
 
-/* step is the weighted rendezvous of one node: the least cost per weight wins. */
+/*
+ * step is the weighted rendezvous of one node: the least cost per weight wins. What is kept of the best is what it has, not
+ * its place: the verifier would follow each place to the end, and loading takes as long.
+ */
 __noinline int step(struct choice *c)
 {
 	__u64 best_cost = 0;
-	__u32 best = 0, best_weight = 0;
+	__u32 child = 0, best_weight = 0;
 
 	if (!c)
 		return NO_NODE;
@@ -82,12 +85,12 @@ __noinline int step(struct choice *c)
 
 		if (i && this * best_weight >= best_cost * n->weight[i])
 			continue;
-		best = i;
+		c->id = n->id[i];
+		child = n->children >> i & 1;
 		best_cost = this;
 		best_weight = n->weight[i];
 	}
-	c->id = n->id[best & (FANOUT - 1)];
-	return n->children >> best & 1 ? CHILD : CHOSEN;
+	return child ? CHILD : CHOSEN;
 }
 
 /* descend walks from the root to an instance. */

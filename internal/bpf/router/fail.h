@@ -72,6 +72,7 @@ static __always_inline int fail(struct __sk_buff *skb, const struct packet *p, c
 	__u32 *body = (__u32 *)&f + IP6_LEN / 4;
 	__u16 half = 0;
 	__u64 sum;
+	__s64 quoted;
 
 	/* As in refuse(): a checksum that a device completes on the way does not change the sum. */
 	if (unfinished(skb, ETH_HLEN, p, &half) && p->l4 - ETH_HLEN < quote) {
@@ -89,8 +90,10 @@ static __always_inline int fail(struct __sk_buff *skb, const struct packet *p, c
 	sum = pseudo_sum(from, &p->src, sizeof(f) - IP6_LEN + quote, PROTO_UDP) + half;
 	for (__u32 i = 0; i < (sizeof(f) - IP6_LEN) / 4; i++)
 		sum += body[i];
-	if (sum_packet(skb, ETH_HLEN + sizeof(f), summed, &sum))
+	quoted = sum_packet(skb, ETH_HLEN + sizeof(f), summed);
+	if (quoted < 0)
 		return -1;
+	sum += quoted;
 	f.sum = ~fold(sum);
 	if (!f.sum)
 		f.sum = 0xffff;
