@@ -58,7 +58,7 @@ const (
 
 // heaviest are the packages that take longest, first: go test begins packages in this order, and what takes minutes must
 // not begin when everything else has ended.
-var heaviest = []string{"./internal/tests/e2e/...", "./internal/bpf/host", "./internal/tests/programs", "./internal/lab", "./internal/boost/...", "./internal/controller/..."}
+var heaviest = []string{"./internal/tests/e2e/...", "./internal/bpf/host", "./internal/tests/programs", "./internal/lab", "./internal/boost/...", "./internal/tests/boost", "./internal/tests/badinput", "./internal/controller/..."}
 
 // stagesOf are the stages of a kind, in their order; those of one entry run side by side, for they wait more than they
 // compute.
