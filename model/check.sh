@@ -16,11 +16,14 @@ most=$(nproc) runs=()
 [ "$fit" -ge "$most" ] || most=$((fit > 1 ? fit : 1))
 ended() {
 	local group
+	trap '' INT TERM HUP
 	for group in $(jobs -p); do kill -- "-$group"; done 2>/dev/null
 	wait
 	rm -rf "$dir"
 }
 trap ended EXIT
+# By themselves these would end the script before it has ended its jobs, which have no terminal's Ctrl-C.
+trap 'exit 130' INT TERM HUP
 
 # lines prints "MODEL.pml:LINE" of each statement that a verifier of SPIN has, and unreached that of each that its
 # run did not come to. An inline is copied to each of its uses: a line is reached when one of its copies is.

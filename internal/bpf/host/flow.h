@@ -180,7 +180,7 @@ static __always_inline void date(struct egress_flow *f)
 
 /*
  * make enters a flow into both maps and sets b->socket. Ingress first: its answer may be quick. A global function: verified
- * once, not for each kind of flow, which was a quarter of what loading took. The maps get the key that it has copied:
+ * once, not for each kind of flow, which was a quarter of what it went through in edge_egress. The maps get the key that it has copied:
  * Linux 6.1 takes none from a caller's frame here.
  */
 __noinline int make(const struct flow_key *from, struct birth *b)
@@ -223,14 +223,19 @@ __noinline int make(const struct flow_key *from, struct birth *b)
 	}
 	if (bpf_map_update_elem(&ingress_flows, &id, &n->in, BPF_NOEXIST))
 		return -1;
-	if (!bpf_map_update_elem(&egress_flows, key, &n->out, BPF_ANY))
-		return take_note(key, b->role, 1);
-	bpf_map_delete_elem(&ingress_flows, &id);
-	return -1;
+	if (bpf_map_update_elem(&egress_flows, key, &n->out, BPF_ANY)) {
+		bpf_map_delete_elem(&ingress_flows, &id);
+		return -1;
+	}
+	take_note(key, b->role, 1);
+	return 0;
 }
 
-/* erase_from takes the socketIDs of a flow away that are in a chain. A global function, as the loop is verified once then. */
-__noinline int erase_from(__u64 newest, __u64 birth)
+/*
+ * erase takes all socketIDs of a flow away. A global function, so that the verifier goes through the loop once; those return
+ * a number, and get one in place of the flow's record.
+ */
+__noinline int erase(__u64 newest, __u64 birth)
 {
 	__u64 id = newest;
 
@@ -246,18 +251,12 @@ __noinline int erase_from(__u64 newest, __u64 birth)
 	return 0;
 }
 
-/* erase takes all socketIDs of a flow away. */
-static __always_inline void erase(const struct egress_flow *f)
-{
-	erase_from(*(__u64 *)f->newest, *(__u64 *)f->birth);
-}
-
 /* forget ends a flow whose tuple has come back as another one. */
 static __always_inline void forget(struct flow_key *key, struct egress_flow *f)
 {
 	__u32 role = f->role;
 
-	erase(f);
+	erase(*(__u64 *)f->newest, *(__u64 *)f->birth);
 	if (!bpf_map_delete_elem(&egress_flows, key))
 		take_note(key, role, -1);
 }

@@ -128,7 +128,7 @@ static __always_inline void leave_out(struct again *a)
 	a->n = n + 1;
 }
 
-/* draw begins anew once all were drawn. */
+/* draw begins anew once all were drawn. Inlined as pick_again is: Linux 6.1 has no room for their frames. */
 static __always_inline int draw(struct again *a)
 {
 	int result = descend_again(a);
@@ -159,8 +159,8 @@ static __always_inline int is_silent(__u64 locator)
 #define DRAW_SHIFT 8 /* of the draw in a result where it is not the packet's own */
 
 /*
- * next_draw makes one of pick_again's, the i-th: MORE where another one follows, LAST where no other can. A global function:
- * on each way through that loop the verifier would look at it again, which took most of the time that loading did.
+ * next_draw makes one of pick_again's draws, the i-th: MORE where another one follows, LAST where no other can. A global
+ * function: on each way through that loop the verifier would look at it again, 157,000 instructions of 277,000.
  */
 __noinline int next_draw(struct again *a, __u64 high, __u64 low, __u32 label, __u32 i)
 {
