@@ -87,6 +87,7 @@ func openEmbedded(ctx context.Context, dir string, store Config) (*embedded, err
 		return nil, fmt.Errorf("store: start etcd in %s: %w (if its files are damaged, put a backup in the place of %s, or move it away to begin with an empty network)", dir, err, filepath.Join(dir, "etcd"))
 	}
 	e.server, e.client = server, v3client.New(server.Server)
+	e.client.KV, e.client.Cluster = rereadKV{e.client.KV}, rereadCluster{e.client.Cluster}
 	go e.watch()
 	if cluster != nil {
 		return e, nil // it is ready when enough of the others are there
