@@ -188,7 +188,7 @@ func TestWatchersSeeWhatArrives(t *testing.T) {
 	}
 }
 
-func TestNothingIsAllocatedForPackets(t *testing.T) {
+func TestPacketsOfAChainAllocateNothing(t *testing.T) {
 	c := newChain(t, 8, emu.Params{Delay: time.Millisecond, Loss: 0.01}, wire)
 	now := 100 * time.Millisecond
 	c.run(t, now)

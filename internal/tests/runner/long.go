@@ -20,3 +20,12 @@ var onlyLong = []string{
 	// Large models: ten thousand services, of which the property tests of internal/core/plan have few.
 	"TestTenThousandServicesReachARouterAndOneChangeTouchesOne",
 }
+
+// byOneGoroutine are tests of loads that one goroutine carries: the race detector finds nothing in them, and takes ten times
+// as long. The stage "tests" has them.
+var byOneGoroutine = []string{
+	// internal/host/mobility: 20,000 messages of attackers, and 10,000 flows, between hosts that a test's one loop carries.
+	"TestAFloodOfUnknownSendersIsMetered", "TestAnUnknownClientIsHeardInAFloodOfRESUMEs", "TestTenThousandFlowsMove",
+	// emu: a million packets over one line; what a chain allocates, which the detector adds to.
+	"TestAMillionPacketsKeepRateDelayAndLoss", "TestPacketsOfAChainAllocateNothing",
+}

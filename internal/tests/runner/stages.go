@@ -27,12 +27,13 @@ type stage struct {
 }
 
 // Tests of controllers and stores wait for disks and clocks: more of them go on at a time than there are processors, in
-// each package, and of packages one more (internal/controller/store takes 5 s of processor in 49 s).
+// each package, and of packages two more (internal/controller/store takes 5 s of processor in 49 s; with one more, two
+// processors had nothing to do for a tenth of the time).
 const sideBySide = 8
 
 // quickly are flags of all stages. make vets all beforehand; tests need no tables for a debugger, which take half of a
 // linker's time (1.6 of 3.2 s of processor for internal/tests/e2e).
-var quickly = []string{"-vet=off", "-ldflags=-s -w", "-count=1", "-p=" + strconv.Itoa(runtime.NumCPU()+1), "-parallel=" + strconv.Itoa(sideBySide)}
+var quickly = []string{"-vet=off", "-ldflags=-s -w", "-count=1", "-p=" + strconv.Itoa(runtime.NumCPU()+2), "-parallel=" + strconv.Itoa(sideBySide)}
 
 const (
 	unprivileged = "SCAFFOLD_ROOT_TESTS=0"
@@ -67,11 +68,11 @@ func stagesOf(kind string) ([][]stage, error) {
 	case "check":
 		env := []string{unprivileged, seeded}
 		tests := []stage{{name: "tests that need no root", dir: ".", env: env, args: []string{"-timeout=" + quick}, packages: []string{"./..."}}}
-		bench := []stage{{name: "bench", dir: "bench", env: env, args: []string{"-timeout=" + quick}, packages: []string{"./..."}}}
-		race, err := detector(raced, quick)
-		return append(append([][]stage{tests, bench}, outside(env)...), race...), err
+		bench := stage{name: "bench", dir: "bench", env: env, args: []string{"-timeout=" + quick}, packages: []string{"./..."}}
+		race, err := detector(kind)
+		return append([][]stage{tests, append(outside(env), bench)}, race...), err
 	case "all", "long":
-		return everything(kind == "long")
+		return everything(kind)
 	}
 	return nil, fmt.Errorf("no kind %q", kind)
 }
@@ -86,36 +87,31 @@ func chosen(stages [][]stage, part string) (left [][]stage) {
 	return left
 }
 
-func everything(long bool) (stages [][]stage, err error) {
+func everything(kind string) (stages [][]stage, err error) {
 	env, timeout := []string{"SCAFFOLD_ROOT_TESTS=1", seeded}, "-timeout=20m"
-	if long {
+	if kind == "long" {
 		env, timeout = []string{"SCAFFOLD_ROOT_TESTS=1", "SCAFFOLD_LONG_TESTS=1"}, "-timeout=2h"
 	}
 	args, err := asRoot(timeout)
 	if err != nil {
 		return nil, err
 	}
+	if kind != "long" {
+		args = append(args, leaveOut(onlyLong))
+	}
 	stages = append(stages,
-		[]stage{{name: "tests", dir: ".", env: env, args: skip(args, long), packages: append(slices.Clone(heaviest), "./...")}},
-		[]stage{{name: "bench", dir: "bench", env: env, args: skip(args, long), packages: []string{"./..."}}})
-	if long {
+		[]stage{{name: "tests", dir: ".", env: env, args: args, packages: append(slices.Clone(heaviest), "./...")}},
+		append(outside(env), stage{name: "bench", dir: "bench", env: env, args: args, packages: []string{"./..."}}))
+	if kind == "long" {
 		stages = append(stages, planes(env, args)...)
 	}
-	stages = append(stages, outside(env)...)
-	which := raced
-	if long {
-		which = races
-	}
-	race, err := detector(which, "15m") // last and alone: beside planes, stores with ten thousand services gave up
+	race, err := detector(kind) // last and alone: beside planes, stores with ten thousand services gave up
 	return append(stages, race...), err
 }
 
-// skip leaves out what only a long run has.
-func skip(args []string, long bool) []string {
-	if long {
-		return args
-	}
-	return append(slices.Clone(args), "-skip=^("+strings.Join(onlyLong, "|")+")$")
+// leaveOut is the flag of tests that do not run.
+func leaveOut(lists ...[]string) string {
+	return "-skip=^(" + strings.Join(slices.Concat(lists...), "|") + ")$"
 }
 
 // planes are the promises end to end on the data planes other than Linux routers, and unmodified programs there.
@@ -130,18 +126,18 @@ func planes(env, args []string) [][]stage {
 }
 
 // outside is what is written against the public packages alone, in Go modules of its own: it fails when they change under it.
-func outside(env []string) (stages [][]stage) {
+func outside(env []string) (beside []stage) {
 	for _, dir := range []string{"examples/module", "examples/router"} {
-		stages = append(stages, []stage{{name: dir + ", as an outside module", dir: dir, env: env, packages: []string{"./..."},
-			before: [][]string{{"vet", "./..."}, {"build", "-o", os.DevNull, "."}}}})
+		beside = append(beside, stage{name: dir + ", as an outside module", dir: dir, env: env, packages: []string{"./..."},
+			before: [][]string{{"vet", "./..."}, {"build", "-o", os.DevNull, "."}}})
 	}
-	return stages
+	return beside
 }
 
 // detector is a stage with the race detector.
-func detector(which *regexp.Regexp, timeout string) ([][]stage, error) {
+func detector(kind string) ([][]stage, error) {
 	if _, err := exec.LookPath("gcc"); err != nil {
-		if timeout == quick {
+		if kind == "check" {
 			fmt.Println("race detector: left out, it needs gcc")
 			return nil, nil
 		}
@@ -150,6 +146,10 @@ func detector(which *regexp.Regexp, timeout string) ([][]stage, error) {
 	out, err := exec.Command("go", "list", "./...").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the packages for the race detector: %w", err)
+	}
+	which := raced
+	if kind == "long" {
+		which = races
 	}
 	var packages []string
 	for path := range strings.FieldsSeq(string(out)) {
@@ -160,7 +160,10 @@ func detector(which *regexp.Regexp, timeout string) ([][]stage, error) {
 	if len(packages) == 0 {
 		return nil, errors.New("no package for the race detector: does the pattern in stages.go still fit the tree?")
 	}
-	env, args := []string{unprivileged, seeded, "CGO_ENABLED=1"}, []string{"-race", "-timeout=" + timeout}
+	env, args := []string{unprivileged, seeded, "CGO_ENABLED=1"}, []string{"-race", "-timeout=15m"}
+	if kind != "long" {
+		args = append(args, leaveOut(onlyLong, byOneGoroutine))
+	}
 	return [][]stage{
 		{{name: "race detector", dir: ".", env: env, args: args, packages: packages}},
 		{{name: "race detector, bench", dir: "bench", env: env, args: args, packages: []string{"./agent", "./checked", "./hosts"}}},
