@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // TestABI compares Go's layout with the _Static_asserts of abi.h, and the constants that both sides know.
@@ -42,6 +43,11 @@ func TestPinnedMapsHaveTheLayoutOfTheirVersion(t *testing.T) {
 }
 
 func TestFramesFitTheOldestKernel(t *testing.T) { bpftest.FitStack(t, load(t)) }
+
+func TestProgramsLoadQuickly(t *testing.T) {
+	nstest.Root(t)
+	bpftest.LoadQuickly(t, load(t))
+}
 
 func TestReasonsSayWhetherThePacketWentOn(t *testing.T) {
 	for reason, name := range map[divertDivertReason]string{

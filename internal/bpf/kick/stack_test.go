@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/bpf/bpftest"
+	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 func TestFramesFitTheOldestKernel(t *testing.T) {
@@ -12,4 +13,13 @@ func TestFramesFitTheOldestKernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	bpftest.FitStack(t, spec)
+}
+
+func TestProgramsLoadQuickly(t *testing.T) {
+	nstest.Root(t)
+	spec, err := loadDump()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bpftest.LoadQuickly(t, spec)
 }
