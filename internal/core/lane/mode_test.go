@@ -31,8 +31,15 @@ func TestALaneSaysHowItsConnectionsComeToAgents(t *testing.T) {
 		t.Errorf("of agents that know no rewriting: %+v", r)
 	}
 	for i := range s.Agents {
-		s.Agents[i].Rewrites = true // no switch has seen any of them
+		s.Agents[i].Rewrites = IPv6
 	}
+	if r := Plan(s); len(r.Lanes) != 0 || len(r.Unserved) != 1 || !strings.Contains(r.Unserved[0].Why, "with an address of IPv4") {
+		t.Errorf("of agents that hosts on IPv4 could not be rewritten to: %+v", r)
+	}
+	for i := range s.Agents {
+		s.Agents[i].Rewrites = IPv4 // no switch has seen any of them
+	}
+	s.Agents[2].Rewrites |= IPv6
 	r := Plan(s)
 	if len(r.Lanes) != 8 || !r.Lanes[0].Rewrite || len(r.Lanes[0].Far) != 2 {
 		t.Errorf("%+v", r)

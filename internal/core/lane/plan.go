@@ -71,12 +71,13 @@ type planner struct {
 
 // at are the agents of a site, by name, and those of them that lanes are for: where none is here, those that have only lost
 // their controller, and go on without one. What is rewritten needs the controller.
-func (p *planner) at(site *Site, rewrite bool) (all, usable []*Agent) {
+func (p *planner) at(site *Site, e *Entry) (all, usable []*Agent) {
 	var away []*Agent
+	family := FamilyOf(e.Client.Addr())
 	for i := range p.Agents {
 		if a := &p.Agents[i]; a.Site == site.Name {
 			all = append(all, a)
-			if rewrite && !a.Rewrites || !rewrite && site.Switched && !a.Seen {
+			if e.Rewrite && a.Rewrites&family == 0 || !e.Rewrite && site.Switched && !a.Seen {
 				continue // no packet would come to it
 			}
 			if a.usable() {
@@ -86,7 +87,7 @@ func (p *planner) at(site *Site, rewrite bool) (all, usable []*Agent) {
 			}
 		}
 	}
-	if len(usable) == 0 && !rewrite {
+	if len(usable) == 0 && !e.Rewrite {
 		usable = away
 	}
 	byName := func(a, b *Agent) int { return cmp.Compare(a.Name, b.Name) }
@@ -98,15 +99,15 @@ func (p *planner) at(site *Site, rewrite bool) (all, usable []*Agent) {
 // entry makes the lanes of one entry.
 func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 	near, far := siteOf(p.Sites, e.Client), siteOf(p.Sites, e.Server)
-	allNear, nears := p.at(near, e.Rewrite)
-	allFar, fars := p.at(far, e.Rewrite)
+	allNear, nears := p.at(near, e)
+	allFar, fars := p.at(far, e)
 	for _, end := range []struct {
 		site   *Site
 		usable []*Agent
 	}{{near, nears}, {far, fars}} {
 		switch {
 		case len(end.usable) == 0 && e.Rewrite:
-			return nil, fmt.Sprintf("site %q has no agent that takes connections and can have them rewritten", end.site.Name)
+			return nil, fmt.Sprintf("site %q has no agent with an address of %v that takes connections and can have them rewritten", end.site.Name, FamilyOf(e.Client.Addr()))
 		case len(end.usable) == 0 && end.site.Switched:
 			return nil, fmt.Sprintf("site %q has no agent that takes connections and is seen at a port of its switches", end.site.Name)
 		case len(end.usable) == 0:

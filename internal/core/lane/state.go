@@ -40,7 +40,36 @@ type Agent struct {
 	Seen       bool    // a switch of its site knows at which port it is
 	Load       float64 // of what it can carry, 0 to 1
 	Names      bool    // it can serve names, and ask for them: its machine is a host of the network
-	Rewrites   bool    // it can have ports of its own for connections
+	Rewrites   Family  // for whose connections it can have ports of its own
+}
+
+// A Family says of which of IP's versions addresses are: of none, one or both.
+type Family uint8
+
+// The two versions.
+const (
+	IPv4 Family = 1 << iota
+	IPv6
+)
+
+// FamilyOf is that of one address.
+func FamilyOf(a netip.Addr) Family {
+	if a.Is4() {
+		return IPv4
+	}
+	return IPv6
+}
+
+func (f Family) String() string {
+	switch f {
+	case IPv4:
+		return "IPv4"
+	case IPv6:
+		return "IPv6"
+	case IPv4 | IPv6:
+		return "IPv4 and IPv6"
+	}
+	return "no address"
 }
 
 func (a *Agent) usable() bool { return a.Here && !a.Draining }

@@ -202,12 +202,22 @@ func (x *Boost) ownPort(a *agent, text string, host netip.AddrPort) (at netip.Ad
 	if at, err = addressOf(text); err != nil || at.Port() == 0 {
 		return at, fmt.Errorf("its port %.80q is none", text)
 	}
-	for _, door := range append([]string{a.Door}, a.Doors...) {
-		if d, err := netip.ParseAddrPort(door); err == nil && d.Addr() == at.Addr() && at.Addr().Is4() == host.Addr().Is4() {
+	for _, door := range a.addresses() {
+		if door.Addr() == at.Addr() && at.Addr().Is4() == host.Addr().Is4() {
 			return at, nil
 		}
 	}
 	return at, fmt.Errorf("%v is none of the agent's addresses of that family", at)
+}
+
+// addresses are an agent's own: its door and those of its other paths.
+func (a *agent) addresses() (list []netip.AddrPort) {
+	for _, door := range append([]string{a.Door}, a.Doors...) {
+		if d, err := netip.ParseAddrPort(door); err == nil {
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
 // legOf takes a leg that a far agent asks for.

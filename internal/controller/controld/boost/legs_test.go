@@ -3,6 +3,7 @@ package boost
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -375,5 +376,39 @@ func TestOnlyWhatIsSteeredIsPinned(t *testing.T) {
 		if got := tell(c.opening, c.rewritten); got != c.pins {
 			t.Errorf("opening %v, rewritten %v: %d pins, want %d", c.opening, c.rewritten, got, c.pins)
 		}
+	}
+}
+
+// Agents are planned for connections whose family they have an address of: else each would wait for a port that its near agent
+// cannot have.
+func TestConnectionsAreRewrittenToAgentsOfTheirFamily(t *testing.T) {
+	r := newRewriting(t)
+	six := &apiv1.BoostEntry{Name: "six", Client: "2001:db8:1::/64", Server: "2001:db8:2::/64", Mode: "rewrite"}
+	for _, s := range []*apiv1.BoostSite{
+		{Name: "east", Prefixes: []string{"192.0.2.0/24", six.Client}, Agents: []string{"e1", "e2"}, Switches: []string{"s1"}},
+		{Name: "west", Prefixes: []string{"198.51.100.0/24", six.Server}, Agents: []string{"w1", "w2"}, Switches: []string{"s2"}},
+	} {
+		if _, err := r.API().SetBoostSite(t.Context(), connect.NewRequest(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.allow(six); err != nil {
+		t.Fatal(err)
+	}
+	entry := func() *apiv1.BoostEntry {
+		r.driver.settle()
+		all := r.list().Entries
+		return all[slices.IndexFunc(all, func(e *apiv1.BoostEntry) bool { return e.Name == six.Name })]
+	}
+	if e := entry(); e.State != unserved || !strings.Contains(e.Why, "with an address of IPv6") {
+		t.Errorf("of agents on IPv4: %v", e)
+	}
+	for i, name := range []string{"e1", "w1"} {
+		j := joinOf(name)
+		j.Rewrites, j.Doors = true, []string{j.Door, fmt.Sprintf("[2001:db8:9::%d]:23731", i+1)}
+		r.network.joinAs(j)
+	}
+	if e := entry(); e.State == unserved || len(e.Lanes) == 0 {
+		t.Errorf("once they have addresses of both: %v", e)
 	}
 }

@@ -72,10 +72,21 @@ func (x *Boost) state() lane.State {
 		a := x.agents[name]
 		s.Agents = append(s.Agents, lane.Agent{
 			Name: name, Site: x.siteOf(name), Here: x.alive(a) || x.clock().Sub(a.since) < x.Patience,
-			Draining: a.Draining, Load: a.load.GetLoad(), Seen: x.switches.places[name] != nil, Names: x.hosts[name] != "", Rewrites: a.rewrites,
+			Draining: a.Draining, Load: a.load.GetLoad(), Seen: x.switches.places[name] != nil, Names: x.hosts[name] != "", Rewrites: a.rewritten(),
 		})
 	}
 	return s
+}
+
+// rewritten is for whose connections an agent can have ports of its own: those of its addresses' families.
+func (a *agent) rewritten() (of lane.Family) {
+	if !a.rewrites {
+		return 0
+	}
+	for _, door := range a.addresses() {
+		of |= lane.FamilyOf(door.Addr())
+	}
+	return of
 }
 
 // judge tells of entries that nobody carries, once, and of those that somebody carries again.
