@@ -64,7 +64,8 @@ var insides = map[string]map[string][]string{
 		"views":               {"output"},
 	},
 	"internal/controller/controld": {
-		"boost":         {"events", "gate", "orders", "session", "specs"},
+		"boost":         {"boost/legs", "events", "gate", "orders", "session", "specs"},
+		"boost/legs":    {},
 		"certificates":  {"pledges"},
 		"config":        {},
 		"controllers":   {},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/controller/controld/boost/legs"
 	"scaffold.dev/scaffold/internal/controller/controld/gate"
 	"scaffold.dev/scaffold/internal/controller/controld/orders"
 	"scaffold.dev/scaffold/internal/controller/controld/session"
@@ -82,7 +83,7 @@ type Boost struct {
 	unserved   map[string]lack     // by entry
 	rtt        map[pair]time.Duration
 	switches   switches
-	legs       legs
+	legs       *legs.Legs
 	untold     bool // agents may have to be told something
 	stale      bool // something changed that lanes are made from
 	clock      func() time.Time
@@ -134,11 +135,13 @@ type agent struct {
 
 // New knows of none.
 func New(cfg Config) *Boost {
-	return &Boost{
+	x := &Boost{
 		Config: cfg, sites: map[string]store.BoostSite{}, entries: map[string]store.BoostEntry{}, agents: map[string]*agent{},
 		waits: map[string]bool{}, unserved: map[string]lack{}, rtt: map[pair]time.Duration{}, held: map[uint64]heldLane{}, clock: time.Now,
-		switches: newSwitches(), legs: newLegs(),
+		switches: newSwitches(),
 	}
+	x.legs = legs.New(around{x}, x.Patience)
+	return x
 }
 
 // Restore takes up what is stored, and waits for the agents of before.
@@ -180,7 +183,7 @@ func (x *Boost) Forget(name string) {
 	delete(x.waits, name)
 	delete(x.switches.unseen, name)
 	x.unsee(name, "it is forgotten")
-	x.endLegs(name)
+	x.legs.Forget(name)
 	maps.DeleteFunc(x.rtt, func(p pair, _ time.Duration) bool { return p[0] == name || p[1] == name })
 	x.Saver.Later(store.DeleteBoostAgent(name))
 	x.stale = true

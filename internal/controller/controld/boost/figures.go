@@ -26,12 +26,10 @@ const unclear = "unclear"
 // Figures counts what there is. It runs in the loop: sessions are counted where they are, of which there may be tens of
 // thousands, and none is built for it.
 func (x *Boost) Figures() Figures {
-	f := Figures{Bound: map[string]int{}, Legs: map[string]int{}, Firsts: map[string]uint64{}}
-	for _, l := range x.legs.all {
-		f.Legs[l.site]++
-	}
+	f := Figures{Bound: map[string]int{}, Legs: x.legs.BySite(), Firsts: map[string]uint64{}}
+	decided := x.legs.Verdicts()
 	for verdict, word := range verdicts {
-		f.Firsts[word] = x.legs.decided[verdict]
+		f.Firsts[word] = decided[verdict]
 	}
 	sent, received := map[tune.Binding]int{}, map[tune.Binding]int{}
 	for _, a := range x.agents {

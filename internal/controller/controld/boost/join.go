@@ -147,7 +147,7 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, doors []string, protocol u
 	joined := x.Accept()
 	joined.Protocol, joined.Credential, joined.AnnounceKey = protocol, x.Members.Fresh(peer), a.announceKey
 	s.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Joined{Joined: joined}})
-	x.legsOf(a, j.Legs)
+	x.legs.Joined(a.Name, j.Legs)
 	x.stale = true
 }
 
@@ -178,7 +178,7 @@ func (x *Boost) Lost(name string, s *Session, err error) {
 		text = events.Because("agent lost its stream; it goes on with the lanes that it has", events.Said(err))
 	}
 	x.Events.Tell("boost.lost", name, text)
-	x.passFirsts(name)
+	x.legs.Lost(name)
 	x.Loop.After(x.Patience, func() {
 		if a.session == nil && x.agents[name] == a {
 			x.stale = true
@@ -202,11 +202,11 @@ func (x *Boost) Report(name string, s *Session, m *apiv1.BoostReport) {
 	case *apiv1.BoostReport_Sessions:
 		x.sessionsOf(a, r.Sessions)
 	case *apiv1.BoostReport_First:
-		x.decided(a, r.First)
+		x.legs.Decided(name, r.First)
 	case *apiv1.BoostReport_Leg:
-		x.legOf(a, r.Leg)
+		x.legs.Ask(name, r.Leg)
 	case *apiv1.BoostReport_LegOver:
-		x.legOver(a, r.LegOver)
+		x.legs.Over(name, r.LegOver)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Flush plans anew what has changed, and tells agents what differs for them.
 func (x *Boost) Flush() {
-	x.flushLegs()
+	x.legs.Flush()
 	if x.waiting() {
 		return
 	}
@@ -76,17 +76,6 @@ func (x *Boost) state() lane.State {
 		})
 	}
 	return s
-}
-
-// rewritten is for whose connections an agent can have ports of its own: those of its addresses' families.
-func (a *agent) rewritten() (of lane.Family) {
-	if !a.rewrites {
-		return 0
-	}
-	for _, door := range a.addresses() {
-		of |= lane.FamilyOf(door.Addr())
-	}
-	return of
 }
 
 // judge tells of entries that nobody carries, once, and of those that somebody carries again.

@@ -3,14 +3,13 @@ package boost
 import (
 	"cmp"
 	"context"
-	"errors"
-	"net/netip"
 	"slices"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/controller/controld/boost/legs"
 	"scaffold.dev/scaffold/internal/controller/controld/orders"
 	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/core/tune"
@@ -58,8 +57,8 @@ func (x *Boost) sessionsOf(a *agent, m *apiv1.BoostSessions) {
 func (x *Boost) sessionOf(a *agent, s *apiv1.BoostSession) {
 	key := sessionKey{s.Far, s.Number}
 	was, known := a.sessions[key]
-	client, err := addressOf(s.Client)
-	server, err2 := addressOf(s.Server)
+	client, err := legs.Addr(s.Client)
+	server, err2 := legs.Addr(s.Server)
 	if !known && len(a.sessions) >= maxSessions || err != nil || err2 != nil || x.agents[s.Far] == nil {
 		return
 	}
@@ -80,16 +79,6 @@ func (x *Boost) sessionOf(a *agent, s *apiv1.BoostSession) {
 		NearWaits: waits.message(), Rewritten: rewritten,
 	}, now, waits}
 }
-
-func addressOf(text string) (netip.AddrPort, error) {
-	a, err := netip.ParseAddrPort(text)
-	if err == nil && a.Addr().Zone() != "" { // which could be of any length
-		err = errZone
-	}
-	return a, err
-}
-
-var errZone = errors.New("an address with a zone is no host's at a site")
 
 // ListBoostSessions is what agents carry now.
 func (a *API) ListBoostSessions(ctx context.Context, req *connect.Request[apiv1.ListBoostSessionsRequest]) (*connect.Response[apiv1.ListBoostSessionsResponse], error) {

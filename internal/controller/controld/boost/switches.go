@@ -88,7 +88,7 @@ func (x *Boost) JoinSwitches(s *SteerSession, j *apiv1.SteerJoin) *apiv1.Refused
 	}
 	if x.switches.session != nil {
 		x.switches.session.End(session.ErrReplaced)
-		x.forgetFirsts()
+		x.legs.Undriven()
 	}
 	x.switches.session, x.switches.changed = s, true
 	for _, w := range x.switches.byName {
@@ -105,7 +105,7 @@ func (x *Boost) JoinSwitches(s *SteerSession, j *apiv1.SteerJoin) *apiv1.Refused
 func (x *Boost) LostSwitches(_ string, s *SteerSession, _ error) {
 	if x.switches.session == s {
 		x.switches.session = nil
-		x.forgetFirsts()
+		x.legs.Undriven()
 	}
 }
 
@@ -133,7 +133,7 @@ func (x *Boost) ReportSwitches(_ string, s *SteerSession, m *apiv1.SteerReport) 
 			}
 		}
 		x.switches.changed = true
-		x.heldLegs() // nobody waits for one that is away
+		x.legs.SwitchesChanged() // nobody waits for one that is away
 	case *apiv1.SteerReport_Steered:
 		w := x.switchNamed(r.Steered.Switch)
 		if r.Steered.Generation > w.held {
@@ -141,12 +141,12 @@ func (x *Boost) ReportSwitches(_ string, s *SteerSession, m *apiv1.SteerReport) 
 		}
 		if r.Steered.Legs > w.legs {
 			w.legs = r.Steered.Legs
-			x.heldLegs()
+			x.legs.SwitchesChanged()
 		}
 	case *apiv1.SteerReport_Syn:
 		x.first(r.Syn)
 	case *apiv1.SteerReport_LegsOver:
-		x.idleLegs(r.LegsOver)
+		x.legs.Idle(r.LegsOver)
 	}
 }
 
@@ -434,7 +434,7 @@ func (x *Boost) steerSwitch(name string, rules []lane.Rule) {
 		}
 	}
 	told := proto.CloneOf(now)
-	told.Legs = x.legsAt(name)
+	told.Legs = x.legs.On(name)
 	x.switches.session.Send(&apiv1.SteerOrder{Order: &apiv1.SteerOrder_Rules{Rules: told}})
 }
 
