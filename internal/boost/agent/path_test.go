@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -18,6 +19,7 @@ type path struct {
 	mu      sync.Mutex
 	conns   []net.Conn
 	stopped chan struct{} // nil: it carries what comes; closed when it does again
+	gone    bool
 }
 
 // dial connects to an agent over the path.
@@ -41,8 +43,11 @@ func (p *path) dial(ctx context.Context, from netip.Addr, to netip.AddrPort) (*n
 		return nil, err
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return nil, errors.Join(errors.New("the path is gone"), far.Close(), middle.Close(), near.Close())
+	}
 	p.conns = append(p.conns, far, middle)
-	p.mu.Unlock()
 	go p.carry(far, middle)
 	go p.carry(middle, far)
 	return near.(*net.TCPConn), nil
@@ -72,6 +77,14 @@ func (p *path) cut() {
 		c.Close()
 	}
 	p.conns = nil
+}
+
+// lose cuts the path for good.
+func (p *path) lose() {
+	p.mu.Lock()
+	p.gone = true
+	p.mu.Unlock()
+	p.cut()
 }
 
 // stop has the path carry nothing until the function that it returns is called.

@@ -15,13 +15,32 @@ import (
 // A trio is a client's agent, another one of its site, and the server's.
 type trio struct {
 	x, spare, y *site
+	way         path // between x and y
 	client      *net.TCPConn
 	server      net.Conn
 }
 
+// loseX loses the machine of the client's agent: not a word of it comes any more. One that is stopped says that it gives its sessions
+// up, which may or may not get out before its connections end. Before, the server's agent must have heard what another one needs to
+// go on with the session: until then nobody could.
+func (w *trio) loseX(t *testing.T) {
+	t.Helper()
+	w.y.mu.Lock()
+	p := w.y.peers["x"]
+	w.y.mu.Unlock()
+	for end := time.Now().Add(within); len(p.trunk.Movable()) == 0; {
+		if time.Now().After(end) {
+			t.Fatal("y never hears what another agent needs to go on with the session")
+		}
+	}
+	w.way.lose()
+	w.x.Close()
+}
+
 func newTrio(t *testing.T) *trio {
 	n := newNetwork(t)
-	w := &trio{x: n.agent("x", nil), spare: n.agent("spare", nil), y: n.agent("y", nil)}
+	w := &trio{}
+	w.x, w.spare, w.y = n.agent("x", func(c *Config) { c.Dial = w.way.dial }), n.agent("spare", nil), n.agent("y", nil)
 	lane := Lane{Number: 5, Client: clients, Server: servers, Near: []string{"x", "spare"}, Far: []string{"y"}}
 	w.y.tell(t, []Peer{w.x.at, w.spare.at}, lane)
 	w.x.tell(t, []Peer{w.y.at}, lane)
@@ -71,7 +90,7 @@ func TestAnotherAgentOfTheSiteGoesOn(t *testing.T) {
 	w.spare.ends.mu.Lock()
 	w.spare.ends.take = func(m frame.Takeover) (*net.TCPConn, uint64, error) { return own, 14, nil }
 	w.spare.ends.mu.Unlock()
-	w.x.Close()
+	w.loseX(t)
 	if got := w.turned(t); got.Err != nil || got.To != "spare" || got.Client != clientName || got.Server != server.String() {
 		t.Fatalf("%+v", got)
 	}
@@ -113,7 +132,7 @@ func TestASessionThatCannotGoOnIsReset(t *testing.T) {
 		return nil, 0, &trunk.Refused{Reason: frame.CannotGoOn}
 	}
 	w.spare.ends.mu.Unlock()
-	w.x.Close()
+	w.loseX(t)
 	if got := w.turned(t); got.Err == nil {
 		t.Fatalf("%+v", got)
 	}

@@ -52,6 +52,8 @@ func (n *network) leaseOver(h *host) {
 	case away != "":
 		n.events.Tell("host.silent", h.Name, "host's daemon and its router "+away+" are away; its instances stay")
 		n.routers.Distrust(away)
+	case n.places.Early(&h.Host, n.cfg.Lease):
+		n.lease(h)
 	default:
 		n.leave(h, "its daemon is away and its router does not know it", true)
 	}

@@ -44,10 +44,13 @@ func (s *stage) number(at string, of owner, mark int) uint32 {
 	return 0
 }
 
-// expiring is a module that hears what expires.
-func expiring(heard *[]string) scripted {
+// expiring is a module that hears what expires. What expires at s2 it takes long about.
+func expiring(heard *[]string, long *chan struct{}) scripted {
 	return scripted{"expires", func(n controller.Network) error {
 		n.HandleExpired(func(at string, gone []controller.Flow) {
+			if at == "s2" {
+				<-*long
+			}
 			*heard = append(*heard, fmt.Sprint(at, " ", marksOf(gone, func(f controller.Flow) controller.Flow { return f })))
 		})
 		return nil
@@ -57,7 +60,9 @@ func expiring(heard *[]string) scripted {
 // A module hears what a switch has taken out by itself; it is wanted no more until the module names it again.
 func TestAModuleHearsWhatExpired(t *testing.T) {
 	var heard []string
+	var long chan struct{}
 	perform(t, func(s *stage) {
+		long = make(chan struct{})
 		n := s.ms.all[0]
 		set := func(flows ...controller.Flow) {
 			t.Helper()
@@ -115,15 +120,21 @@ func TestAModuleHearsWhatExpired(t *testing.T) {
 		hears()
 		wants(1, 2)
 
+		if err := n.SetFlows("s2", []controller.Flow{timed(4)}); err != nil {
+			t.Fatal(err)
+		}
+		s.ms.expired(16, "s2", s.number("s2", 16, 4))
+		synctest.Wait()
 		s.ms.expired(16, "s1", s.number("s1", 16, 1))
 		s.ms.expired(16, "s1", s.number("s1", 16, 2))
 		set(timed(1)) // before it could hear
-		hears("s1 [2]")
+		close(long)
+		hears("s2 [4]", "s1 [2]")
 		wants(1)
 		n.stop("it shall")
 		s.ms.expired(16, "s1", third)
 		hears()
-	}, expiring(&heard), still)
+	}, expiring(&heard, &long), still)
 }
 
 // What one call changes is all there or nothing, and the rest stays.

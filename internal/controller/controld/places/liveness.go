@@ -2,6 +2,7 @@ package places
 
 import (
 	"slices"
+	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/controller/controld/events"
@@ -17,7 +18,7 @@ import (
 // Joined is told that a session of a router began: it has said nothing. What was believed of its hosts while it was silent
 // is taken back, its own word follows where it differs.
 func (x *Places) Joined(router string) {
-	x.said[router] = make(map[sid.Locator]plan.HostState)
+	x.said[router], x.came[router] = make(map[sid.Locator]plan.HostState), time.Now()
 	for _, at := range x.all {
 		if at.Router == router && at.state == plan.HostSuspect {
 			x.change(at, plan.HostUp, "")
@@ -152,6 +153,14 @@ func (x *Places) Witnesses(h *Host) (probed bool, away string) {
 	return probed, away
 }
 
+// Early reports whether a router of the host came less than a while ago: it has to be told whom to probe, and to probe, before it
+// can say a word.
+func (x *Places) Early(h *Host, while time.Duration) bool {
+	return slices.ContainsFunc(x.at(h), func(at *attachment) bool {
+		return x.Routers.Here(at.Router) && time.Since(x.came[at.Router]) < while
+	})
+}
+
 // Unreachable is for a router that stays away, and that no neighbour hears: its hosts that say nothing themselves are
 // suspect, so that others are preferred where there are any.
 func (x *Places) Unreachable(router string) {
@@ -166,6 +175,7 @@ func (x *Places) Unreachable(router string) {
 // they are returned, once for each place.
 func (x *Places) Forget(router string) (hosts []string) {
 	delete(x.said, router)
+	delete(x.came, router)
 	for _, at := range x.all {
 		if at.Router == router {
 			x.change(at, plan.HostGone, "its router "+router+" was forgotten")

@@ -118,11 +118,12 @@ type Places struct {
 	Config
 	all  map[sid.Locator]*attachment               // of hosts that are here
 	said map[string]map[sid.Locator]plan.HostState // by routers, in their sessions of now or the last ones
+	came map[string]time.Time                      // when these began
 }
 
 // New has no host anywhere.
 func New(cfg Config) *Places {
-	return &Places{Config: cfg, all: make(map[sid.Locator]*attachment), said: make(map[string]map[sid.Locator]plan.HostState)}
+	return &Places{Config: cfg, all: make(map[sid.Locator]*attachment), said: make(map[string]map[sid.Locator]plan.HostState), came: make(map[string]time.Time)}
 }
 
 // All are the host's places, the preferred one first; after it left, those that it had.

@@ -169,6 +169,24 @@ func TestAHostAtTwoPlacesIsSilentAtBoth(t *testing.T) {
 	}
 }
 
+// A router that has just come knows nothing yet: that it says nothing of a host is no word.
+func TestARouterThatHasJustComeHasSaidNothing(t *testing.T) {
+	n := newPlaces()
+	h := n.host("s1", 0x101)
+	n.Joined("r1")
+	if !n.Early(h, time.Hour) || n.Early(h, time.Nanosecond) {
+		t.Error("its router came a moment ago: want that it is early for an hour, and for a nanosecond not")
+	}
+	n.away["r1"] = true
+	if n.Early(h, time.Hour) {
+		t.Error("its router is away, and is early")
+	}
+	n.Forget("r1")
+	if _, is := n.Places.came["r1"]; is {
+		t.Error("its router is forgotten, and it is known when it came")
+	}
+}
+
 // Attack: a router that is a member tells of ever more hosts at locators that are not its own.
 func TestARoutersWordIsKeptOfItsBlockAlone(t *testing.T) {
 	n := newPlaces()
