@@ -60,16 +60,12 @@ func FamilyOf(a netip.Addr) Family {
 	return IPv6
 }
 
+// String names one of the two.
 func (f Family) String() string {
-	switch f {
-	case IPv4:
+	if f == IPv4 {
 		return "IPv4"
-	case IPv6:
-		return "IPv6"
-	case IPv4 | IPv6:
-		return "IPv4 and IPv6"
 	}
-	return "no address"
+	return "IPv6"
 }
 
 func (a *Agent) usable() bool { return a.Here && !a.Draining }

@@ -150,6 +150,9 @@ func (x *Legs) set(l *leg) error {
 	if other != nil {
 		x.end(other)
 	}
+	if was != nil { // the first packet that waits for it goes by this one
+		l.syn = cmp.Or(l.syn, was.syn)
+	}
 	l.needs = map[string]uint64{}
 	for _, name := range switches {
 		l.needs[name] = x.tell(name, l.message(), nil)

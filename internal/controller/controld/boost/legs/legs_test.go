@@ -219,9 +219,16 @@ func TestInAnyOrder(t *testing.T) {
 				agent := []string{"e", "w"}[r.IntN(2)]
 				if n.deaf[agent] = !n.deaf[agent]; n.deaf[agent] {
 					x.Lost(agent)
-				} else {
-					x.Joined(agent, nil)
+					break
 				}
+				var has []*apiv1.BoostLeg // some of what it had, at other ports: another process of it
+				for key, l := range x.all {
+					if key.Agent == agent && r.IntN(2) == 0 {
+						at := netip.AddrPortFrom(l.at.Addr(), uint16(7_000+r.IntN(6)))
+						has = append(has, &apiv1.BoostLeg{Far: key.Far, Client: key.Client.String(), Server: key.Server.String(), At: at.String()})
+					}
+				}
+				x.Joined(agent, has)
 			case 9:
 				if n.driven = r.IntN(8) > 0; !n.driven {
 					clear(held) // whoever drives the switches next knows none of them
