@@ -1,6 +1,7 @@
 #!/bin/bash
-# Runs .ci/run many times, each in a fresh clone of one commit, the last of them beside a busy loop on each processor, and
+# Runs .ci/run many times, each in a fresh clone of one commit, the first of them beside a busy loop on each processor, and
 # says how often it passed, what failed, and how long it took: scripts/ci-often.sh [--in DIR] RUNS [BESIDE-NOISE [COMMIT]].
+# Noise comes first because it finds first what fails by chance: then the commit is another one, and all begins anew.
 # What each run printed is kept below the directory that it names first. With --in it is kept in DIR, and runs of the same
 # commit that have ended there before count: what one day is too short for goes on the next.
 set -uo pipefail
@@ -39,16 +40,25 @@ hog() {
 	done
 }
 
-touch "$logs/runs" # a line for each that has ended: its number, how it ended, seconds
+quiet() {
+	kill "${hogs[@]}"
+	wait "${hogs[@]}"
+	hogs=()
+} 2>/dev/null
+
+touch "$logs/runs" # a line for each that has ended: its number, how it ended, seconds, and whether it was beside noise
 for i in $(seq "$runs"); do
 	if line=$(grep "^$i " "$logs/runs"); then
-		echo "before: run $line s"
+		read -r _ what took beside <<<"$line"
+		echo "before: run $i: $what after $took s${beside:+, $beside}"
 		continue
 	fi
 	beside=
-	if [ "$i" -gt $((runs - noisy)) ]; then
+	if [ "$i" -le "$noisy" ]; then
 		[ ${#hogs[@]} != 0 ] || hog
-		beside=', beside noise'
+		beside='beside noise'
+	elif [ ${#hogs[@]} != 0 ]; then
+		quiet
 	fi
 	rm -rf "$logs/clone"
 	git clone -q --no-local . "$logs/clone" && git -C "$logs/clone" checkout -q -B main "$commit" || exit 1
@@ -63,8 +73,8 @@ for i in $(seq "$runs"); do
 	fi
 	run=
 	took=$((SECONDS - begun))
-	echo "$i $what $took" >>"$logs/runs"
-	echo "run $i: $what after $took s$beside"
+	echo "$i $what $took $beside" >>"$logs/runs"
+	echo "run $i: $what after $took s${beside:+, $beside}"
 	grep -E '^(unsteady|FAILED): ' "$logs/$i.log" | sed 's/^/  /'
 done
 sort -n -k3 "$logs/runs" | awk '{ t[NR] = $3; passed += $2 == "passed" } END {

@@ -15,7 +15,7 @@ routing='frr:/usr/lib/frr/zebra'
 # Packages that would push out one that the machine has (its own time daemon): their program alone is unpacked, and
 # what it links to is installed. Names the libraries behind the program.
 apart='chrony:/usr/sbin/chronyd:libcap2,libedit2,libgnutls30,libnettle8,libseccomp2'
-test="$demo iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached libmemcached-tools:memccp pdns-server:pdns_server
+test="$demo socat:socat iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached:memcached libmemcached-tools:memccp pdns-server:pdns_server
 	pdns-backend-bind:/usr/lib/*/pdns/libbindbackend.so dnsutils:dig redis-server:redis-server redis-tools:redis-benchmark
 	openssh-server:sshd openssh-client:ssh postgresql:/usr/lib/postgresql/*/bin/postgres elinks:elinks
 	tcpdump:tcpdump $routing ethtool:ethtool iputils-ping:ping nftables:nft spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h

@@ -97,6 +97,12 @@ func (b *bounded) runs(t *testing.T, node string, argv ...string) {
 	})
 }
 
+// listens waits until a node's port has a listener.
+func (b *bounded) listens(node, port string) {
+	b.t.Helper()
+	b.must(node, "--", "timeout", "30", "sh", "-c", "until ss -Hltn sport = "+port+" | grep -q .; do sleep 0.05; done")
+}
+
 // sysctl changes one of a node until the test is over, and has agents begin anew with it.
 func (b *bounded) sysctl(t *testing.T, node, name, value string) {
 	t.Helper()
@@ -138,6 +144,20 @@ func (b *bounded) meet(agent, other string) error {
 	return fmt.Errorf("%s has no connections to %s: %s", agent, other, out)
 }
 
+// polices has a node take no more than a rate of what comes by each TCP connection, and drop the rest, until the test is over.
+func (b *bounded) polices(t *testing.T, node, rate string) {
+	t.Helper()
+	nstest.Program(t, "nft", "nftables")
+	b.must(node, "--", "nft", `table inet policer {
+		set flows { type inet_service . inet_service; flags dynamic; size 1000; }
+		chain in {
+			type filter hook input priority 0;
+			meta l4proto tcp update @flows { tcp sport . tcp dport limit rate over `+rate+` burst 128 kbytes } drop
+		}
+	}`)
+	t.Cleanup(func() { b.must(node, "--", "nft", "delete table inet policer") })
+}
+
 // slow gives an agent's processes three hundredths of a processor until the test is over.
 func (b *bounded) slow(t *testing.T, agent string) {
 	t.Helper()
@@ -175,7 +195,7 @@ func (b *bounded) slow(t *testing.T, agent string) {
 	})
 }
 
-// Seven things that may bind a download, one after the other over the same path: the right one is named, with what to do. What is
+// Ten things that may bind a download, one after the other over the same path: the right one is named, with what to do. What is
 // named in between, while windows grow, is not asked.
 func TestExplainNamesWhatBinds(t *testing.T) {
 	nstest.Root(t)
@@ -191,7 +211,7 @@ func TestExplainNamesWhatBinds(t *testing.T) {
 	b := &bounded{t, name}
 	for _, s := range []string{"s1", "s2", "s3", "o2"} {
 		b.runs(t, s, "iperf3", "-s")
-		b.must(s, "--", "sh", "-c", "until ss -Hltn sport = 5201 | grep -q .; do sleep 0.05; done")
+		b.listens(s, "5201")
 	}
 	download := func(client, server string, more ...string) func(*testing.T) {
 		return func(t *testing.T) {
@@ -211,8 +231,8 @@ func TestExplainNamesWhatBinds(t *testing.T) {
 		{"an operator's limit", download("c3", "s3"), "c3", "the limit of agent y3 binds", false},
 		{"the server's program", download("c1", "s1", "-b", "5M"), "c1", "the server binds", true},
 		{"the client's program", func(t *testing.T) {
-			b.runs(t, "s1", "socat", "-u", "OPEN:/dev/zero", "TCP6-LISTEN:5301,reuseaddr")
-			b.must("s1", "--", "sh", "-c", "until ss -Hltn sport = 5301 | grep -q .; do sleep 0.05; done")
+			b.runs(t, "s1", nstest.Program(t, "socat", "socat"), "-u", "OPEN:/dev/zero", "TCP6-LISTEN:5301,reuseaddr")
+			b.listens("s1", "5301")
 			b.runs(t, "c1", "python3", "-c", "import socket, time\nc = socket.create_connection(('"+addressOf(t, name, "s1")+"', 5301))\nwhile c.recv(100000): time.sleep(0.1)")
 		}, "c1", "the client binds", true},
 		{"the link", download("c1", "s1"), "c1", "the path is full", true},
@@ -221,6 +241,10 @@ func TestExplainNamesWhatBinds(t *testing.T) {
 			t.Cleanup(func() { loss(t, "0%") })
 			download("c2", "s2")(t)
 		}, "c2", "loss by chance binds", true},
+		{"a policer of each connection", func(t *testing.T) {
+			b.polices(t, "x1", "300 kbytes/second")
+			download("c1", "s1")(t)
+		}, "c1", "something on the way limits each connection", true},
 		{"others", func(t *testing.T) {
 			b.runs(t, "o1", "iperf3", "-c", addressOf(t, name, "o2"), "-R", "-P", "8", "-C", "cubic", "-t", "120")
 			download("c1", "s1")(t)

@@ -1054,11 +1054,13 @@ func (x *BoostWay) GetSinceUnixMs() int64 {
 // What of the path to another agent binds what is sent there, where the path does.
 type BoostPath struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "full", "others", "loss", "limit", "send buffer" (of the agent that sends), "receive buffer" (of the other one).
+	// "full", "others", "loss", "limit", "send buffer" (of the agent that sends), "receive buffer" (of the other one),
+	// "flow limit" (of something on the way, for each connection).
 	Bound         string  `protobuf:"bytes,1,opt,name=bound,proto3" json:"bound,omitempty"`
-	Rate          uint64  `protobuf:"varint,2,opt,name=rate,proto3" json:"rate,omitempty"`  // bytes a second that arrive
-	Loss          float64 `protobuf:"fixed64,3,opt,name=loss,proto3" json:"loss,omitempty"` // part of what is sent that is lost although the path has no queue
-	Held          float64 `protobuf:"fixed64,4,opt,name=held,proto3" json:"held,omitempty"` // part of the time in which connections had bytes to send that buffers held them up
+	Rate          uint64  `protobuf:"varint,2,opt,name=rate,proto3" json:"rate,omitempty"`               // bytes a second that arrive
+	Loss          float64 `protobuf:"fixed64,3,opt,name=loss,proto3" json:"loss,omitempty"`              // part of what is sent that is lost although the path has no queue
+	Held          float64 `protobuf:"fixed64,4,opt,name=held,proto3" json:"held,omitempty"`              // part of the time in which connections had bytes to send that buffers held them up
+	Connections   uint32  `protobuf:"varint,5,opt,name=connections,proto3" json:"connections,omitempty"` // between the agents that are to carry it; 0: an agent of before, which does not say it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1117,6 +1119,13 @@ func (x *BoostPath) GetLoss() float64 {
 func (x *BoostPath) GetHeld() float64 {
 	if x != nil {
 		return x.Held
+	}
+	return 0
+}
+
+func (x *BoostPath) GetConnections() uint32 {
+	if x != nil {
+		return x.Connections
 	}
 	return 0
 }
@@ -4299,12 +4308,13 @@ const file_boost_proto_rawDesc = "" +
 	"\x04path\x18\b \x01(\v2\x16.scaffold.v1.BoostPathR\x04path\x12\x10\n" +
 	"\x03why\x18\t \x01(\tR\x03why\x12\"\n" +
 	"\rsince_unix_ms\x18\n" +
-	" \x01(\x03R\vsinceUnixMs\"]\n" +
+	" \x01(\x03R\vsinceUnixMs\"\x7f\n" +
 	"\tBoostPath\x12\x14\n" +
 	"\x05bound\x18\x01 \x01(\tR\x05bound\x12\x12\n" +
 	"\x04rate\x18\x02 \x01(\x04R\x04rate\x12\x12\n" +
 	"\x04loss\x18\x03 \x01(\x01R\x04loss\x12\x12\n" +
-	"\x04held\x18\x04 \x01(\x01R\x04held\"\xa3\x01\n" +
+	"\x04held\x18\x04 \x01(\x01R\x04held\x12 \n" +
+	"\vconnections\x18\x05 \x01(\rR\vconnections\"\xa3\x01\n" +
 	"\x18ListBoostSessionsRequest\x12\x14\n" +
 	"\x05entry\x18\x01 \x01(\tR\x05entry\x12\x14\n" +
 	"\x05agent\x18\x02 \x01(\tR\x05agent\x12\x14\n" +

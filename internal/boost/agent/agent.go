@@ -29,7 +29,7 @@ type Config struct {
 	Control     string // congestion control between agents, see trunk.Config
 	Connections int    // data connections of a trunk, or with how many the agents begin to look for their number
 	Most        int    // up to here; no more than Connections: their number stays
-	Open        int    // more there are where the other agent wants them, up to here
+	Open        int    // more there are where the other agent wants them, or with BBR where something limits each, up to here
 	Memory      int    // bytes of each trunk, each way; a multiple of stripe.MaxChunk
 	Silence     time.Duration
 	Patience    time.Duration // see trunk.Config

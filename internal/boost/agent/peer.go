@@ -115,7 +115,7 @@ func (a *Agent) newPeer(in Peer) (*peer, error) {
 	}
 	strategy, _ := a.strategy() // Start has looked
 	shape := a.Shape
-	shape.First, shape.Most = a.Connections, max(a.Most, a.Connections)
+	shape.First, shape.Most, shape.Open = a.Connections, max(a.Most, a.Connections), a.Open
 	c := trunk.Config{
 		Dials: p.dials(), Incarnation: p.born, Protection: a.Protection, Strategy: strategy, Shape: shape, Control: a.Control,
 		Patience: a.Patience, Connect: p.connect, Finish: a.Ends.Finished,

@@ -278,13 +278,10 @@ func (r *reader) lane(n *yamlfile.Node) {
 }
 
 func (r *reader) prefix(n *yamlfile.Node, what string) netip.Prefix {
-	text := r.Text(n, what)
-	if a, err := netip.ParseAddr(text); err == nil {
-		return netip.PrefixFrom(a, a.BitLen())
-	}
-	p, err := netip.ParsePrefix(text)
-	if err != nil || p != p.Masked() {
-		r.At(n, "%s: expected an address or a prefix whose bits behind the length are 0, found %s", what, yamlfile.KindOf(n))
+	bad := len(r.Errs)
+	p, err := lane.ParsePrefix(r.Text(n, what))
+	if err != nil && len(r.Errs) == bad {
+		r.At(n, "%s: %v", what, err)
 	}
 	return p
 }

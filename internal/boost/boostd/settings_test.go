@@ -46,7 +46,7 @@ func TestWhatIsWrongInTheFileIsSaidWithItsLine(t *testing.T) {
 		"key":          {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "abc", "expected the other agent's public key"},
 		"itself":       {"  y:", "  x:", `"x" is this agent itself`},
 		"unknown":      {"far: [y]", "far: [z]", `agent "z"`},
-		"prefix":       {"192.0.2.0/24", "192.0.2.9/24", "bits behind the length are 0"},
+		"prefix":       {"192.0.2.0/24", "192.0.2.9/24", "is 192.0.2.0/24 meant?"},
 		"families":     {"198.51.100.0/24", "2001:db8::/64", "two families"},
 		"no far agent": {", far: [y]", "", "lacks an agent"},
 		"accept":       {"far: [y]}", "far: [y], accept: sometimes}", "accept: expected one of answered, at-once"},
@@ -84,9 +84,9 @@ func TestConnectionsFollowFromTheirControl(t *testing.T) {
 		want    string
 		warns   bool
 	}{
-		{"", true, "bbr 4, up to 32 where the other agent wants more", false},
+		{"", true, "bbr 4, up to 32 where the other agent wants more or each is limited", false},
 		{"", false, "cubic auto, 1 to 32", false},
-		{"control: bbr\n", true, "bbr 4, up to 32 where the other agent wants more", false},
+		{"control: bbr\n", true, "bbr 4, up to 32 where the other agent wants more or each is limited", false},
 		{"control: bbr\n", false, "cubic auto, 1 to 32", true},
 		{"control: cubic\n", true, "cubic auto, 1 to 32", false},
 		{"control: cubic\nconnections: 2\n", true, "cubic 2", false},

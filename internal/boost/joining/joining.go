@@ -242,7 +242,7 @@ func pathOf(v tune.Verdict) *apiv1.BoostPath {
 	if v.Cause == tune.NoCause {
 		return nil
 	}
-	return &apiv1.BoostPath{Bound: v.Cause.String(), Rate: uint64(v.Rate), Loss: v.Loss, Held: v.Held}
+	return &apiv1.BoostPath{Bound: v.Cause.String(), Rate: uint64(v.Rate), Loss: v.Loss, Held: v.Held, Connections: uint32(v.Flows)}
 }
 
 // obey does what the controller orders.

@@ -31,7 +31,7 @@ const (
 )
 
 // Connections is how many data connections a path has: First of them, or as many as the agents find, from there to Most; and
-// up to Open where the other agent wants them.
+// up to Open where the other agent wants them, or where BBR finds that something on the way limits each by itself.
 type Connections struct{ First, Most, Open int }
 
 // most is how many agents find. More than 32 have 70 MB of buffers at each agent, for each other one.
@@ -39,7 +39,8 @@ const most = 32
 
 var (
 	// Fixed is how many there are with BBR, of which one brings what several do: four outlive the death of any, spread over
-	// queues and routes of equal cost, and are the flows that `fair` has beside others. The other agent may have no BBR.
+	// queues and routes of equal cost, and are the flows that `fair` has beside others. The other agent may have no BBR, and what
+	// is on the way may limit each connection by itself.
 	Fixed = Connections{4, 4, most}
 	// Found is without it. What several connections of CUBIC bring depends on loss, and too many take from others.
 	Found = Connections{1, most, most}
@@ -50,7 +51,7 @@ func (c Connections) String() string {
 		return fmt.Sprintf("auto, %d to %d", c.First, c.Most)
 	}
 	if c.Open > c.First {
-		return fmt.Sprintf("%d, up to %d where the other agent wants more", c.First, c.Open)
+		return fmt.Sprintf("%d, up to %d where the other agent wants more or each is limited", c.First, c.Open)
 	}
 	return fmt.Sprint(c.First)
 }

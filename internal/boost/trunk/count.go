@@ -18,10 +18,11 @@ func (p *Path) Wants() int {
 }
 
 func (p *Path) wants() int {
-	if n := p.shaping.decision.Connections; n > 0 && p.t.Shape.Seeks() {
-		return n
+	first := max(p.t.Shape.First, 1)
+	if p.t.Shape.Seeks() { // beside others fewer carry; the rest stay for when one dies
+		return max(p.shaping.decision.Connections, first)
 	}
-	return max(p.t.Shape.First, 1)
+	return first
 }
 
 // Rethinks has something when Wants has another answer than before.

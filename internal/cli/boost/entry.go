@@ -60,8 +60,8 @@ at most; what entries have in common is refused.`,
 		},
 	}
 	set := cmd.Flags()
-	set.StringVar(&e.Client, "client", "", "address or prefix of the clients, all of one site")
-	set.StringVar(&e.Server, "server", "", "address or prefix of the servers, all of another site")
+	set.Var(&hostsFlag{take: func(text string) { e.Client = text }}, "client", "address or prefix of the clients, all of one site")
+	set.Var(&hostsFlag{take: func(text string) { e.Server = text }}, "server", "address or prefix of the servers, all of another site")
 	command.AddNumber(set, &e.Port, "port", 0, 1, 65535, "of the servers (default: any)")
 	set.Var(wordFlag{&e.Mode, lane.Modes}, "mode", "how switches send them to agents: steer, to their ports; rewrite, to wherever they are, by rules for each connection")
 	set.Var(wordFlag{&e.Accept, lane.Accepts}, "accept", "when clients are accepted: answered, once the server has; at-once, and a server's no comes late, as a reset")
@@ -97,6 +97,30 @@ func (f wordFlag) Set(text string) error {
 
 // Type implements pflag.Value.
 func (f wordFlag) Type() string { return "word" }
+
+// A hostsFlag is prefixes, or addresses, with commas between them, each of which it hands over.
+type hostsFlag struct {
+	take func(string)
+	said string
+}
+
+// String makes it a flag, with Set, which refuses what is neither before anybody is asked, and Type.
+func (f *hostsFlag) String() string { return f.said }
+
+// Set implements pflag.Value.
+func (f *hostsFlag) Set(all string) error {
+	f.said = all
+	for text := range strings.SplitSeq(all, ",") {
+		if _, err := lane.ParsePrefix(text); err != nil {
+			return err
+		}
+		f.take(text)
+	}
+	return nil
+}
+
+// Type implements pflag.Value.
+func (*hostsFlag) Type() string { return "prefix" }
 
 // when reads a moment, as milliseconds since 1970; 0 where none is named.
 func when(flag, text string, now time.Time) (int64, error) {

@@ -22,9 +22,9 @@ func explain(a remote.Admin) *cobra.Command {
 		Use: "explain CLIENT [SERVER]", Short: "Say what keeps a connection that is carried from being faster, and what to do",
 		Long: `Explain names, for each direction of a connection, what binds it: the end that sends, the end that receives, an
 agent's processor or memory, or the path between the agents, and what of that: what agents send, others' traffic, loss
-by chance, an operator's limit, or the kernel's socket buffers. CLIENT and SERVER are addresses, with a port or without; of
-several connections the fastest are explained. An agent looks for three intervals, of at least 200 ms and 8 round trips
-each, until it is sure.`,
+by chance, an operator's limit, one that something on the way sets for each connection, or the kernel's socket buffers.
+CLIENT and SERVER are addresses, with a port or without; of several connections the fastest are explained. An agent
+looks for three intervals, of at least 200 ms and 8 round trips each, until it is sure.`,
 		Example: "  scaffold boost explain 192.0.2.7\n  scaffold boost explain [2001:db8::7]:40022 [2001:db8:1::9]:443", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := &apiv1.ListBoostSessionsRequest{Client: args[0], Limit: explained}

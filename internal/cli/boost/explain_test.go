@@ -66,6 +66,7 @@ func TestEachCauseOfThePathSaysWhereAndWhatToDo(t *testing.T) {
 		{&apiv1.BoostPath{Bound: "others", Rate: 5_000_000}, []string{"others' traffic fills the path: beside it agent east-1 sends 5 MB/s to west-1", "share or weight in the file of east-1"}, "path: others"},
 		{&apiv1.BoostPath{Bound: "loss", Rate: 5_000_000, Loss: 0.0012}, []string{"loss by chance binds: 0.12% of what agent east-1 sends to west-1", "CUBIC slows down to 5 MB/s", "have BBR at east-1: modprobe tcp_bbr", "raise connections in its file"}, "path: loss"},
 		{&apiv1.BoostPath{Bound: "limit", Rate: 5_000_000}, []string{"the limit of agent east-1 binds: it sends 5 MB/s to west-1", "raise limit in the file of east-1"}, "path: limit"},
+		{&apiv1.BoostPath{Bound: "flow limit", Rate: 5_000_000, Connections: 32}, []string{"something on the way limits each connection: 32 carry 5 MB/s from agent east-1 to west-1, and more would carry more", "raise connections in the file of east-1"}, "path: flow limit"},
 		{&apiv1.BoostPath{Bound: "send buffer", Held: 0.83}, []string{"the socket buffers of agent east-1 bind", "west-1 up for 83% of the time", "net.ipv4.tcp_wmem at east-1"}, "path: send buffer"},
 		{&apiv1.BoostPath{Bound: "receive buffer", Held: 0.83}, []string{"the socket buffers of agent west-1 bind: they hold what east-1 sends to it up for 83%", "net.ipv4.tcp_rmem at west-1", "reload"}, "path: receive buffer"},
 		{&apiv1.BoostPath{Bound: "what a later version knows"}, []string{"the path binds: agent east-1 has bytes"}, "path: what a later version knows"},

@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -190,17 +189,8 @@ func name(what string) func(string) error {
 
 // prefix checks a prefix, or an address.
 func prefix(text string) error {
-	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
-		return nil
-	}
-	p, err := netip.ParsePrefix(text)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%.80q: expected an address or a prefix, as in 192.0.2.0/24", text)
-	case p != p.Masked():
-		return fmt.Errorf("%v: bits behind the length are to be 0: is %v meant?", p, p.Masked())
-	}
-	return nil
+	_, err := lane.ParsePrefix(text)
+	return err
 }
 
 func (r *reader) prefix(n *yamlfile.Node, what string) string {

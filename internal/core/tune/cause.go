@@ -18,11 +18,12 @@ const (
 	AtLimit                    // an operator's limit
 	SendBuffer                 // the kernel's buffers of connections at this agent
 	ReceiveBuffer              // those at the other one
+	FlowLimit                  // something on the way that limits each connection by itself
 	causes
 )
 
 // causeNames are as messages have them.
-var causeNames = [causes]string{"", "full", "others", "loss", "limit", "send buffer", "receive buffer"}
+var causeNames = [causes]string{"", "full", "others", "loss", "limit", "send buffer", "receive buffer", "flow limit"}
 
 func (c Cause) String() string {
 	if c >= causes {
@@ -45,6 +46,7 @@ type Verdict struct {
 	Rate  float64 // bytes a second of ours that arrive
 	Loss  float64 // part of what is sent that is lost although the queue is short
 	Held  float64 // part of the time in which connections had bytes to send that buffers held them up; of SendBuffer and ReceiveBuffer
+	Flows int     // connections that are to carry it, where others do not say how many
 }
 
 const (
@@ -76,6 +78,7 @@ type causality struct {
 	under  Decision // that an interval passes under
 	last   [alike]Cause
 	quiet  int       // intervals, one after the other, in which the path did not bind
+	plain  int       // in which it did, with a short queue, and nothing of what is known here explains that
 	full   float64   // what it carried when its queue was long, bytes a second
 	filled time.Time // when that was
 	found  Cause
@@ -83,18 +86,33 @@ type causality struct {
 	rate, loss, held average
 }
 
-// see takes an interval, behind which d was decided. alien says that its queue does not heed what we send.
-func (c *causality) see(m *Measure, d Decision, s *Settings, alien bool) {
+// see takes an interval, behind which d was decided. alien says that its queue does not heed what we send, more is what more
+// connections brought.
+func (c *causality) see(m *Measure, d Decision, s *Settings, alien bool, more brought) {
 	copy(c.last[1:], c.last[:])
-	c.last[0] = c.of(m, d, s, alien)
+	plain := c.plain
+	c.plain = 0
+	if c.last[0] = c.of(m, d, s, alien, more); c.last[0] == unexplained {
+		c.last[0], c.plain = NoCause, plain+1
+		if more == asMuch {
+			c.last[0] = FlowLimit
+		}
+	}
 	c.under = d
 	if !slices.ContainsFunc(c.last[:], func(x Cause) bool { return x != c.last[0] }) {
 		c.found = c.last[0] // else what was found before holds until something else is as sure
 	}
 }
 
+// unexplained is what bound in an interval where that was none of the others: more connections may tell, with BBR. Of CUBIC, which
+// looks then as it does where loss is by chance, losesByChance tells.
+const unexplained = causes
+
+// unexplained reports whether that has been so for as long as it takes to tell a cause.
+func (c *causality) unexplained() bool { return c.plain >= alike }
+
 // of is what of the path bound in one interval.
-func (c *causality) of(m *Measure, d Decision, s *Settings, alien bool) Cause {
+func (c *causality) of(m *Measure, d Decision, s *Settings, alien bool, more brought) Cause {
 	if !m.Bound || m.Rate <= 0 || m.MinRTT <= 0 {
 		if c.quiet++; c.quiet >= idle {
 			c.full, c.rate, c.loss, c.held = 0, average{}, average{}, average{}
@@ -130,9 +148,11 @@ func (c *causality) of(m *Measure, d Decision, s *Settings, alien bool) Cause {
 		return ReceiveBuffer
 	case alien, s.Share == Raw && m.Now.Sub(c.filled) < lookAgain: // whose the queue is nobody has asked
 		return NoCause
-	case long || c.fills(m, carries):
+	case long, c.fills(m, carries, more):
 		return LinkFull
-	case c.under.Control == "cubic" && c.losesByChance(m):
+	case c.under.Control == "bbr":
+		return unexplained
+	case c.losesByChance(m):
 		return ChanceLoss
 	}
 	return NoCause
@@ -147,15 +167,17 @@ func (m *Measure) held(by time.Duration) float64 {
 }
 
 // fills reports whether a path whose queue is short is full: it carries what it did when that was long. A cap may be why it is
-// short, and asks for less while it drains one.
-func (c *causality) fills(m *Measure, carries float64) bool {
+// short, and asks for less while it drains one. Where more connections bring more, bursts of some that had just begun were the queue.
+func (c *causality) fills(m *Measure, carries float64, more brought) bool {
 	switch {
 	case c.full == 0:
 		return false
 	case c.under.Cap > 0:
 		return carries >= 0.9*min(c.full, c.under.Cap)
+	case more == asMuch:
+		return false
 	}
-	return m.Now.Sub(c.filled) < lookAgain && carries >= 0.95*c.full
+	return (more == nothing || m.Now.Sub(c.filled) < lookAgain) && carries >= 0.95*c.full
 }
 
 // losesByChance reports whether loss explains what each connection carries. CUBIC's window is 1.054 (RTT/p)^¾ segments of the

@@ -45,6 +45,13 @@ func TestWhatOfAPathBindsIsTold(t *testing.T) {
 		{"receive buffer", Settings{First: 4}, path(func(r *road) { r.take = 64 << 10 }), ReceiveBuffer},
 		{"send buffer of cubic", Settings{First: 4}, path(func(r *road) { r.send = 64 << 10 }), SendBuffer},
 		{"receive buffer of bbr", Settings{BBR: true, First: 4}, path(func(r *road) { r.take = 64 << 10 }), ReceiveBuffer},
+		{"flow limit", Settings{BBR: true, First: 4, Open: 32}, path(func(r *road) { r.police = 2 * mbit }), FlowLimit},
+		{"flow limit despite loss", Settings{BBR: true, First: 4, Open: 32}, path(func(r *road) { r.police, r.loss = 2*mbit, 0.01 }), FlowLimit},
+		{"flow limit raw", Settings{BBR: true, First: 4, Open: 32, Share: Raw}, path(func(r *road) { r.police = 2 * mbit }), FlowLimit},
+		{"flow limit until there are more connections", Settings{BBR: true, First: 4, Open: 32}, path(func(r *road) { r.police = 10 * mbit }), LinkFull},
+		{"flow limit of a fixed number", Settings{BBR: true, First: 4, Most: 4, Open: 4}, path(func(r *road) { r.police = 2 * mbit }), NoCause},
+		{"shallow queue", Settings{BBR: true, First: 4, Open: 32}, path(func(r *road) { r.buffer = time.Millisecond }), NoCause},
+		{"shallow queue beside others", Settings{BBR: true, First: 4, Open: 32}, path(func(r *road) { r.buffer, r.others, r.pushy = time.Millisecond, 4, true }), NoCause},
 		{"buffers a little beyond the link", Settings{BBR: true, First: 1}, path(func(r *road) { r.send = 900e3 }), LinkFull},
 	} {
 		t.Run(c.name, func(t *testing.T) {

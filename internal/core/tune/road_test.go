@@ -21,6 +21,7 @@ type road struct {
 	late   bool                        // they begin when we do, and not before
 	send   float64                     // bytes that each connection of ours may have on its way by the buffers here; 0: as many as it will
 	take   float64                     // and by those of the other agent
+	police float64                     // bytes a second that something on the way lets through of each connection of ours; 0: all
 	stands func(at time.Duration) bool // the link carries nothing just then; nil: never
 
 	now    time.Time
@@ -187,7 +188,7 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 	dt := step.Seconds()
 	shortest := time.Hour
 	all := slices.Concat(r.ours, r.theirs)
-	rates := make([]float64, len(all))
+	rates, passes := make([]float64, len(all)), make([]float64, len(all))
 	before := r.recent(10*time.Second, shortest)
 	for end := r.now.Add(long); r.now.Before(end); r.now = r.now.Add(step) {
 		rtt := r.rtt + r.queue
@@ -203,7 +204,11 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 			if i < len(r.ours) {
 				rates[i] = min(rates[i], r.buffers(f, rtt, step))
 			}
-			in += rates[i] * (1 - r.loss)
+			passes[i] = rates[i] * (1 - r.loss)
+			if i < len(r.ours) && r.police > 0 {
+				passes[i] = min(passes[i], r.police)
+			}
+			in += passes[i]
 		}
 		out := in
 		switch {
@@ -220,9 +225,9 @@ func (r *road) drive(long time.Duration) (sent, arrived, lost float64) {
 		for i, f := range all {
 			part := 0.0
 			if in > 0 {
-				part = rates[i] * (1 - r.loss) / in
+				part = passes[i] / in
 			}
-			gone := rates[i]*r.loss*dt + over*part
+			gone := (rates[i]-passes[i])*dt + over*part
 			f.pass(dt, rtt.Seconds(), recent, out*dt*part, gone/mss)
 			if i < len(r.ours) {
 				sent, left, lost = sent+rates[i]*dt, left+out*dt*part, lost+gone

@@ -26,10 +26,11 @@ type Settings struct {
 	BBR    bool    // the kernel has it, and lets this process choose it
 	First  int     // connections to begin with; 0: one
 	Most   int     // that there may be; no more than First: their number stays
+	Open   int     // with BBR that there may be where something on the way limits each by itself; no more than Most: no others
 }
 
 // Seeks reports whether the number of connections is to be found.
-func (s *Settings) Seeks() bool { return s.Most > max(s.First, 1) }
+func (s *Settings) Seeks() bool { return max(s.Most, s.Open) > max(s.First, 1) }
 
 // A Measure is what was seen of a path in one interval, over all its connections.
 type Measure struct {
@@ -191,12 +192,15 @@ func NewTuner(s Settings) *Tuner {
 	}
 	s.First = max(s.First, 1)
 	s.Most = max(s.Most, s.First)
+	if s.Open = max(s.Open, s.Most); !s.BBR {
+		s.Open = s.Most
+	}
 	return &Tuner{Settings: s, use: 1, count: count{now: s.First}}
 }
 
 // Step takes what was measured in an interval.
 func (p *Tuner) Step(m Measure) (d Decision) {
-	defer func() { p.why.see(&m, d, &p.Settings, max(p.stays, p.alien) > 0) }()
+	defer func() { p.why.see(&m, d, &p.Settings, max(p.stays, p.alien) > 0, p.count.brought) }()
 	d = Decision{Control: "cubic", Connections: p.count.now, Why: Idle}
 	if p.BBR {
 		d.Control = "bbr"
@@ -284,9 +288,25 @@ func (p *Tuner) seek(d *Decision, m *Measure) {
 	if !p.Seeks() {
 		return
 	}
-	if n := p.count.step(m, p.Most, p.cap > 0); n != d.Connections || p.count.trying() {
+	if n := p.count.step(m, p.terms()); n != d.Connections || p.count.trying() {
 		d.Connections, d.Why = n, Tries
 	}
+}
+
+// terms are when more connections are tried. More of BBR than there are bring something only where each is limited by itself (a
+// policer, one of several links), and take from others' BBR where the queue is too short to be seen: they are tried while
+// nothing else is known to bind, and kept where each brings about as much as one does.
+func (p *Tuner) terms() terms {
+	t := terms{least: 1, most: p.Most, capped: p.cap > 0, factors: factors, worth: worth, measures: measures}
+	if !p.BBR || p.Open == p.Most {
+		return t
+	}
+	t.least, t.most, t.bbr, t.measures = p.First, p.Open, true, cycles
+	t.capped = t.capped || !p.why.unexplained()
+	if t.worth = apart; p.count.brought != asMuch {
+		t.worth, t.factors = alone, factors[:1]
+	}
+	return t
 }
 
 // Skip takes the place of Step for intervals of which nothing is known, as many as that, and the decision before them: a drain
@@ -295,7 +315,7 @@ func (p *Tuner) seek(d *Decision, m *Measure) {
 func (p *Tuner) Skip(d Decision, intervals int) Decision {
 	if intervals > idle && p.Share != Raw {
 		n := NewTuner(p.Settings)
-		n.count.now = p.count.now
+		n.count.now, n.count.brought = p.count.now, p.count.brought
 		*p = *n
 		return p.Step(Measure{})
 	}
@@ -312,7 +332,7 @@ func (p *Tuner) Skip(d Decision, intervals int) Decision {
 // Verdict is what of the path binds, as far as that can be told.
 func (p *Tuner) Verdict() Verdict {
 	c := &p.why
-	return Verdict{c.found, c.rate.of, c.loss.of, c.held.of}
+	return Verdict{c.found, c.rate.of, c.loss.of, c.held.of, p.count.now}
 }
 
 // shape changes the cap by the queue. BBR holds a round trip's worth of bytes in a queue, others fill it. A long queue is

@@ -54,6 +54,9 @@ func TestPathsAreTuned(t *testing.T) {
 	}
 	lossy := func(r *road, loss float64) *road { r.loss = loss; return r }
 	beside := func(r *road) *road { r.others = 8; return r }
+	shallow := func(r *road) *road { r.buffer = time.Millisecond; return r }
+	policed := func(r *road) *road { r.police = 10 * mbit; return r }
+	four := Settings{BBR: true, First: 4, Most: 4, Open: 32} // as agents are by themselves
 	for _, c := range []struct {
 		name     string
 		settings Settings
@@ -84,6 +87,15 @@ func TestPathsAreTuned(t *testing.T) {
 				r.others = 0
 			}
 		}, [2]float64{0.98, 1}, 15 * time.Millisecond, func(n int) bool { return n == 1 }},
+		{"four of bbr", four, lossy(long(), 0.001), 2 * time.Minute, nil, [2]float64{0.98, 1}, 15 * time.Millisecond, func(n int) bool { return n == 4 }},
+		{"four of bbr, shallow queue", four, shallow(long()), 2 * time.Minute, nil, [2]float64{0.98, 1}, time.Millisecond, func(n int) bool { return n <= 8 }},
+		{"four of bbr beside others", four, beside(long()), time.Minute, nil, [2]float64{0.05, 0.25}, 50 * time.Millisecond, func(n int) bool { return n <= 4 }},
+		{"four of bbr, policed", four, policed(short()), 2 * time.Minute, nil, [2]float64{0.95, 1}, 15 * time.Millisecond, func(n int) bool { return n >= 10 && n <= 20 }},
+		{"four of bbr, no more policed", four, policed(short()), 6 * time.Minute, func(at time.Duration, r *road) {
+			if at > time.Minute {
+				r.police = 0
+			}
+		}, [2]float64{0.98, 1}, 15 * time.Millisecond, func(n int) bool { return n == 4 }},
 		{"limited", Settings{BBR: true, Limit: 50 * mbit}, long(), time.Minute, nil, [2]float64{0.1, 0.1}, 0, func(int) bool { return true }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -141,7 +141,7 @@ func (p *application) siteSpec(s *apiv1.BoostSiteSpec) bool {
 		bad("prefixes", fmt.Errorf("site %q: %d prefixes, expected 1 to %d: which hosts do its agents serve?", s.Name, len(s.Prefixes), maxPrefixes))
 	}
 	for i, text := range s.Prefixes {
-		prefix, err := prefixOf(text)
+		prefix, err := lane.ParsePrefix(text)
 		if s.Prefixes[i] = prefix.String(); err != nil {
 			bad("prefixes", fmt.Errorf("site %q: prefix %w", s.Name, err))
 		}
@@ -201,7 +201,7 @@ func (p *application) entrySpec(e *apiv1.BoostEntrySpec) bool {
 	}
 	bad("", checkName("entry", e.Name))
 	for field, text := range map[string]*string{"client": &e.Client, "server": &e.Server} {
-		prefix, err := prefixOf(*text)
+		prefix, err := lane.ParsePrefix(*text)
 		if err != nil {
 			bad(field, fmt.Errorf("entry %q: %s %w", e.Name, field, err))
 			continue

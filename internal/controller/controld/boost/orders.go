@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -73,7 +72,7 @@ func (x *Boost) site(m *apiv1.BoostSite) (next store.BoostSite, err error) {
 		return next, invalid("site %q: %d prefixes, expected 1 to %d: which hosts do its agents serve?", m.Name, len(m.Prefixes), maxPrefixes)
 	}
 	for _, text := range m.Prefixes {
-		p, err := prefixOf(text)
+		p, err := lane.ParsePrefix(text)
 		if err != nil {
 			return next, invalid("site %q: prefix %v", m.Name, err)
 		}
@@ -182,11 +181,11 @@ func (x *Boost) entry(m *apiv1.BoostEntry) (next store.BoostEntry, err error) {
 	if len(x.entries) >= maxEntries {
 		return next, fmt.Errorf("%w: there are %d entries, as many as there may be: deny those that are over (scaffold boost ls)", orders.ErrConflict, maxEntries)
 	}
-	client, err := prefixOf(m.Client)
+	client, err := lane.ParsePrefix(m.Client)
 	if err != nil {
 		return next, invalid("entry %q: client %v", m.Name, err)
 	}
-	server, err := prefixOf(m.Server)
+	server, err := lane.ParsePrefix(m.Server)
 	if err != nil {
 		return next, invalid("entry %q: server %v", m.Name, err)
 	}
@@ -291,24 +290,6 @@ func checkName(what, name string) error {
 		return invalid("%s name %.80q: want letters, digits and hyphens, in lower case", what, name)
 	}
 	return nil
-}
-
-// prefixOf reads a prefix, or an address as one.
-func prefixOf(text string) (netip.Prefix, error) {
-	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
-		return netip.PrefixFrom(a, a.BitLen()), nil
-	}
-	p, err := netip.ParsePrefix(text)
-	if err != nil {
-		return p, fmt.Errorf("%.80q: expected an address or a prefix, as in 192.0.2.0/24", text)
-	}
-	if p.Addr().Is4In6() {
-		return p, fmt.Errorf("%v: an IPv4-mapped prefix (RFC 4291, 2.5.5.2): write it as IPv4, as in 192.0.2.0/24", p)
-	}
-	if p != p.Masked() {
-		return p, fmt.Errorf("%v: bits behind the length are to be 0: is %v meant?", p, p.Masked())
-	}
-	return p, nil
 }
 
 func invalid(format string, args ...any) error {

@@ -85,7 +85,7 @@ func pathFrom(m *apiv1.BoostPath) *apiv1.BoostPath {
 	if tune.CauseNamed(m.GetBound()) == tune.NoCause {
 		return nil
 	}
-	return &apiv1.BoostPath{Bound: m.Bound, Rate: m.Rate, Loss: part(m.Loss), Held: part(m.Held)}
+	return &apiv1.BoostPath{Bound: m.Bound, Rate: m.Rate, Loss: part(m.Loss), Held: part(m.Held), Connections: m.Connections}
 }
 
 // part is a number from 0 to 1, also where it was none at all.
