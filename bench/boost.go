@@ -16,8 +16,9 @@ import (
 
 // A BoostLab is a lab of the boost benchmark, with the parts that are measured in it.
 type BoostLab struct {
-	File  string
-	parts []boostPart
+	File   string
+	parts  []boostPart
+	before func(*boostBench, context.Context) error // what the lab lacks before agents begin; nil: nothing
 }
 
 // A boostPart is a group of rows.
@@ -27,25 +28,28 @@ type boostPart struct {
 	do   func(*boostBench, context.Context) error
 }
 
-// BoostLabs are two: two sites with a long path between their routers, whose queue is one product of rate and round trip;
-// and the same with cables in place of the path, for what agents cost.
+// BoostLabs are four: two sites with a long path between their routers, whose queue is one product of rate and round trip; the
+// same with cables in place of the path, for what agents cost; with two paths; and with two agents at the server's site.
 func BoostLabs() []BoostLab {
 	return []BoostLab{
-		{strings.Replace(boostLab, "PATH", "{ends: [x, y], delay: 25ms, rate: 500Mbit, queue: 3125KB, seed: 1}", 1), []boostPart{
+		{File: strings.Replace(boostLab, "PATH", "{ends: [x, y], delay: 25ms, rate: 500Mbit, queue: 3125KB, seed: 1}", 1), parts: []boostPart{
 			{"loss", true, (*boostBench).losses},
 			{"share", true, (*boostBench).shares},
 			{"worker", true, (*boostBench).workers},
 			{"first", true, (*boostBench).firstBytes},
 			{"mptcp", false, (*boostBench).multipath},
 			{"cubic", false, (*boostBench).cubicOnly},
+			{"policer", false, (*boostBench).policer},
 			{"fat", false, (*boostBench).fat},
 		}},
-		{strings.Replace(boostLab, "PATH", "[x, y]", 1), []boostPart{
+		{File: strings.Replace(boostLab, "PATH", "[x, y]", 1), parts: []boostPart{
 			{"cpu", true, (*boostBench).costs},
 			{"idle", true, (*boostBench).idle},
 			{"crowd", false, (*boostBench).idleCrowd},
 			{"short", false, (*boostBench).shorts},
 		}},
+		{File: twoPathsLab, parts: []boostPart{{"paths", false, (*boostBench).paths}}, before: (*boostBench).twoPaths},
+		{File: cutLab, parts: []boostPart{{"cut", false, (*boostBench).cutOff}}, before: (*boostBench).spareAgent},
 	}
 }
 
@@ -106,7 +110,12 @@ const boostSettle = 2 * time.Second
 
 // Measure measures in a lab of that kind what is asked for, and adds it to the report.
 func (of BoostLab) Measure(ctx context.Context, l *lab.Lab, opt BoostOptions, rep *Report) error {
-	b := &boostBench{lab: l, opt: opt, rep: rep}
+	b := &boostBench{lab: l, opt: opt, rep: rep, near: agents.Site{Agent: "x", Host: "c1"}, far: agents.Site{Agent: "y", Host: "s1"}}
+	if of.before != nil {
+		if err := of.before(b, ctx); err != nil {
+			return err
+		}
+	}
 	if err := b.begin(ctx); err != nil {
 		return err
 	}
@@ -130,6 +139,8 @@ type boostBench struct {
 	opt    BoostOptions
 	rep    *Report
 	agents *agents.Pair
+	near   agents.Site // of agents
+	far    agents.Site
 	others []*exec.Cmd
 }
 
@@ -152,7 +163,12 @@ const carries = 500e6 * 1448 / 1514
 
 // link changes the path, as a line of a timeline does.
 func (b *boostBench) link(ctx context.Context, text string) error {
-	a, err := file.ParseAction("link " + text)
+	return b.act(ctx, "link "+text)
+}
+
+// act does a line of a timeline.
+func (b *boostBench) act(ctx context.Context, line string) error {
+	a, err := file.ParseAction(line)
 	if err == nil {
 		err = b.lab.Do(ctx, a)
 	}
@@ -209,7 +225,7 @@ func (b *boostBench) begin(ctx context.Context) (err error) {
 		}
 		b.others = append(b.others, cmd)
 	}
-	b.agents, err = agents.Start(ctx, b.lab, agents.Site{Agent: "x", Host: "c1"}, agents.Site{Agent: "y", Host: "s1"}, ownBoosted, iperfBoosted)
+	b.agents, err = agents.Start(ctx, b.lab, b.near, b.far, ownBoosted, iperfBoosted)
 	return err
 }
 

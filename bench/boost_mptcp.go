@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -58,55 +57,30 @@ func (b *boostBench) multipath(ctx context.Context) error {
 func (b *boostBench) manyAddresses(ctx context.Context) error {
 	client := b.lab.Plan().Node("c1").Ports[0]
 	at := agents.Address(b.lab, "c1").Addr().String()
-	run := func(node string, words ...string) (string, error) {
-		out, err := b.lab.Output(ctx, node, append([]string{"ip"}, words...)...)
-		if err != nil {
-			err = fmt.Errorf("ip %s in %s: %w: %s", strings.Join(words, " "), node, err, strings.TrimSpace(string(out)))
-		}
-		return string(out), err
-	}
 	for _, node := range []string{"x", "y", "s1"} {
-		way, err := run(node, "route", "get", at)
-		if err == nil {
-			_, err = run(node, append([]string{"route", "replace", furtherAddresses.String()}, wayOf(way, at)...)...)
-		}
-		if err != nil {
+		if err := b.route(ctx, node, furtherAddresses.String(), at); err != nil {
 			return err
 		}
 	}
 	for _, node := range []string{"c1", "s1"} {
-		if _, err := run(node, "mptcp", "limits", "set", "subflow", fmt.Sprint(subflows)); err != nil {
+		if _, err := b.ip(ctx, node, "mptcp", "limits", "set", "subflow", fmt.Sprint(subflows)); err != nil {
 			return err
 		}
 	}
-	if _, err := run("c1", "mptcp", "endpoint", "flush"); err != nil {
+	if _, err := b.ip(ctx, "c1", "mptcp", "endpoint", "flush"); err != nil {
 		return err
 	}
 	addr := furtherAddresses.Addr()
 	for range subflows - 1 {
 		addr = addr.Next()
-		if _, err := run("c1", "address", "replace", addr.String()+"/32", "dev", client.Dev); err != nil {
+		if _, err := b.ip(ctx, "c1", "address", "replace", addr.String()+"/32", "dev", client.Dev); err != nil {
 			return err
 		}
-		if _, err := run("c1", "mptcp", "endpoint", "add", addr.String(), "dev", client.Dev, "subflow"); err != nil {
+		if _, err := b.ip(ctx, "c1", "mptcp", "endpoint", "add", addr.String(), "dev", client.Dev, "subflow"); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// wayOf are the words of a route by the way that `ip route get` has told: up to its interface. An address on the link is its
-// own way.
-func wayOf(told, at string) []string {
-	words := strings.Fields(told)
-	dev := slices.Index(words, "dev")
-	if dev < 1 || dev+1 >= len(words) {
-		return nil // ip says what it misses
-	}
-	if dev == 1 {
-		return []string{"via", at, "dev", words[2]}
-	}
-	return words[1 : dev+2] // behind the address
 }
 
 // overMany is one stream of Multipath TCP, in bits a second.

@@ -22,7 +22,7 @@ test="$demo socat:socat iperf3:iperf3 tftpd-hpa:in.tftpd tftp-hpa:tftp memcached
 	python3:python3 black:black tshark:tshark prometheus:promtool haproxy:haproxy nghttp2-client:h2load nghttp2-server:nghttpd
 	lighttpd:lighttpd mosquitto:mosquitto mosquitto-clients:mosquitto_sub git:git rsync:rsync chrony:chronyd snmpd:snmpd snmp:snmpget
 	systemd:systemd-analyze netcat-openbsd:/bin/nc.openbsd nodejs:node openjdk-17-jre-headless:java ecj:ecj gunicorn:gunicorn"
-bench="$demo haproxy:haproxy socat:socat iperf3:iperf3 mininet:mn frr:/usr/lib/frr/zebra iputils-ping:ping vsftpd:vsftpd"
+bench="$demo nftables:nft haproxy:haproxy socat:socat iperf3:iperf3 mininet:mn frr:/usr/lib/frr/zebra iputils-ping:ping vsftpd:vsftpd"
 experiments='nginx-light:nginx wget:wget memcached:memcached tftpd-hpa:in.tftpd tftp-hpa:tftp busybox:busybox iproute2:ip
 	python3:python3 python3-matplotlib:/usr/lib/python3/dist-packages/matplotlib/__init__.py'
 model='spin:spin gcc:gcc libc6-dev:/usr/include/stdio.h'

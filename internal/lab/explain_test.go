@@ -195,9 +195,9 @@ func (b *bounded) slow(t *testing.T, agent string) {
 	})
 }
 
-// Ten things that may bind a download, one after the other over the same path: the right one is named, with what to do. What is
-// named in between, while windows grow, is not asked.
-func TestExplainNamesWhatBinds(t *testing.T) {
+// newBounded brings the lab up, with a server of iperf3 at each host that is one.
+func newBounded(t *testing.T) *bounded {
+	t.Helper()
 	nstest.Root(t)
 	nstest.Program(t, "ovs-vswitchd", "openvswitch-switch")
 	nstest.Program(t, "iperf3", "iperf3")
@@ -206,6 +206,11 @@ func TestExplainNamesWhatBinds(t *testing.T) {
 	if err := os.WriteFile(path, []byte(bounds), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if after := lab.Machine(t); after != before {
+			t.Errorf("before:\n%s\nafter:\n%s", before, after)
+		}
+	})
 	must(t, "lab", "up", "-q", "--name", name, path)
 	t.Cleanup(func() { scaffold(t, "lab", "down", name) })
 	b := &bounded{t, name}
@@ -213,73 +218,87 @@ func TestExplainNamesWhatBinds(t *testing.T) {
 		b.runs(t, s, "iperf3", "-s")
 		b.listens(s, "5201")
 	}
-	download := func(client, server string, more ...string) func(*testing.T) {
-		return func(t *testing.T) {
-			b.runs(t, client, append([]string{"iperf3", "-c", addressOf(t, name, server), "-R", "-t", "120"}, more...)...)
+	return b
+}
+
+// download is one of a client, for longer than it takes to explain it.
+func (b *bounded) download(client, server string, more ...string) func(*testing.T) {
+	return func(t *testing.T) {
+		b.runs(t, client, append([]string{"iperf3", "-c", addressOf(t, b.name, server), "-R", "-t", "120"}, more...)...)
+	}
+}
+
+// loss is that of the path towards the clients from now on.
+func (b *bounded) loss(t *testing.T, part string) {
+	must(t, "lab", "link", "--lab", b.name, "sw2->sw1", "loss", part)
+}
+
+// A binding binds a client's download, and explain says so.
+type binding struct {
+	what   string
+	begin  func(*testing.T)
+	client string
+	says   string
+}
+
+// explains waits until what binds is named, with what to do. What is named before, while windows grow, is not asked.
+func (b *bounded) explains(c binding) {
+	b.t.Run(c.what, func(t *testing.T) {
+		c.begin(t)
+		client, last := addressOf(t, b.name, c.client), ""
+		for end := time.Now().Add(100 * time.Second); !strings.Contains(last, c.says); {
+			if time.Now().After(end) {
+				t.Fatalf("explain does not say %q, but\n%s", c.says, last)
+			}
+			time.Sleep(500 * time.Millisecond) // agents look every 50 ms, and tell twice a second
+			last, _, _ = scaffold(t, "boost", "explain", client, "--lab", b.name)
 		}
-	}
-	loss := func(t *testing.T, part string) {
-		must(t, "lab", "link", "--lab", name, "sw2->sw1", "loss", part)
-	}
-	for _, c := range []struct {
-		what   string
-		begin  func(*testing.T)
-		client string
-		says   string
-		long   bool // it is tried in long runs alone
-	}{
-		{"an operator's limit", download("c3", "s3"), "c3", "the limit of agent y3 binds", false},
-		{"the server's program", download("c1", "s1", "-b", "5M"), "c1", "the server binds", true},
+		t.Log(last)
+	})
+}
+
+func TestExplainNamesAnOperatorsLimit(t *testing.T) {
+	b := newBounded(t)
+	b.explains(binding{"an operator's limit", b.download("c3", "s3"), "c3", "the limit of agent y3 binds"})
+}
+
+// Nine more things that may bind a download, one after the other over the same path.
+func TestExplainNamesWhatBinds(t *testing.T) {
+	b := newBounded(t)
+	for _, c := range []binding{
+		{"the server's program", b.download("c1", "s1", "-b", "5M"), "c1", "the server binds"},
 		{"the client's program", func(t *testing.T) {
 			b.runs(t, "s1", nstest.Program(t, "socat", "socat"), "-u", "OPEN:/dev/zero", "TCP6-LISTEN:5301,reuseaddr")
 			b.listens("s1", "5301")
-			b.runs(t, "c1", "python3", "-c", "import socket, time\nc = socket.create_connection(('"+addressOf(t, name, "s1")+"', 5301))\nwhile c.recv(100000): time.sleep(0.1)")
-		}, "c1", "the client binds", true},
-		{"the link", download("c1", "s1"), "c1", "the path is full", true},
+			b.runs(t, "c1", "python3", "-c", "import socket, time\nc = socket.create_connection(('"+addressOf(t, b.name, "s1")+"', 5301))\nwhile c.recv(100000): time.sleep(0.1)")
+		}, "c1", "the client binds"},
+		{"the link", b.download("c1", "s1"), "c1", "the path is full"},
 		{"loss by chance", func(t *testing.T) {
-			loss(t, "1%")
-			t.Cleanup(func() { loss(t, "0%") })
-			download("c2", "s2")(t)
-		}, "c2", "loss by chance binds", true},
+			b.loss(t, "1%")
+			t.Cleanup(func() { b.loss(t, "0%") })
+			b.download("c2", "s2")(t)
+		}, "c2", "loss by chance binds"},
 		{"a policer of each connection", func(t *testing.T) {
 			b.polices(t, "x1", "300 kbytes/second")
-			download("c1", "s1")(t)
-		}, "c1", "something on the way limits each connection", true},
+			b.download("c1", "s1")(t)
+		}, "c1", "something on the way limits each connection"},
 		{"others", func(t *testing.T) {
-			b.runs(t, "o1", "iperf3", "-c", addressOf(t, name, "o2"), "-R", "-P", "8", "-C", "cubic", "-t", "120")
-			download("c1", "s1")(t)
-		}, "c1", "others' traffic fills the path", true},
+			b.runs(t, "o1", "iperf3", "-c", addressOf(t, b.name, "o2"), "-R", "-P", "8", "-C", "cubic", "-t", "120")
+			b.download("c1", "s1")(t)
+		}, "c1", "others' traffic fills the path"},
 		{"a small send buffer", func(t *testing.T) {
 			b.sysctl(t, "y1", "net.ipv4.tcp_wmem", "4096 16384 16384")
-			download("c1", "s1")(t)
-		}, "c1", "the socket buffers of agent y1 bind", true},
+			b.download("c1", "s1")(t)
+		}, "c1", "the socket buffers of agent y1 bind"},
 		{"a small receive buffer", func(t *testing.T) {
 			b.sysctl(t, "x1", "net.ipv4.tcp_rmem", "4096 32768 32768")
-			download("c1", "s1")(t)
-		}, "c1", "the socket buffers of agent x1 bind", true},
+			b.download("c1", "s1")(t)
+		}, "c1", "the socket buffers of agent x1 bind"},
 		{"an agent's processor", func(t *testing.T) {
 			b.slow(t, "y1")
-			download("c1", "s1")(t)
-		}, "c1", "the processor of agent y1 binds", true},
+			b.download("c1", "s1")(t)
+		}, "c1", "the processor of agent y1 binds"},
 	} {
-		if c.long && !nstest.Long() { // minutes, and the promise is the same
-			continue
-		}
-		t.Run(c.what, func(t *testing.T) {
-			c.begin(t)
-			client, last := addressOf(t, name, c.client), ""
-			for end := time.Now().Add(100 * time.Second); !strings.Contains(last, c.says); {
-				if time.Now().After(end) {
-					t.Fatalf("explain does not say %q, but\n%s", c.says, last)
-				}
-				time.Sleep(500 * time.Millisecond) // agents look every 50 ms, and tell twice a second
-				last, _, _ = scaffold(t, "boost", "explain", client, "--lab", name)
-			}
-			t.Log(last)
-		})
-	}
-	must(t, "lab", "down", name)
-	if after := lab.Machine(t); after != before {
-		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+		b.explains(c)
 	}
 }

@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,9 +26,45 @@ import (
 const endAtMost = 5 * time.Second
 
 // A Site is one end of the path: the node of the agent, and that of the host behind it, which it reaches by one port.
-type Site struct{ Agent, Host string }
+type Site struct {
+	Agent, Host string
+	Spare       string       // the node of another agent there, which goes on where the first one is lost; "": none
+	By          string       // the node at the port of each; "": the host
+	Doors       []netip.Addr // where others reach the agent, one for each path; none: at its node's own address
+}
 
-// A Pair is two agents that run.
+// agents are the site's.
+func (s *Site) agents() []string {
+	if s.Spare == "" {
+		return []string{s.Agent}
+	}
+	return []string{s.Agent, s.Spare}
+}
+
+// doors are those of one of its agents, as text.
+func (s *Site) doors(l *lab.Lab, agent string) (all []string) {
+	if agent == s.Agent {
+		for _, a := range s.Doors {
+			all = append(all, strconv.Quote(a.String()))
+		}
+	}
+	if all == nil {
+		all = []string{strconv.Quote(l.Plan().Node(agent).Own4.String())}
+	}
+	return all
+}
+
+// port is the interface of one of its agents towards the host.
+func (s *Site) port(l *lab.Lab, agent string) string {
+	for _, p := range l.Plan().Node(agent).Ports {
+		if p.Far.Name == cmp.Or(s.By, s.Host) {
+			return p.Dev
+		}
+	}
+	return ""
+}
+
+// A Pair is the agents of two sites that run.
 type Pair struct {
 	lab       *lab.Lab
 	near, far Site
@@ -37,7 +75,7 @@ type Pair struct {
 	agents    map[string]*exec.Cmd // by node
 }
 
-// Start starts both agents, which carry what the near site's host asks of the far one's at these ports, and waits until they
+// Start starts the agents, which carry what the near site's host asks of the far one's at these ports, and waits until they
 // do. It tries that at the first port, where nobody listens.
 func Start(ctx context.Context, l *lab.Lab, near, far Site, ports ...uint16) (p *Pair, err error) {
 	// In the lab's directory, which goes with the lab, also where whoever has it is killed.
@@ -45,7 +83,7 @@ func Start(ctx context.Context, l *lab.Lab, near, far Site, ports ...uint16) (p 
 	if err = os.MkdirAll(p.dir, 0o700); err != nil {
 		return nil, err
 	}
-	for _, at := range []string{near.Agent, far.Agent} {
+	for _, at := range p.all() {
 		if err == nil {
 			err = p.start(ctx, at)
 		}
@@ -60,11 +98,14 @@ func Start(ctx context.Context, l *lab.Lab, near, far Site, ports ...uint16) (p 
 	return p, nil
 }
 
-// RestartWith ends both agents and starts them again with further lines in their files, and waits until connections are carried.
+// all are the agents.
+func (p *Pair) all() []string { return append(p.near.agents(), p.far.agents()...) }
+
+// RestartWith ends all agents and starts them again with further lines in their files, and waits until connections are carried.
 func (p *Pair) RestartWith(ctx context.Context, lines string) error {
 	p.also = lines
 	p.stop()
-	for _, at := range []string{p.near.Agent, p.far.Agent} {
+	for _, at := range p.all() {
 		if err := p.start(ctx, at); err != nil {
 			return err
 		}
@@ -146,25 +187,38 @@ func (p *Pair) Log(name string) string {
 
 // settings writes an agent's file. Its only port leads to the host: what it carries comes and goes there.
 func (p *Pair) settings(name string) (path string, err error) {
-	own, other := p.near, p.far
-	if name == p.far.Agent {
-		own, other = p.far, p.near
+	own := &p.near
+	if slices.Contains(p.far.agents(), name) {
+		own = &p.far
 	}
-	key, _, err := boostd.Key(filepath.Join(p.dir, other.Agent+".key"))
-	if err != nil {
-		return "", err
-	}
-	plan := p.lab.Plan()
+	at := own.doors(p.lab, name)
 	var b strings.Builder
-	fmt.Fprintf(&b, "name: %s\ndoor: %q\nports: [%s]\nkey: %s\nagents:\n  %s: {door: %q, key: %s}\nlanes:\n",
-		name, plan.Node(name).Own4, plan.Node(own.Host).Ports[0].Peer.Dev, filepath.Join(p.dir, name+".key"), other.Agent, plan.Node(other.Agent).Own4, boostd.Public(key))
+	fmt.Fprintf(&b, "name: %s\ndoor: %s\nports: [%s]\nkey: %s\n", name, at[0], own.port(p.lab, name), filepath.Join(p.dir, name+".key"))
+	if len(at) > 1 {
+		fmt.Fprintf(&b, "paths: [%s]\n", strings.Join(at[1:], ", "))
+	}
+	b.WriteString("agents:\n")
+	for _, site := range []*Site{&p.near, &p.far} {
+		for _, other := range site.agents() {
+			if other == name {
+				continue
+			}
+			key, _, err := boostd.Key(filepath.Join(p.dir, other+".key"))
+			if err != nil {
+				return "", err
+			}
+			at := site.doors(p.lab, other)
+			fmt.Fprintf(&b, "  %s: {door: %s, paths: [%s], key: %s}\n", other, at[0], strings.Join(at[1:], ", "), boostd.Public(key))
+		}
+	}
+	b.WriteString("lanes:\n")
 	more := ""
 	if p.lane != "" {
 		more = ", " + p.lane
 	}
 	for _, port := range p.ports {
 		fmt.Fprintf(&b, "- {client: %v, server: %v, port: %d, near: [%s], far: [%s]%s}\n",
-			Address(p.lab, p.near.Host).Masked(), Address(p.lab, p.far.Host).Masked(), port, p.near.Agent, p.far.Agent, more)
+			Address(p.lab, p.near.Host).Masked(), Address(p.lab, p.far.Host).Masked(), port, strings.Join(p.near.agents(), ", "), strings.Join(p.far.agents(), ", "), more)
 	}
 	b.WriteString(p.also)
 	path = filepath.Join(p.dir, name+".yaml")

@@ -21,6 +21,10 @@ var onlyLong = []string{
 	"TestTenThousandServicesReachARouterAndOneChangeTouchesOne",
 }
 
+// alone are tests of what binds a path: beside others it is the machine's processors that do. A long run has them in a stage of
+// their own.
+var alone = []string{"TestExplainNamesWhatBinds"}
+
 // byOneGoroutine are tests of loads that one goroutine carries: the race detector finds nothing in them, and takes ten times
 // as long. The stage "tests" has them.
 var byOneGoroutine = []string{

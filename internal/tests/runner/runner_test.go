@@ -225,7 +225,7 @@ func TestATestIsFoundByItsName(t *testing.T) {
 
 // What is left out for its name is there under that name.
 func TestWhatIsLeftToALongRunExists(t *testing.T) {
-	for _, test := range append(slices.Clone(onlyLong), byOneGoroutine...) {
+	for _, test := range slices.Concat(onlyLong, alone, byOneGoroutine) {
 		if _, err := find(top, test); err != nil {
 			t.Errorf("%v: take it off the list in long.go", err)
 		}

@@ -59,7 +59,7 @@ const (
 
 // heaviest are the packages that take longest, first: go test begins packages in this order, and what takes minutes must
 // not begin when everything else has ended.
-var heaviest = []string{"./internal/tests/e2e/...", "./internal/bpf/host", "./internal/tests/programs", "./internal/lab", "./internal/boost/...", "./internal/tests/boost", "./internal/tests/badinput", "./internal/controller/..."}
+var heaviest = []string{"./internal/tests/e2e/...", "./internal/bpf/host", "./internal/tests/programs", "./internal/lab", "./internal/core/stripe", "./internal/boost/...", "./internal/tests/boost", "./internal/tests/badinput", "./internal/controller/..."}
 
 // stagesOf are the stages of a kind, in their order; those of one entry run side by side, for they wait more than they
 // compute.
@@ -96,22 +96,27 @@ func everything(kind string) (stages [][]stage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind != "long" {
-		args = append(args, leaveOut(onlyLong))
+	some := append(slices.Clone(args), leaveOut(onlyLong, alone))
+	if kind == "long" {
+		some = append(slices.Clone(args), leaveOut(alone))
 	}
 	stages = append(stages,
-		[]stage{{name: "tests", dir: ".", env: env, args: args, packages: append(slices.Clone(heaviest), "./...")}},
-		append(outside(env), stage{name: "bench", dir: "bench", env: env, args: args, packages: []string{"./..."}}))
+		[]stage{{name: "tests", dir: ".", env: env, args: some, packages: append(slices.Clone(heaviest), "./...")}},
+		append(outside(env), stage{name: "bench", dir: "bench", env: env, args: some, packages: []string{"./..."}}))
 	if kind == "long" {
+		stages = append(stages, []stage{{name: "tests that need the machine alone", dir: ".", env: env, args: append(slices.Clone(args), only(alone)), packages: []string{"./internal/lab"}}})
 		stages = append(stages, planes(env, args)...)
 	}
 	race, err := detector(kind) // last and alone: beside planes, stores with ten thousand services gave up
 	return append(stages, race...), err
 }
 
-// leaveOut is the flag of tests that do not run.
-func leaveOut(lists ...[]string) string {
-	return "-skip=^(" + strings.Join(slices.Concat(lists...), "|") + ")$"
+// leaveOut is the flag of tests that do not run, only that of those alone that do.
+func leaveOut(lists ...[]string) string { return "-skip=" + names(lists...) }
+func only(lists ...[]string) string     { return "-run=" + names(lists...) }
+
+func names(lists ...[]string) string {
+	return "^(" + strings.Join(slices.Concat(lists...), "|") + ")$"
 }
 
 // planes are the promises end to end on the data planes other than Linux routers, and unmodified programs there.

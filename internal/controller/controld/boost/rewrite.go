@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-	"scaffold.dev/scaffold/internal/controller/controld/boost/legs"
 	"scaffold.dev/scaffold/internal/core/lane"
 )
 
@@ -73,8 +72,8 @@ func (r around) Now() time.Time                  { return r.x.clock() }
 
 // first takes a client's first packet that waits at a switch.
 func (x *Boost) first(m *apiv1.SteerSYN) {
-	client, err := legs.Addr(m.Client)
-	server, err2 := legs.Addr(m.Server)
+	client, err := lane.ParseEnd(m.Client)
+	server, err2 := lane.ParseEnd(m.Server)
 	l := x.rewrittenLane(m.Switch, client, server)
 	if err != nil || err2 != nil || l == nil {
 		x.legs.Pass(m.Number)

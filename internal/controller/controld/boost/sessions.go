@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-	"scaffold.dev/scaffold/internal/controller/controld/boost/legs"
 	"scaffold.dev/scaffold/internal/controller/controld/orders"
 	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/core/tune"
@@ -57,8 +56,8 @@ func (x *Boost) sessionsOf(a *agent, m *apiv1.BoostSessions) {
 func (x *Boost) sessionOf(a *agent, s *apiv1.BoostSession) {
 	key := sessionKey{s.Far, s.Number}
 	was, known := a.sessions[key]
-	client, err := legs.Addr(s.Client)
-	server, err2 := legs.Addr(s.Server)
+	client, err := lane.ParseEnd(s.Client)
+	server, err2 := lane.ParseEnd(s.Server)
 	if !known && len(a.sessions) >= maxSessions || err != nil || err2 != nil || x.agents[s.Far] == nil {
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
-	"scaffold.dev/scaffold/internal/controller/controld/boost/legs"
+	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/core/tune"
 )
 
@@ -45,7 +45,7 @@ func (x *Boost) waitsAt(a *agent, list []*apiv1.BoostSessionWaits) {
 			a.waits = map[farKey]waitsFor{}
 		}
 		w := waitsFrom(m.Waits)
-		if at, err := legs.Addr(m.At); err == nil {
+		if at, err := lane.ParseEnd(m.At); err == nil {
 			w.at = at
 		}
 		a.waits[key] = w
@@ -106,7 +106,7 @@ func endNamed(text string) (e end, err error) {
 	if text == "" {
 		return e, nil
 	}
-	if a, err := legs.Addr(text); err == nil {
+	if a, err := lane.ParseEnd(text); err == nil {
 		return end{a.Addr(), a.Port()}, nil
 	}
 	e.addr, err = netip.ParseAddr(text)

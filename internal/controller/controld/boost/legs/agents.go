@@ -7,12 +7,13 @@ import (
 	"slices"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/core/lane"
 )
 
 // portOf reads where an agent says that it has a connection: a port of one of its own addresses, whatever else it says, for
 // switches send packets there.
 func (x *Legs) portOf(agent, text string, host netip.AddrPort) (at netip.AddrPort, err error) {
-	if at, err = Addr(text); err != nil || at.Port() == 0 {
+	if at, err = lane.ParseEnd(text); err != nil || at.Port() == 0 {
 		return at, fmt.Errorf("its port %.80q is none", text)
 	}
 	if at.Addr().Is4() == host.Addr().Is4() && slices.Contains(x.in.Addresses(agent), at.Addr()) {
@@ -39,8 +40,8 @@ func (x *Legs) Ask(agent string, m *apiv1.BoostLeg) {
 func (x *Legs) read(agent string, m *apiv1.BoostLeg) (*leg, error) {
 	l := &leg{Key: Key{Agent: agent, Far: m.Far}, site: x.in.Site(agent), number: m.Number}
 	var err, err2 error
-	l.Client, err = Addr(m.Client)
-	l.Server, err2 = Addr(m.Server)
+	l.Client, err = lane.ParseEnd(m.Client)
+	l.Server, err2 = lane.ParseEnd(m.Server)
 	if err = cmp.Or(err, err2); err == nil {
 		l.at, err = x.portOf(agent, m.At, l.Client)
 	}
@@ -80,8 +81,8 @@ func (x *Legs) isOfSite(l *leg) bool {
 
 // Over takes that an agent has no more to do with a connection.
 func (x *Legs) Over(agent string, m *apiv1.BoostLegOver) {
-	client, err := Addr(m.Client)
-	server, err2 := Addr(m.Server)
+	client, err := lane.ParseEnd(m.Client)
+	server, err2 := lane.ParseEnd(m.Server)
 	l := x.all[Key{agent, m.Far, client, server}]
 	if l == nil || cmp.Or(err, err2) != nil || l.at.String() != m.At { // the next one of the same hosts may be there
 		return

@@ -2,7 +2,6 @@ package legs
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -97,17 +96,6 @@ func (x *Legs) complain(agent, text string) {
 		x.in.Tell(agent, text)
 	}
 }
-
-// Addr reads the address and port of a host or an agent.
-func Addr(text string) (netip.AddrPort, error) {
-	a, err := netip.ParseAddrPort(text)
-	if err == nil && a.Addr().Zone() != "" { // which could be of any length
-		err = errZone
-	}
-	return a, err
-}
-
-var errZone = errors.New("an address with a zone is no host's at a site")
 
 // atSite are how many connections of a site are rewritten, but for those that are over.
 func (x *Legs) atSite(site string) (n int) {

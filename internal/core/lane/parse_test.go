@@ -17,3 +17,11 @@ func TestHostsAreAPrefixOrAnAddress(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEndHasNoZone(t *testing.T) {
+	for text, want := range map[string]bool{"192.0.2.1:80": true, "[2001:db8::1]:80": true, "[fe80::1%eth0]:80": false, "192.0.2.1": false, "": false} {
+		if a, err := ParseEnd(text); (err == nil) != want || err == nil && a.String() != text {
+			t.Errorf("%q is %v, %v", text, a, err)
+		}
+	}
+}

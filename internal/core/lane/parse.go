@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 )
@@ -21,3 +22,14 @@ func ParsePrefix(text string) (netip.Prefix, error) {
 	}
 	return p, nil
 }
+
+// ParseEnd reads the address and port of a host or an agent.
+func ParseEnd(text string) (netip.AddrPort, error) {
+	a, err := netip.ParseAddrPort(text)
+	if err == nil && a.Addr().Zone() != "" { // which could be of any length
+		err = errZone
+	}
+	return a, err
+}
+
+var errZone = errors.New("an address with a zone is no host's at a site")

@@ -1,0 +1,64 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+)
+
+// twoPathsLab has two paths between the agents, by a router each: unlike in rate and round trip, with a queue of one product of
+// both.
+const twoPathsLab = `
+name: benchboost
+nodes:
+  c1: host
+  x: {kind: plain}
+  p1: {kind: plain}
+  p2: {kind: plain}
+  y: {kind: plain}
+  s1: host
+links:
+  - [c1, x]
+  - {ends: [x, p1], delay: 25ms, rate: 300Mbit, queue: 1875KB, seed: 1}
+  - [p1, y]
+  - {ends: [x, p2], delay: 15ms, rate: 150Mbit, queue: 563KB, seed: 2}
+  - [p2, y]
+  - [y, s1]
+`
+
+// carriesByTwo is what both links carry of TCP's payload together, in bits a second, as carries is of one of 500 Mbit/s.
+const carriesByTwo = carries * (300 + 150) / 500
+
+// twoPaths gives each agent an address for each path, which all take the way over its router, and no other one.
+func (b *boostBench) twoPaths(ctx context.Context) error {
+	b.near.Doors = []netip.Addr{netip.MustParseAddr("198.18.9.1"), netip.MustParseAddr("198.18.10.1")}
+	b.far.Doors = []netip.Addr{netip.MustParseAddr("198.18.9.2"), netip.MustParseAddr("198.18.10.2")}
+	for i, middle := range []string{"p1", "p2"} {
+		near, far := b.near.Doors[i].String(), b.far.Doors[i].String()
+		for _, way := range [][3]string{{"x", far, middle}, {middle, far, "y"}, {"y", near, middle}, {middle, near, "x"}} {
+			if err := b.route(ctx, way[0], way[1]+"/32", b.lab.Plan().Node(way[2]).Own4.String()); err != nil {
+				return err
+			}
+		}
+		for node, at := range map[string]string{"x": near, "y": far} {
+			if _, err := b.ip(ctx, node, "address", "replace", at+"/32", "dev", "lo"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// paths measures one boosted connection over both paths, at some loss on the longer one.
+func (b *boostBench) paths(ctx context.Context) error {
+	if err := b.link(ctx, "x->p1 loss "+lossOfMost); err != nil {
+		return err
+	}
+	ours := b.boosted()
+	if err := b.turns(ctx, "over two paths", ours); err != nil {
+		return err
+	}
+	b.add(judged("boosted over two paths, "+lossOfMost+" loss on one: goodput, of what both links carry", "ratio", ">= 0.95", fmt.Sprintf("%.0f Mbit/s", carriesByTwo/1e6),
+		each(ours.all, func(rate float64) float64 { return rate / carriesByTwo })))
+	return nil
+}
