@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 )
 
@@ -26,9 +25,6 @@ links:
   - [y, s1]
 `
 
-// carriesByTwo is what both links carry of TCP's payload together, in bits a second, as carries is of one of 500 Mbit/s.
-const carriesByTwo = carries * (300 + 150) / 500
-
 // twoPaths gives each agent an address for each path, which all take the way over its router, and no other one.
 func (b *boostBench) twoPaths(ctx context.Context) error {
 	b.near.Doors = []netip.Addr{netip.MustParseAddr("198.18.9.1"), netip.MustParseAddr("198.18.10.1")}
@@ -49,16 +45,29 @@ func (b *boostBench) twoPaths(ctx context.Context) error {
 	return nil
 }
 
-// paths measures one boosted connection over both paths, at some loss on the longer one.
+// paths compares one boosted connection over both paths with what each of them carries of one alone, at some loss on the longer
+// path.
 func (b *boostBench) paths(ctx context.Context) error {
 	if err := b.link(ctx, "x->p1 loss "+lossOfMost); err != nil {
 		return err
 	}
-	ours := b.boosted()
-	if err := b.turns(ctx, "over two paths", ours); err != nil {
+	both, first, second := b.over("both paths", 0, 2), b.over("the first path", 0, 1), b.over("the second path", 1, 2)
+	if err := b.turns(ctx, "over two paths", both, first, second); err != nil {
 		return err
 	}
-	b.add(judged("boosted over two paths, "+lossOfMost+" loss on one: goodput, of what both links carry", "ratio", ">= 0.95", fmt.Sprintf("%.0f Mbit/s", carriesByTwo/1e6),
-		each(ours.all, func(rate float64) float64 { return rate / carriesByTwo })))
+	b.add(judged("boosted over two paths, "+lossOfMost+" loss on one: goodput, of their sum", "ratio", ">= 0.95", rated(first)+", "+rated(second),
+		paired(both.all, paired(first.all, second.all, func(a, b float64) float64 { return a + b }), quotient)))
 	return nil
+}
+
+// over is one boosted connection while agents have some of the paths.
+func (b *boostBench) over(name string, from, to int) *contender {
+	boosted := b.boosted()
+	return &contender{name: name, run: func(ctx context.Context) (float64, error) {
+		b.agents.Doors(b.near.Doors[from:to], b.far.Doors[from:to])
+		if err := b.agents.RestartWith(ctx, ""); err != nil {
+			return 0, err
+		}
+		return boosted.run(ctx)
+	}}
 }

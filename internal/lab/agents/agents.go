@@ -113,6 +113,9 @@ func (p *Pair) RestartWith(ctx context.Context, lines string) error {
 	return p.carried(ctx)
 }
 
+// Doors are where the two sites' agents reach each other from the next restart on.
+func (p *Pair) Doors(near, far []netip.Addr) { p.near.Doors, p.far.Doors = near, far }
+
 // Lanes has each lane say something more, as "key: value", from the next restart on; "": nothing.
 func (p *Pair) Lanes(more string) { p.lane = more }
 
