@@ -67,6 +67,7 @@ service policy web --weight 65536        => want a whole number from 1 to 65535
 service policy web --dscp 64             => want a whole number from 0 to 63
 boost allow f --client 192.0.2.1/24 --server 198.51.100.7 => is 192.0.2.0/24 meant?
 boost allow f --client 192.0.2.0/24 --server x => expected an address or a prefix
+boost allow f --client 192.0.2.0/24,203.0.113.0/24 --server 198.51.100.7 => expected an address or a prefix
 boost site set east --prefix 192.0.2.0/24,y => "y": expected an address or a prefix
 boost allow f --client 192.0.2.0/24 --server 198.51.100.7 --port 65536 => want a whole number from 1 to 65535
 boost allow f --client 192.0.2.0/24 --server 198.51.100.7 --accept late => want answered or at-once

@@ -1060,7 +1060,7 @@ type BoostPath struct {
 	Rate          uint64  `protobuf:"varint,2,opt,name=rate,proto3" json:"rate,omitempty"`               // bytes a second that arrive
 	Loss          float64 `protobuf:"fixed64,3,opt,name=loss,proto3" json:"loss,omitempty"`              // part of what is sent that is lost although the path has no queue
 	Held          float64 `protobuf:"fixed64,4,opt,name=held,proto3" json:"held,omitempty"`              // part of the time in which connections had bytes to send that buffers held them up
-	Connections   uint32  `protobuf:"varint,5,opt,name=connections,proto3" json:"connections,omitempty"` // between the agents that are to carry it; 0: an agent of before, which does not say it
+	Connections   uint32  `protobuf:"varint,5,opt,name=connections,proto3" json:"connections,omitempty"` // between the agents that are to carry it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -98,9 +98,10 @@ func (f wordFlag) Set(text string) error {
 // Type implements pflag.Value.
 func (f wordFlag) Type() string { return "word" }
 
-// A hostsFlag is prefixes, or addresses, with commas between them, each of which it hands over.
+// A hostsFlag is a prefix or an address, or where there may be more, several with commas between them. It hands over each.
 type hostsFlag struct {
 	take func(string)
+	more bool
 	said string
 }
 
@@ -110,7 +111,11 @@ func (f *hostsFlag) String() string { return f.said }
 // Set implements pflag.Value.
 func (f *hostsFlag) Set(all string) error {
 	f.said = all
-	for text := range strings.SplitSeq(all, ",") {
+	list := []string{all}
+	if f.more {
+		list = strings.Split(all, ",")
+	}
+	for _, text := range list {
 		if _, err := lane.ParsePrefix(text); err != nil {
 			return err
 		}

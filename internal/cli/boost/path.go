@@ -25,7 +25,7 @@ func ofPath(p *apiv1.BoostPath, from, to side) (what, then string) {
 		return fmt.Sprintf("the limit of agent %s binds: it sends %s/s to %s%s", from.name, output.Bytes(p.Rate), to.name, seen),
 			"raise limit in the file of " + from.name
 	case "flow limit":
-		return fmt.Sprintf("something on the way limits each connection: %s %s/s from agent %s to %s, and more would carry more%s", bring(p), output.Bytes(p.Rate), from.name, to.name, seen),
+		return fmt.Sprintf("something on the way limits each connection: %d carry %s/s from agent %s to %s, each about as much as when they were fewer%s", p.Connections, output.Bytes(p.Rate), from.name, to.name, seen),
 			fmt.Sprintf("it takes a way without that limit (a policer, one of several links); or raise connections in the file of %s, which finds up to 32 by itself", from.name)
 	case "send buffer":
 		return fmt.Sprintf("the socket buffers of agent %s bind: they hold what it sends to %s up for %.0f%% of the time%s", from.name, to.name, 100*p.Held, seen),
@@ -36,15 +36,4 @@ func ofPath(p *apiv1.BoostPath, from, to side) (what, then string) {
 	}
 	return fmt.Sprintf("the path binds: agent %s has bytes that no connection to %s takes%s", from.name, to.name, seen),
 		"it takes a path that carries more, or fewer others on this one"
-}
-
-// bring is the connections between the agents, as the subject of what they carry.
-func bring(p *apiv1.BoostPath) string {
-	switch p.GetConnections() {
-	case 0:
-		return "they carry"
-	case 1:
-		return "one carries"
-	}
-	return fmt.Sprintf("%d carry", p.Connections)
 }

@@ -39,7 +39,7 @@ send them what they carry: then each agent is at a port of one of these.`,
 			return a.Print(cmd.OutOrStdout(), answer, func(t *output.Table) { drawSites(t, []*apiv1.BoostSite{answer}) })
 		},
 	}
-	cmd.Flags().Var(&hostsFlag{take: func(text string) { s.Prefixes = append(s.Prefixes, text) }}, "prefix", "address or prefix of hosts at the site; repeat for more")
+	cmd.Flags().Var(&hostsFlag{more: true, take: func(text string) { s.Prefixes = append(s.Prefixes, text) }}, "prefix", "address or prefix of hosts at the site; repeat for more")
 	cmd.Flags().StringSliceVar(&s.Agents, "agent", nil, "name of an agent that serves the site; repeat for more (default: those of before)")
 	cmd.Flags().StringSliceVar(&s.Switches, "switch", nil, "name of a switch that sends connections to the agents at its ports; repeat for more (default: those of before)")
 	cmd.Flags().BoolVar(&s.OnPath, "on-path", false, "no switches send connections to the agents any more: they are on the way of the hosts' packets")

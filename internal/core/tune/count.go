@@ -27,7 +27,7 @@ var factors = []float64{2, 1.5, 1.25}
 type terms struct {
 	least, most int
 	bbr         bool // what is lost does not limit it
-	capped      bool // nothing is tried
+	capped      bool // no more are tried
 	factors     []float64
 	worth       float64 // of what each carries
 	measures    int     // round trips for which a number is measured
