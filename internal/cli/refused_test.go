@@ -111,6 +111,7 @@ lab down one --all                       => --all
 lab serve --token-file t                 => --token-file
 lab serve --public                       => --public
 leave --offline --force                  => --offline and --force
+rotate --socket /x --state /y            => --socket and --state
 doctor --all -o json                     => --all and --output json
 join --token scaffold1-x --check --install => --check and --install
 service rm web db                        => takes one NAME, got 2

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"scaffold.dev/scaffold/internal/linux/durable"
 )
 
@@ -106,6 +108,38 @@ func (d Directory) Save(c Credential) error {
 		return err
 	}
 	return d.write(certificateFile, encode(c.Certificate))
+}
+
+// Renew replaces the credential by a fresh one, if that is for the key that there is: another process may have got another
+// one meanwhile. fits says whether it is.
+func (d Directory) Renew(c Credential, fits func(ed25519.PrivateKey) error) error {
+	key, err := d.Key()
+	if err != nil {
+		return err
+	}
+	return d.alone(func() error {
+		if now, err := d.key(); err != nil || !now.Equal(key) {
+			return errors.Join(err, errors.New("the key was replaced meanwhile"))
+		}
+		if err := fits(key); err != nil {
+			return err
+		}
+		return d.Save(c)
+	})
+}
+
+// alone does what takes several files to do. A daemon and a command may be at it together (`scaffold rotate` of an agent):
+// each would take half of the other's for its own. The lock ends with the file, and so with the process.
+func (d Directory) alone(do func() error) error {
+	f, err := os.Open(string(d))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", d, err)
+	}
+	return do()
 }
 
 func encode(der []byte) []byte {

@@ -23,6 +23,17 @@ const (
 	Controller Role = "controller"
 )
 
+// One is the role with its article, for messages: "a host", "an agent of boost".
+func (r Role) One() string {
+	switch r {
+	case Admin:
+		return "an administrator"
+	case Agent:
+		return "an agent of boost"
+	}
+	return "a " + string(r)
+}
+
 // ParseRole reads a role that a token can give.
 func ParseRole(s string) (Role, error) {
 	switch r := Role(s); r {

@@ -26,23 +26,43 @@ func (d Directory) Next() Directory { return Directory(d.file(nextDir)) }
 // Advance makes the next key the key, if the network has certified it. A crash in between is made good by the next call,
 // which Key and Load make.
 func (d Directory) Advance() (advanced bool, err error) {
-	next := d.Next()
-	if _, err := os.Stat(next.file(certificateFile)); errors.Is(err, fs.ErrNotExist) {
+	if certified, err := d.nextIsCertified(); !certified {
+		return false, err
+	}
+	err = d.alone(func() error {
+		certified, err := d.nextIsCertified() // by now another process may have done it
+		if certified {
+			advanced, err = true, d.advance()
+		}
+		return err
+	})
+	return advanced, err
+}
+
+func (d Directory) nextIsCertified() (bool, error) {
+	_, err := os.Stat(d.Next().file(certificateFile))
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return false, fmt.Errorf("the next key: %w", err)
 	}
+	return true, nil
+}
+
+func (d Directory) advance() error {
+	next := d.Next()
 	if _, err := os.Stat(next.file(keyFile)); err == nil {
 		if err := d.retire(); err != nil {
-			return false, err
+			return err
 		}
 	}
 	for _, name := range []string{networkFile, keyFile, certificateFile} { // the certificate is last: it says that there is something to do
 		if err := os.Rename(next.file(name), d.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, fmt.Errorf("take up the next key: %w", err)
+			return fmt.Errorf("take up the next key: %w", err)
 		}
 	}
-	return true, os.Remove(string(next))
+	return os.Remove(string(next))
 }
 
 // retire lists the key as one of before.

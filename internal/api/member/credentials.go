@@ -1,6 +1,7 @@
 package member
 
 import (
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ type Credentials struct {
 
 	mu     sync.Mutex
 	member *trust.Member
+
+	taking sync.Mutex // a fresh credential is there before it is in the files: who reads these meanwhile would go back
 }
 
 // Member is who the daemon is; nil without a credential.
@@ -52,27 +55,29 @@ func (c *Credentials) Take(fresh *apiv1.Credential) error {
 	if fresh == nil || c.Directory == "" {
 		return nil
 	}
-	key, err := c.Directory.Key()
-	if err != nil {
-		return err
-	}
+	c.taking.Lock()
+	defer c.taking.Unlock()
 	credential := trust.Credential{Certificate: fresh.Certificate, Roots: fresh.Roots}
 	m, err := c.Member()
 	if err != nil || m == nil {
 		return err
 	}
-	if err := m.Replace(key, credential); err != nil {
-		return fmt.Errorf("a fresh credential is of no use; the old one goes on: %w", err)
-	}
-	return c.Directory.Save(credential)
+	return c.Directory.Renew(credential, func(key ed25519.PrivateKey) error {
+		if err := m.Replace(key, credential); err != nil {
+			return fmt.Errorf("a fresh credential is of no use; the old one goes on: %w", err)
+		}
+		return nil
+	})
 }
 
-// Reload takes up a credential that somebody put into the directory since, by `scaffold join`, and reports whether there
-// is another one.
+// Reload takes up a credential that somebody put into the directory since, by `scaffold join` or `rotate`, and reports
+// whether there is another one.
 func (c *Credentials) Reload() bool {
 	if c.Directory == "" {
 		return false
 	}
+	c.taking.Lock()
+	defer c.taking.Unlock()
 	m, err := c.Directory.Load()
 	if err != nil {
 		return false

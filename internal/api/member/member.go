@@ -170,6 +170,9 @@ func (m *Member[R, O, J]) obey(ctx context.Context, cancel context.CancelFunc, s
 	}
 	for {
 		order, err := stream.Receive()
+		if err != nil && s.again.Load() {
+			return errAgain
+		}
 		if errors.Is(err, io.EOF) {
 			return ErrClosed
 		}

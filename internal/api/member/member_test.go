@@ -167,6 +167,15 @@ func TestWhatWasSentBeforeTheEndArrives(t *testing.T) {
 	<-s.Ended()
 }
 
+// Who begins another session, with another key for instance, is not told that the controller is away.
+func TestAnOwnerThatBeginsAnotherSessionHasLostNone(t *testing.T) {
+	_, s, ended := begun(t)
+	s.End()
+	if err := <-ended; !errors.Is(err, errAgain) {
+		t.Error(err)
+	}
+}
+
 func TestAControllerThatDoesNotReadLosesTheSession(t *testing.T) {
 	f, s, ended := begun(t)
 	n := uint64(0)
@@ -179,12 +188,4 @@ func TestAControllerThatDoesNotReadLosesTheSession(t *testing.T) {
 		t.Error(err)
 	}
 	<-s.Ended()
-}
-
-func TestASessionIsHungUp(t *testing.T) {
-	_, s, ended := begun(t)
-	s.End()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
 }

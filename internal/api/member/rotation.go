@@ -48,8 +48,20 @@ func (c *Credentials) Rotate(ctx context.Context, client apiv1connect.TrustClien
 	return key.Public().(ed25519.PublicKey), c.advance()
 }
 
+// RotateAt is Rotate by a connection of its own to the controller at the endpoint; see Client.
+func (c *Credentials) RotateAt(ctx context.Context, endpoint string, dial api.DialFunc, impatient bool) (ed25519.PublicKey, error) {
+	client, err := c.Client(endpoint, dial, impatient)
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	return c.Rotate(ctx, apiv1connect.NewTrustClient(client, api.BaseURL()))
+}
+
 // advance takes up the next key.
 func (c *Credentials) advance() error {
+	c.taking.Lock()
+	defer c.taking.Unlock()
 	m, err := c.Directory.Load()
 	if err != nil {
 		return fmt.Errorf("the credential: %w", err)

@@ -1,6 +1,13 @@
 package member
 
-import "context"
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+)
+
+// errAgain says that a session ended because its owner wants another one.
+var errAgain = errors.New("the session was ended to begin another one")
 
 // outLimit is how many reports may wait for the controller.
 const outLimit = 4096
@@ -10,7 +17,8 @@ type Session[R any] struct {
 	out      chan R
 	cancel   context.CancelFunc
 	ended    chan struct{}
-	finished bool // the owner's loop's
+	finished bool        // the owner's loop's
+	again    atomic.Bool // the owner ended it
 }
 
 func newSession[R any](cancel context.CancelFunc) *Session[R] {
@@ -33,7 +41,10 @@ func (s *Session[R]) Send(r R) bool {
 }
 
 // End hangs up; the next attempt follows.
-func (s *Session[R]) End() { s.cancel() }
+func (s *Session[R]) End() {
+	s.again.Store(true)
+	s.cancel()
+}
 
 // Finish ends the sending half behind what was sent: the controller, once it has read that, ends the stream.
 func (s *Session[R]) Finish() {

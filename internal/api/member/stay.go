@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -42,7 +43,7 @@ func (m *Member[R, O, J]) Stay(ctx context.Context, s Stay, ask func(context.Con
 		if Outside(err) {
 			kind, what = err.Error(), "not in the network"
 		}
-		if said.New(kind) { // the errors of one absence differ
+		if !errors.Is(err, errAgain) && said.New(kind) { // the errors of one absence differ
 			s.Log.Warn(what+"; "+s.Meanwhile+", trying again", "controller", endpoint, "error", err)
 		}
 		if s.Failed != nil {

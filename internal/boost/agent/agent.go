@@ -42,10 +42,11 @@ type Config struct {
 	// Addresses are this agent's, its door's first; Doors listen at each of them.
 	Addresses []Address
 	Doors     []net.Listener
-	// Server is the TLS of the doors, Client that of a connection to a named agent; both show this agent's certificate
-	// and refuse who has none of the network's agents. Identity is the name in the other end's certificate.
+	// Server is the TLS of the doors, Client that of a control connection to a named agent, after so many that came to nothing;
+	// both show a certificate of this agent and refuse who has none of the network's agents. Identity is the name in the other
+	// end's certificate.
 	Server   *tls.Config
-	Client   func(name string) *tls.Config
+	Client   func(name string, failed int) *tls.Config
 	Identity func(tls.ConnectionState) (name string, err error)
 	// Dial connects to another agent's door, from an address of this one.
 	Dial func(ctx context.Context, from netip.Addr, to netip.AddrPort) (*net.TCPConn, error)

@@ -200,7 +200,7 @@ func (n *network) agent(name string, change func(*Config)) *site {
 		Name: name, Incarnation: uint64(time.Now().UnixNano()), Protection: frame.Sealed, Strategy: "pull", Connections: 2,
 		Memory: 4 * stripe.MaxChunk, Silence: within, Patience: within, Ends: s.ends, Doors: []net.Listener{l}, Addresses: []Address{{At: s.at.Door}},
 		Server: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: n.pool},
-		Client: func(to string) *tls.Config {
+		Client: func(to string, _ int) *tls.Config {
 			return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: n.pool, ServerName: to}
 		},
 		Identity: func(c tls.ConnectionState) (string, error) { return c.PeerCertificates[0].Subject.CommonName, nil },
@@ -407,7 +407,7 @@ func (s *site) begins(p *peer, to Peer) error {
 	if err != nil {
 		return err
 	}
-	c := tls.Client(tcp, s.Client(to.Name))
+	c := tls.Client(tcp, s.Client(to.Name, 0))
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(within))
 	h := frame.Hello{From: 1, To: 1, Use: frame.Control, Protection: frame.Sealed, Trunk: p.number, Incarnation: 1}
@@ -513,5 +513,33 @@ func TestConnectionsThatWereFoundAreCounted(t *testing.T) {
 	all := []keeper.Found{{Key: trunkKey("y")}, {Key: sessionKey("y", 1)}, {Key: "settings"}, {Key: sessionKey("z", 1)}}
 	if n := Sessions(all); n != 2 {
 		t.Errorf("%d of 2 connections", n)
+	}
+}
+
+// An agent that the other one does not know by the certificate that it shows learns how often that was, so that it can show
+// another one.
+func TestAnAgentThatIsNotKnownShowsAnotherCertificate(t *testing.T) {
+	n, foreign := newNetwork(t), newNetwork(t)
+	unknown := foreign.certificate("x")
+	tries := make(chan int, 100)
+	y := n.agent("y", nil)
+	x := n.agent("x", func(c *Config) {
+		known := c.Client
+		c.Client = func(name string, failed int) *tls.Config {
+			tries <- failed
+			with := known(name, failed)
+			if failed < 2 {
+				with.Certificates = []tls.Certificate{unknown}
+			}
+			return with
+		}
+	})
+	y.tell(t, []Peer{x.at})
+	x.tell(t, []Peer{y.at})
+	x.connected(t, "y")
+	for want := range 3 {
+		if got := <-tries; got != want {
+			t.Errorf("attempt %d after %d in vain", want, got)
+		}
 	}
 }

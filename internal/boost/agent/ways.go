@@ -103,7 +103,8 @@ func (p *peer) use(in Peer) {
 // dial keeps a path connected until it ends.
 func (p *peer) dial(path *trunk.Path) {
 	d := peering.Dialer{
-		Config: p.config(path), Connections: max(p.a.Most, p.a.Connections, p.a.Open), TLS: p.a.Client(p.name), Numbers: &p.numbers,
+		Config: p.config(path), Connections: max(p.a.Most, p.a.Connections, p.a.Open), Numbers: &p.numbers,
+		TLS: func(failed int) *tls.Config { return p.a.Client(p.name, failed) },
 		TCP: func(ctx context.Context) (*net.TCPConn, error) { return p.tcp(ctx, path.Pair) },
 		Failed: func(err error) {
 			if !path.Failed(err) {

@@ -118,11 +118,30 @@ func (r *ring) only(name string) []Other {
 	return all[i : i+1]
 }
 
-// config is an end of TLS of an agent: the certificate is its own, and the other end's key is to be among those that are
-// allowed at the time.
-func config(own tls.Certificate, allowed func() []Other) *tls.Config {
+// server is TLS of a door: who calls is to have a key of those that there are, and is shown the one of this agent that it
+// knows.
+func (r *ring) server(own *shown) *tls.Config {
+	c := r.config(r.now)
+	c.ClientAuth = tls.RequireAnyClientCert
+	c.GetCertificate = func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return own.known(h.ServerName), nil }
+	return c
+}
+
+// client is TLS towards the agent of that name, after so many connections that came to nothing.
+func (r *ring) client(own *shown, name string, failed int) *tls.Config {
+	only := r.only(name)
+	c := r.config(func() []Other { return only })
+	if len(only) > 0 {
+		c.ServerName = serverName(only[0].Key)
+	}
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own.try(failed), nil }
+	return c
+}
+
+// config is what both ends have in common: the other one's key is to be among those that are allowed at the time.
+func (*ring) config(allowed func() []Other) *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, ClientAuth: tls.RequireAnyClientCert,
+		MinVersion:         tls.VersionTLS13,
 		InsecureSkipVerify: true, // there is no chain: VerifyConnection compares keys
 		VerifyConnection: func(c tls.ConnectionState) error {
 			_, err := nameOf(c, allowed())

@@ -41,9 +41,9 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	own, err := certificate(key)
+	own, err := newShown(key, keep)
 	if err != nil {
-		return fmt.Errorf("the agent's certificate: %w", err)
+		return err
 	}
 	carries, works := agent.Sessions(keep.Found()), false
 	leaves := func() bool { return err != nil && !works && carries > 0 } // the program of before, or the next worker, goes on with them
@@ -93,7 +93,7 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 		var joined sync.WaitGroup
 		at := newAnnouncer(*s, kernel, log)
 		joined.Go(func() { at.run(ctx) })
-		joined.Go(func() { joining.Run(ctx, s.joining(key, &told{a, others, newMeter()}, rewritten, at.use, keep, log)) })
+		joined.Go(func() { joining.Run(ctx, s.joining(own, &told{a, others, newMeter()}, rewritten, at.use, keep, log)) })
 		defer func() { // before the agent ends, whom it tells what to do, and the kernel's sockets, by which it announces
 			cancel()
 			joined.Wait()
@@ -141,12 +141,12 @@ func (s *Settings) peers() (list []agent.Peer) {
 	return list
 }
 
-func (s *Settings) config(own tls.Certificate, doors []net.Listener, e agent.Ends, others *ring, log *slog.Logger) agent.Config {
+func (s *Settings) config(own *shown, doors []net.Listener, e agent.Ends, others *ring, log *slog.Logger) agent.Config {
 	return agent.Config{
 		Name: s.Name, Protection: s.Protection, Strategy: s.Strategy, Shape: s.Shape,
 		Control: s.Control, Connections: s.Connections.First, Most: s.Connections.Most, Open: s.Connections.Open, Memory: s.Memory << 20, Silence: silence, Patience: patience,
-		Ends: e, Doors: doors, Addresses: append([]agent.Address{{At: s.Door}}, s.Paths...), Server: config(own, others.now),
-		Client:   func(name string) *tls.Config { return config(own, func() []Other { return others.only(name) }) },
+		Ends: e, Doors: doors, Addresses: append([]agent.Address{{At: s.Door}}, s.Paths...), Server: others.server(own),
+		Client:   func(name string, failed int) *tls.Config { return others.client(own, name, failed) },
 		Identity: func(c tls.ConnectionState) (string, error) { return nameOf(c, others.now()) },
 		Dial:     dial,
 		Report:   func(e agent.Event) { report(log, e) },

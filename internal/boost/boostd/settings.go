@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/api/member"
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/joining"
 	"scaffold.dev/scaffold/internal/boost/options"
@@ -29,6 +31,7 @@ type Settings struct {
 	Key         string          // path of its private key; "": Credentials has it
 	Controllers []string        // endpoints; none: the file says what the agent is to do
 	Credentials string          // directory of what makes it a member of a network with keys
+	KeyFor      time.Duration   // how old its key there becomes; 0: it keeps it
 	Agents      []Other
 	Lanes       []agent.Lane
 	options.Options
@@ -63,7 +66,7 @@ func Read(path string) (Settings, error) {
 
 // Parse is Read of a file that is not there yet, or was read already.
 func Parse(path string, text []byte) (s Settings, err error) {
-	s = Settings{Options: options.Default(), Credentials: DefaultCredentials}
+	s = Settings{Options: options.Default(), Credentials: DefaultCredentials, KeyFor: member.DefaultKeyFor}
 	r := reader{Reader: yamlfile.Reader{Path: path, Columns: true}, s: &s}
 	if root := r.Tree(text, "name, door, ports, and controllers, or key, agents and lanes"); root != nil {
 		r.file(root)
@@ -90,6 +93,7 @@ func (r *reader) file(root *yamlfile.Node) {
 		"key":         note("key", func(n *yamlfile.Node) { s.Key = r.Text(n, "key") }),
 		"controllers": note("controllers", func(n *yamlfile.Node) { r.controllers(n) }),
 		"credentials": note("credentials", func(n *yamlfile.Node) { s.Credentials = r.Text(n, "credentials") }),
+		"key-for":     note("key-for", func(n *yamlfile.Node) { s.KeyFor = r.duration(n, "key-for") }),
 		"agents":      note("agents", func(n *yamlfile.Node) { r.Each(n, "agents", r.other) }),
 		"lanes":       note("lanes", func(n *yamlfile.Node) { r.List(n, "lanes", r.lane) }),
 	}
@@ -110,6 +114,9 @@ func (r *reader) file(root *yamlfile.Node) {
 	}
 	if has["credentials"] && !has["controllers"] {
 		r.At(root, "credentials: without controllers nobody gives any: leave it out")
+	}
+	if has["key-for"] && !has["controllers"] {
+		r.At(root, "key-for: without controllers nobody says to others that this agent has another key: leave it out")
 	}
 	r.fits(root)
 }
@@ -163,6 +170,14 @@ func (r *reader) controllers(n *yamlfile.Node) {
 			r.At(n, "controllers: %v", err)
 		}
 	}
+}
+
+func (r *reader) duration(n *yamlfile.Node, what string) time.Duration {
+	d, err := time.ParseDuration(r.Text(n, what))
+	if err != nil || d < 0 {
+		r.At(n, "%s: expected a duration, as in 720h, or 0 for good; found %s", what, yamlfile.KindOf(n))
+	}
+	return d
 }
 
 // ParseDoor takes an address of an agent with a port, or without for the default one.

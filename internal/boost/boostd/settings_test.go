@@ -55,6 +55,8 @@ func TestWhatIsWrongInTheFileIsSaidWithItsLine(t *testing.T) {
 		"both":         {"key: k", "key: k\ncontrollers: [http://192.0.2.9:23728]", "key: the controllers say"},
 		"no endpoint":  {"key: k", "controllers: [here]", "controllers: "},
 		"credentials":  {"key: k", "key: k\ncredentials: /x", "without controllers nobody gives any"},
+		"key-for":      {"key: k", "key: k\nkey-for: 1h", "key-for: without controllers nobody says"},
+		"how long":     {"key: k\n", "controllers: [http://192.0.2.9:23728]\nkey-for: often\n", `key-for: expected a duration, as in 720h, or 0 for good; found "often"`},
 		"no number":    {"key: k", "key: k\nconnections: many", `f:5:14: connections: expected a number from 1 to 64, or auto, found "many"`},
 		"none":         {"key: k", "key: k\nconnections: 0", `connections: expected a number from 1 to 64, or auto, found "0"`},
 		"too many":     {"key: k", "key: k\nconnections: 65", `connections: expected a number from 1 to 64, or auto, found "65"`},

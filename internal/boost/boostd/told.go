@@ -1,7 +1,6 @@
 package boostd
 
 import (
-	"crypto/ed25519"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -46,9 +45,9 @@ func (t *told) Tell(peers []joining.Peer, lanes []agent.Lane) error {
 func (t *told) Load() float64 { return t.meter.read() }
 
 // joining is how the agent joins its network; announce is told the key of each stream.
-func (s *Settings) joining(key ed25519.PrivateKey, t *told, rewritten *legs.Legs, announce func([]byte), keep *keeper.Store, log *slog.Logger) joining.Config {
+func (s *Settings) joining(own *shown, t *told, rewritten *legs.Legs, announce func([]byte), keep *keeper.Store, log *slog.Logger) joining.Config {
 	return joining.Config{
-		Name: s.Name, Doors: s.Addresses(), Key: key.Public().(ed25519.PublicKey), BootID: string(foundText(keep, bootKey)), Version: obs.Version(),
+		Name: s.Name, Doors: s.Addresses(), Keys: own, KeyFor: s.KeyFor, BootID: string(foundText(keep, bootKey)), Version: obs.Version(),
 		Controllers: api.NewControllers(s.Controllers), Credentials: &member.Credentials{Directory: trust.Directory(s.Credentials)},
 		Agent: t, Legs: rewritten, Announce: announce, Log: log, Told: foundText(keep, toldKey),
 		Remember: func(told []byte) {

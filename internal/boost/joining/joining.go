@@ -57,6 +57,12 @@ type Legs interface {
 	All() []*apiv1.BoostLeg
 }
 
+// Keys are those by which other agents know this one.
+type Keys interface {
+	Key() ed25519.PublicKey        // the one that it has
+	Take(ed25519.PrivateKey) error // another one: it has joined with it
+}
+
 // sweepEach is how often it is looked which legs have no session.
 const sweepEach = 5 * time.Second
 
@@ -64,8 +70,9 @@ const sweepEach = 5 * time.Second
 type Config struct {
 	Name        string
 	Doors       []netip.AddrPort // all its addresses, that of its door first
-	Key         ed25519.PublicKey
-	BootID      string // of this process
+	Keys        Keys
+	KeyFor      time.Duration // how long a key is kept in a network with keys; 0: for good
+	BootID      string        // of this process
 	Version     string
 	Controllers *api.Controllers
 	Credentials *member.Credentials // nil: in the clear
@@ -88,6 +95,8 @@ type joiner struct {
 	held []*apiv1.BoostLane // as told last
 	told uint64             // their generation
 	in   *session
+	at   string            // the controller's endpoint
+	with ed25519.PublicKey // which is asked for in
 
 	telling  sync.Mutex
 	sessions *teller // of the session that is held
@@ -100,7 +109,10 @@ func Run(ctx context.Context, c Config) {
 	j := &joiner{Config: c}
 	defer j.reports.Wait() // they ask the agent, which may end after this
 	j.recall()
-	j.member().Stay(ctx, member.Stay{Credentials: c.Credentials, Log: c.Log, Meanwhile: "what was told last holds"}, j.ask)
+	if c.Credentials != nil {
+		j.reports.Go(func() { c.Credentials.Keep(ctx, c.KeyFor, c.Log, j.rotate) })
+	}
+	j.member().Stay(ctx, member.Stay{Credentials: c.Credentials, Log: c.Log, Meanwhile: "what was told last holds", Tries: j.tries}, j.ask)
 }
 
 // member is the agent as its controllers know it.
@@ -117,15 +129,20 @@ func (j *joiner) member() *asAgent {
 
 // ask is the first report of a session.
 func (j *joiner) ask(context.Context) (*apiv1.BoostReport, error) {
+	key, err := j.key()
+	if err != nil {
+		return nil, err
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.with = key
 	speaks := versions.Agent()
 	var doors []string
 	for _, d := range j.Doors {
 		doors = append(doors, d.String())
 	}
 	return &apiv1.BoostReport{Report: &apiv1.BoostReport_Join{Join: &apiv1.BoostJoin{
-		Name: j.Name, Door: doors[0], Doors: doors, Key: j.Key, BootId: j.BootID, Version: j.Version,
+		Name: j.Name, Door: doors[0], Doors: doors, Key: key, BootId: j.BootID, Version: j.Version,
 		Speaks: &apiv1.Versions{From: speaks.From, To: speaks.To}, Held: j.held, Generation: j.told, Names: true,
 		Rewrites: j.Legs != nil, Legs: j.legs(),
 	}}}, nil
@@ -159,6 +176,7 @@ func (j *joiner) session(s *session) {
 
 func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoined) error {
 	j.session(s)
+	j.succeed()
 	j.Log.Info("joined", "network", joined.Network)
 	if joined.Trust == "open" {
 		j.Log.Warn("the network is open: anybody who reaches it may join it, and say what this agent carries (trust: open)", "network", joined.Network)
@@ -179,10 +197,14 @@ func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoine
 func (j *joiner) report(ctx context.Context, s *session) {
 	tick := time.NewTicker(tellEach)
 	defer tick.Stop()
-	for swept := time.Now(); ; {
+	for swept, looked := time.Now(), time.Now(); ; {
 		if j.Legs != nil && time.Since(swept) >= sweepEach {
 			j.Legs.Sweep(j.Agent.EachSession)
 			swept = time.Now()
+		}
+		if time.Since(looked) >= lookEach {
+			j.reload(s)
+			looked = time.Now()
 		}
 		s.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: j.load()}})
 		j.tellSessions(s)

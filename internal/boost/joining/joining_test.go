@@ -3,6 +3,7 @@ package joining
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,12 @@ func (idle) Trunks() map[string]trunk.Status               { return nil }
 func (idle) EachSession(func(string, trunk.SessionStatus)) {}
 func (idle) Load() float64                                 { return 0 }
 
+// noKey is an agent whose key nobody looks at.
+type noKey struct{}
+
+func (noKey) Key() ed25519.PublicKey        { return make([]byte, ed25519.PublicKeySize) }
+func (noKey) Take(ed25519.PrivateKey) error { return nil }
+
 // hold is a session of the joiner with a controller that gives it this key.
 func hold(t *testing.T, j *joiner, key []byte) {
 	t.Helper()
@@ -62,7 +69,7 @@ func hold(t *testing.T, j *joiner, key []byte) {
 
 func TestTheAgentAnnouncesItselfByTheKeyOfItsStream(t *testing.T) {
 	var told [][]byte
-	j := &joiner{Config: Config{Name: "w1", Doors: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.2:1")}, Agent: idle{}, Log: slog.New(slog.DiscardHandler), Announce: func(key []byte) { told = append(told, key) }}}
+	j := &joiner{Config: Config{Name: "w1", Doors: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.2:1")}, Agent: idle{}, Keys: noKey{}, Log: slog.New(slog.DiscardHandler), Announce: func(key []byte) { told = append(told, key) }}}
 	first, second := bytes.Repeat([]byte{1}, announce.KeyLen), bytes.Repeat([]byte{2}, announce.KeyLen)
 	for _, key := range [][]byte{first, nil, first[1:], append(first[:announce.KeyLen:announce.KeyLen], 0), second} {
 		hold(t, j, key)
@@ -95,7 +102,7 @@ func TestWhereAnotherAgentIsIsRead(t *testing.T) {
 			t.Errorf("%v is read", wrong)
 		}
 	}
-	var ask, _ = (&joiner{Config: Config{Doors: []netip.AddrPort{peers[0].Door, peers[0].More[0]}}}).ask(t.Context())
+	var ask, _ = (&joiner{Config: Config{Keys: noKey{}, Doors: []netip.AddrPort{peers[0].Door, peers[0].More[0]}}}).ask(t.Context())
 	if j := ask.GetJoin(); j.Door != "192.0.2.1:1" || !slices.Equal(j.Doors, []string{"192.0.2.1:1", "[2001:db8::1]:2"}) {
 		t.Errorf("it says of itself %v", j)
 	}

@@ -20,8 +20,10 @@ type Dialer struct {
 	Config
 	// TCP connects to the other agent's door at the path's end, from its beginning.
 	TCP func(context.Context) (*net.TCPConn, error)
-	// TLS has this agent's certificate, and knows the other one by its own.
-	TLS *tls.Config
+	// TLS has this agent's certificate, and knows the other one by its own. It is asked for each control connection, and told how
+	// many before that have come to nothing since the last one that stood: each end may have a key of which the other has not
+	// heard yet.
+	TLS func(failed int) *tls.Config
 	// Connections is how many data connections there are at most: as many as the agent that wants more of them wants.
 	Connections int
 	// Lingers is for how long nobody has to want a connection before it ends; 0: five seconds.
@@ -30,6 +32,8 @@ type Dialer struct {
 	Failed func(error)
 	// Numbers counts the data connections of all paths of the trunk, over all control connections.
 	Numbers *atomic.Uint64
+
+	failed int // control connections, one after the other, for which the two have not found together
 }
 
 // Pauses between two attempts that come to nothing: the last is what an agent that was away for long may wait for its
@@ -90,8 +94,10 @@ func (d *Dialer) once(ctx context.Context) error {
 	all.Go(func() { k.run(ctx) })
 	conn, err := d.greet(ctx, tcp, c)
 	if err != nil {
+		d.failed++
 		return err
 	}
+	d.failed = 0
 	defer conn.Close()
 	down, err := d.Path.Up(c.secret, c.hello.Incarnation, c.hello.To)
 	if err != nil {
@@ -114,7 +120,7 @@ func (d *Dialer) dial(ctx context.Context) (*net.TCPConn, error) {
 func (d *Dialer) greet(ctx context.Context, tcp *net.TCPConn, to *control) (c *tls.Conn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
-	c = tls.Client(tcp, d.TLS)
+	c = tls.Client(tcp, d.TLS(d.failed))
 	defer func() {
 		if err != nil {
 			c.Close()

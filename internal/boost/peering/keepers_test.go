@@ -37,6 +37,8 @@ type called struct {
 	says  chan frame.Header // goes out on the control connection
 	hears chan frame.Header // came on it, answers left out
 	data  chan net.Conn     // which have begun
+	// failed is what each attempt to begin a control connection was told of those before.
+	failed chan int
 
 	way way // between the two
 
@@ -114,7 +116,7 @@ func newTrunk(t *testing.T, c trunk.Config) *trunk.Trunk {
 
 // call has a dialer that wants one connection, and may have so many, keep the trunk.
 func call(t *testing.T, most int) *called {
-	a := &called{t: t, says: make(chan frame.Header), hears: make(chan frame.Header, 1000), data: make(chan net.Conn, 1000), way: way{ended: make(chan net.Conn, 1000)}}
+	a := &called{t: t, says: make(chan frame.Header), hears: make(chan frame.Header, 1000), data: make(chan net.Conn, 1000), failed: make(chan int, 1000), way: way{ended: make(chan net.Conn, 1000)}}
 	a.trunk = newTrunk(t, trunk.Config{})
 	a.near = newTrunk(t, trunk.Config{Dials: true, Shape: tune.Settings{First: 1, Most: most}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -140,7 +142,10 @@ func call(t *testing.T, most int) *called {
 	})
 	d := Dialer{
 		Config: Config{Path: a.near.Path(trunk.Pair{}), Number: 1, Incarnation: 1, Protection: frame.Sealed, Silence: within}, Connections: most, Lingers: time.Nanosecond, Numbers: &atomic.Uint64{},
-		TLS:    &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}, // #nosec G402 -- who is who is not what is tried here
+		TLS: func(failed int) *tls.Config {
+			a.failed <- failed
+			return &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true} // #nosec G402 -- who is who is not what is tried here
+		},
 		TCP:    func(context.Context) (*net.TCPConn, error) { return a.way.between(l.Addr().String()) },
 		Failed: func(error) {},
 	}
@@ -427,4 +432,24 @@ func TestTheAgentThatIsCalledSaysWhatItWants(t *testing.T) {
 	}
 	b.Close()
 	<-ended
+}
+
+// Control connections that come to nothing are counted until one stands.
+func TestAttemptsInVainAreCounted(t *testing.T) {
+	a := call(t, 1)
+	a.has(1)
+	a.way.mu.Lock()
+	control := a.way.all[0]
+	a.way.mu.Unlock()
+	control.Close()
+	for i, want := range []int{0, 0} { // the first one, and that after one that stood
+		select {
+		case got := <-a.failed:
+			if got != want {
+				t.Errorf("attempt %d is told of %d in vain, want %d", i, got, want)
+			}
+		case <-time.After(within):
+			t.Fatalf("there is no attempt %d", i)
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"scaffold.dev/scaffold/internal/cli/remote"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/boost/boostd"
 	"scaffold.dev/scaffold/internal/host/hostd"
 	"scaffold.dev/scaffold/internal/router/routerd"
 	"scaffold.dev/scaffold/internal/trust"
@@ -30,12 +31,12 @@ func LeaveCommand() *cobra.Command {
 		Long: `Leave is the opposite of join. Stop the daemon first: its last word is a goodbye that costs no flow of
 others. Then the controller forgets this machine, and its key and certificates are removed here. The daemon's
 configuration is moved aside (.left), and what was there before join comes back.`,
-		Example: "  scaffold leave\n  scaffold leave --offline    # the controller is not reached; scaffold host forget NAME there does the rest",
+		Example: "  scaffold leave\n  scaffold leave --offline    # the controller is not reached; scaffold host forget NAME there does the rest\n  scaffold leave --state /var/lib/scaffold/boostd --config /etc/scaffold/boostd.yaml    # the agent of boost, where a host runs beside it",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dirs := []string{state}
 			if state == "" {
-				dirs = []string{hostd.DefaultStateDir, routerd.DefaultCredentials}
+				dirs = []string{hostd.DefaultStateDir, routerd.DefaultCredentials, boostd.DefaultCredentials}
 			}
 			for _, dir := range dirs {
 				who, err := leaveBy(cmd.Context(), trust.Directory(dir), offline, force)
@@ -51,11 +52,11 @@ configuration is moved aside (.left), and what was there before join comes back.
 				}
 				return setAside(cmd, config)
 			}
-			return exit.Failf(exit.NotFound, "a machine leaves an open network by `scaffold uninstall host` (or router); --state names the directory of its key and certificates, if that is another", "this machine has no credential to give back: it joined no network with keys")
+			return exit.Failf(exit.NotFound, "a machine leaves an open network by `scaffold uninstall host` (or router, agent); --state names the directory of its key and certificates, if that is another", "this machine has no credential to give back: it joined no network with keys")
 		},
 	}
-	cmd.Flags().StringVar(&state, "state", "", "directory of key and certificates (default /var/lib/scaffold/hostd or routerd)")
-	cmd.Flags().StringVar(&config, "config", "", "the daemon's configuration, to be moved aside (default /etc/scaffold/hostd.yaml or routerd.yaml; with --state: none)")
+	cmd.Flags().StringVar(&state, "state", "", "directory of key and certificates (default: of the first of hostd, routerd and boostd below /var/lib/scaffold that is there)")
+	cmd.Flags().StringVar(&config, "config", "", "the daemon's configuration, to be moved aside (default: that of the same one below /etc/scaffold; with --state: none)")
 	cmd.Flags().BoolVar(&offline, "offline", false, "remove what is here without telling the controller")
 	cmd.Flags().BoolVar(&force, "force", false, "also a router at which hosts are attached: they look for another one")
 	command.Exclusive(cmd, "offline force") // nobody is asked who could refuse
@@ -99,6 +100,14 @@ func leaveBy(ctx context.Context, dir trust.Directory, offline, force bool) (tru
 	return who, dir.Forget()
 }
 
+// forgets is the command by which an administrator does what leave does at the controller.
+func forgets(who trust.Identity) string {
+	if who.Role == trust.Agent {
+		return "scaffold boost agent forget " + who.Name
+	}
+	return "scaffold " + string(who.Role) + " forget " + who.Name
+}
+
 // forgetMe has a controller forget the member. One that did before says so, which is as good.
 func forgetMe(ctx context.Context, dir trust.Directory, m *trust.Member, force bool) error {
 	last := exit.Failf(exit.Unreachable, "--offline leaves without it", "no address of a controller is known here")
@@ -116,7 +125,7 @@ func forgetMe(ctx context.Context, dir trust.Directory, m *trust.Member, force b
 		if connect.CodeOf(err) == connect.CodeFailedPrecondition {
 			return exit.Failf(exit.Refused, "on this machine `scaffold leave --force` does it", "%s", said(err))
 		}
-		last = exit.Failf(exit.Unreachable, "--offline leaves without it, and `scaffold "+string(m.Who().Role)+" forget` does the rest there", "no controller at %s: %s", address, said(err))
+		last = exit.Failf(exit.Unreachable, "--offline leaves without it, and `"+forgets(m.Who())+"` does the rest there", "no controller at %s: %s", address, said(err))
 	}
 	return last
 }

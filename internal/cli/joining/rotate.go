@@ -8,19 +8,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaffold.dev/scaffold/internal/api"
+	"scaffold.dev/scaffold/internal/cli/command"
 	"scaffold.dev/scaffold/internal/cli/exit"
 	"scaffold.dev/scaffold/internal/cli/remote"
 
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
+	"scaffold.dev/scaffold/internal/boost/boostd"
 	"scaffold.dev/scaffold/internal/host/hostd"
 	"scaffold.dev/scaffold/internal/router/routerd"
+	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/wire"
 )
 
 // RotateCommand is `scaffold rotate`.
 func RotateCommand() *cobra.Command {
-	var socket string
+	var socket, state string
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Give this machine another key in its network; no flow and no registration notices",
@@ -28,17 +31,28 @@ func RotateCommand() *cobra.Command {
 it from the controller. The daemon joins with it at once; the key of before counts beside it for a
 minute and is revoked then. Daemons do the same by themselves when a key is old (--key-for).
 
+For an agent of boost, which has no socket, the command gets the key itself, and the agent takes it up
+within seconds: connections that it carries go on. It is meant where neither hostd nor routerd answers
+and the machine has an agent's credential, or by --state.
+
 Whoever may have read the key can still have used it: a machine that was broken into is to be
-forgotten (scaffold host forget) and joined anew.`,
-		Example: "  scaffold rotate\n  scaffold rotate --socket /run/scaffold/routerd.sock    # where host and router run on one machine",
+forgotten (scaffold host forget, router forget, boost agent forget) and joined anew.`,
+		Example: "  scaffold rotate\n  scaffold rotate --socket /run/scaffold/routerd.sock    # where host and router run on one machine\n  scaffold rotate --state /var/lib/scaffold/boostd       # of the agent, where a host or router runs beside it",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if state != "" {
+				return rotateAgent(cmd, trust.Directory(state))
+			}
 			if socket == "" {
 				i := slices.IndexFunc(daemonSockets, remote.Accepts)
-				if i < 0 {
-					return exit.Failf(exit.Unreachable, "the daemon gets the key: start it (systemctl start scaffold-hostd, or scaffold-routerd); --socket names another socket", "no hostd and no routerd answers on this machine")
+				switch agent := trust.Directory(boostd.DefaultCredentials); {
+				case i >= 0:
+					socket = daemonSockets[i]
+				case agent.Member():
+					return rotateAgent(cmd, agent)
+				default:
+					return exit.Failf(exit.Unreachable, "the daemon gets the key: start it (systemctl start scaffold-hostd, or scaffold-routerd); --socket names another socket, --state the directory of an agent of boost", "no hostd and no routerd answers on this machine, and it has no agent's credential")
 				}
-				socket = daemonSockets[i]
 			}
 			http, base, err := api.Dial("unix:" + socket)
 			if err != nil {
@@ -53,6 +67,9 @@ forgotten (scaffold host forget) and joined anew.`,
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "the daemon's socket (default: of hostd, else of routerd)")
+	cmd.Flags().StringVar(&state, "state", "", "of an agent of boost: directory of its key and certificates (default "+boostd.DefaultCredentials+", where neither hostd nor routerd answers)")
+	cmd.MarkFlagDirname("state")
+	command.Exclusive(cmd, "socket state")
 	return cmd
 }
 

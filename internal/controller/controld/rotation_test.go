@@ -2,6 +2,7 @@ package controld
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"scaffold.dev/scaffold/internal/api"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/controller/controld/config"
 	"scaffold.dev/scaffold/internal/trust"
 	"scaffold.dev/scaffold/wire"
@@ -234,4 +236,62 @@ func TestARouterGetsAnotherKey(t *testing.T) {
 	if err != nil || len(list.Msg.Members) != 1 || list.Msg.Members[0].Rotations != 1 || list.Msg.Members[0].Next != "" {
 		t.Errorf("%v, %v", list, err)
 	}
+}
+
+// An agent of boost gets another key as hosts and routers do; the agents of other sites hear of it.
+func TestAnAgentGetsAnotherKey(t *testing.T) {
+	c, at := keyed(t, config.Config{KeyOverlap: 300 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	m, key := c.member(at, "agent", "a1")
+	o, otherKey := c.member(at, "agent", "b1")
+	boost := apiv1connect.NewBoostClient(c.local().http, api.BaseURL())
+	for _, s := range []*apiv1.BoostSite{{Name: "a", Prefixes: []string{"192.0.2.0/24"}, Agents: []string{"a1"}}, {Name: "b", Prefixes: []string{"198.51.100.0/24"}, Agents: []string{"b1"}}} {
+		if _, err := boost.SetBoostSite(ctx, connect.NewRequest(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	joins := func(m *trust.Member, key ed25519.PrivateKey, name, door string) func() *apiv1.BoostOrder {
+		stream := apiv1connect.NewBoostStreamClient(call(t, at, m.Config()).http, api.BaseURL()).Agent(ctx)
+		stream.Send(&apiv1.BoostReport{Report: &apiv1.BoostReport_Join{Join: &apiv1.BoostJoin{Name: name, Door: door, Key: publicOf(key), BootId: name}}})
+		return func() *apiv1.BoostOrder {
+			t.Helper()
+			order, err := stream.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return order
+		}
+	}
+	told := joins(o, otherKey, "b1", "198.51.100.1:23731")
+	hears := func(key ed25519.PrivateKey) {
+		t.Helper()
+		for {
+			if l := told().GetLanes(); len(l.GetAgents()) == 1 && bytes.Equal(l.Agents[0].Key, publicOf(key)) {
+				return
+			}
+		}
+	}
+	if first := joins(m, key, "a1", "192.0.2.1:23731")(); first.GetJoined() == nil {
+		t.Fatal(first)
+	}
+	hears(key)
+	second := newKey(t)
+	next, err := rotate(t, at, m, second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = rotate(t, at, next, newKey(t))
+	refusedWith(t, "before it has joined with that", err, connect.CodeFailedPrecondition, "has not joined with the key")
+	if now := joins(next, second, "a1", "192.0.2.1:23731")(); now.GetJoined() == nil {
+		t.Fatal(now)
+	}
+	hears(second)
+	if refused := joins(m, key, "a1", "192.0.2.1:23731")(); refused.GetRefused() == nil {
+		t.Errorf("with the key of before: %v", refused)
+	}
+	c.await("the key of before is revoked", func() bool {
+		_, err := call(t, at, m.Config()).admin.GetStatus(ctx, connect.NewRequest(&apiv1.GetStatusRequest{}))
+		return connect.CodeOf(err) == connect.CodeUnauthenticated
+	})
 }

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/storage/wal"
-
-	"scaffold.dev/scaffold/internal/tests/nstest"
 )
 
 // Files of the log that are small: a test fills three of them in no time.
@@ -32,7 +30,7 @@ const hosts = 14
 // changes.
 func full(t *testing.T, large bool) string {
 	t.Helper()
-	dir := restlessDir(t)
+	dir := abandonedDir(t)
 	cfg := Config{Dir: dir, Network: "test", Log: slog.New(slog.DiscardHandler)}
 	host := Host{}
 	if large {
@@ -54,13 +52,30 @@ func full(t *testing.T, large bool) string {
 	return dir
 }
 
-// restlessDir is a temporary directory in which an etcd that gave up in the middle of its start may still make a file.
-func restlessDir(t *testing.T) string {
-	dir, err := os.MkdirTemp("", "damaged-")
+// abandoned has the directories in which an etcd that gave up in the middle of its start may still make a file: nobody can
+// wait for its end, and it makes a directory anew that a test has removed.
+var abandoned string
+
+func TestMain(m *testing.M) {
+	var err error
+	if abandoned, err = os.MkdirTemp("", "damaged-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	for range 100 {
+		if os.RemoveAll(abandoned) == nil {
+			break
+		}
+	}
+	os.Exit(code)
+}
+
+// abandonedDir is a new one of them.
+func abandonedDir(t *testing.T) string {
+	dir, err := os.MkdirTemp(abandoned, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { nstest.Wait(t, dir, func() error { return os.RemoveAll(dir) }) })
 	return dir
 }
 
@@ -183,7 +198,7 @@ func TestADamagedDirectoryIsSaid(t *testing.T) {
 	t.Parallel()
 	base := map[bool]string{false: full(t, false), true: full(t, true)}
 	for _, d := range damages {
-		dir := restlessDir(t)
+		dir := abandonedDir(t)
 		must(t, os.CopyFS(dir, os.DirFS(base[d.large])))
 		if d.do != nil {
 			d.do(t, dir)

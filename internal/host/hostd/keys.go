@@ -48,7 +48,7 @@ func (d *daemon) rotateKey(ctx context.Context) (ed25519.PublicKey, error) {
 	if err := d.keys.Take(d.credentials.Directory); err != nil {
 		return nil, err
 	}
-	d.log.Info("this host has another key; joining with it", "key", wire.KeyID(key))
+	d.log.Info("this host has another key; joining with it", "key", fmt.Sprintf("%08x", wire.KeyID(key)))
 	d.call(ctx, d.control.again)
 	return key, nil
 }

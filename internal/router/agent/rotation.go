@@ -4,12 +4,11 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"fmt"
 
 	"connectrpc.com/connect"
 
-	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/api/member"
-	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -24,16 +23,11 @@ func (r *Router) Rotate(ctx context.Context) (ed25519.PublicKey, error) {
 	if session == nil {
 		return nil, connect.NewError(connect.CodeUnavailable, errors.New("the controller is to agree, and there is no session with it now"))
 	}
-	client, err := r.Credentials.Client(endpoint, r.Dial, r.Controllers.Several())
+	key, err := r.Credentials.RotateAt(ctx, endpoint, r.Dial, r.Controllers.Several())
 	if err != nil {
 		return nil, err
 	}
-	defer client.CloseIdleConnections()
-	key, err := r.Credentials.Rotate(ctx, apiv1connect.NewTrustClient(client, api.BaseURL()))
-	if err != nil {
-		return nil, err
-	}
-	r.Log.Info("this router has another key; joining with it", "key", wire.KeyID(key))
+	r.Log.Info("this router has another key; joining with it", "key", fmt.Sprintf("%08x", wire.KeyID(key)))
 	session.End()
 	return key, nil
 }

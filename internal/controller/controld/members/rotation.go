@@ -19,14 +19,15 @@ import (
 	"scaffold.dev/scaffold/wire"
 )
 
-// Rotate gives a host or router a credential for another key. Until it joins with that, nothing has changed.
+// Rotate gives a host, a router or an agent of boost a credential for another key. Until it joins with that, nothing has
+// changed.
 func (t *Trust) Rotate(ctx context.Context, req *connect.Request[apiv1.RotateRequest]) (*connect.Response[apiv1.Credential], error) {
 	x, m, p := t.x, req.Msg, gate.PeerOf(ctx)
 	if err := x.needsKeys(); err != nil {
 		return nil, err
 	}
-	if p.Leaf == nil || p.Role != trust.Host && p.Role != trust.Router {
-		return nil, conflict("only a host or a router gets another key so: an administrator logs out and in again")
+	if p.Leaf == nil || p.Role != trust.Host && p.Role != trust.Router && p.Role != trust.Agent {
+		return nil, conflict("only a host, a router or an agent of boost gets another key so: an administrator logs out and in again")
 	}
 	if err := api.CheckRotation(m, p.Key); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
@@ -49,6 +50,8 @@ func (x *Members) rotating(p gate.Peer, key []byte) (*apiv1.Credential, orders.C
 		return nil, orders.Change{}, conflict(format, args...)
 	}
 	switch r, gone := x.gate.IsRevoked(key); {
+	case len(p.Key) > 0 && bytes.Equal(m.Next, p.Key):
+		return refuse("%v has not joined with the key that it got last: start its daemon, and then ask again", p)
 	case !bytes.Equal(m.Key, p.Key):
 		return refuse("%v has another key by now", p)
 	case gone:
