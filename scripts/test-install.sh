@@ -232,6 +232,26 @@ else
 	echo "systemd-resolved was left out: put its package into bin/deb"
 fi
 
+# Agents of boost beside hosts: they join, one gets another key, and they leave; their trunk stands all the time.
+for machine in web1 desk1; do
+	wants 'installed and runs' on "$machine" scaffold join --install --token "$(on net1 scaffold token create --role agent)" \
+		--door "$(on "$machine" ip -4 -br addr show eth0 | grep -o '192\.0\.2\.[0-9]*')" --port eth0
+	on net1 scaffold boost site set "of-$machine" --prefix "$(on "$machine" ip -4 -br addr show eth0 | grep -o '192\.0\.2\.[0-9]*')" --agent "$machine" >/dev/null
+done
+becomes 'web1 +of-web1 +here .* desk1 [0-9]' on net1 scaffold boost agent ls
+on web1 systemd-analyze verify scaffold-boostd.service || fail "scaffold-boostd: verify"
+wants 'agent web1 has the key [0-9a-f]{8} now' on web1 scaffold rotate --state /var/lib/scaffold/boostd
+wants 'agent.rotate +web1' on net1 scaffold events
+on web1 systemctl reload scaffold-boostd
+becomes 'another worker has taken over' on web1 journalctl --no-pager -u scaffold-boostd
+becomes 'web1 +of-web1 +here .* desk1 [0-9]' on net1 scaffold boost agent ls
+for machine in web1 desk1; do
+	on "$machine" systemctl stop scaffold-boostd
+	wants "agent $machine has left its network" on "$machine" scaffold leave --state /var/lib/scaffold/boostd --config /etc/scaffold/boostd.yaml
+	on "$machine" scaffold uninstall agent >/dev/null
+done
+wants nothing on net1 sh -c 'scaffold token members | grep ^agent | grep -v revoked || echo nothing'
+
 # purge takes the package off, and looks that nothing is left.
 purge() {
 	local machine=$1 left

@@ -18,6 +18,9 @@ func (t *Trunk) arrived(by *connection, h frame.Header, payload []byte) error {
 	if t.closed || by.dropped || t.conns[by.id] != by {
 		return ErrClosed
 	}
+	if t.unsaid.strange > mostStrange {
+		return errUnheard
+	}
 	by.path.counts(h, &by.path.received)
 	err := t.take(time.Now(), h, payload)
 	if errors.Is(err, stripe.ErrRetired) {

@@ -1,6 +1,7 @@
 package trunk
 
 import (
+	"fmt"
 	"slices"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
@@ -16,22 +17,71 @@ type control struct {
 }
 
 // say has a frame said, on whatever connection.
-func (t *Trunk) say(c control) { t.pending = append(t.pending, c) }
+func (t *Trunk) say(c control) {
+	t.unsaid.add(c, t.sessions[c.session] == nil)
+}
 
 // nextControl appends the next frame that waits, and notes on which connection it goes. Frames that mean nothing any more
 // are skipped.
 func (t *Trunk) nextControl(on *connection, to []byte) []byte {
-	for i := 0; i < len(t.pending) && len(to) == 0; {
-		c := t.pending[i]
-		if t.leaves(c, on) {
-			i++
-			continue
+	for len(to) == 0 {
+		c, there := t.unsaid.take(func(c control) bool { return !t.leaves(c, on) })
+		if !there {
+			return to
 		}
-		t.pending = slices.Delete(t.pending, i, i+1)
 		to = t.encode(c, on.id, to)
 	}
 	return to
 }
+
+// unsaid are the frames that wait to be said, in their order. Each waits once, however often there is a reason to say it: what it
+// says is looked up when it leaves.
+type unsaid struct {
+	list    []control
+	waits   map[control]bool // those of list; true: it was about no session of this end
+	strange int              // of these
+}
+
+func (u *unsaid) add(c control, strange bool) {
+	if _, waits := u.waits[c]; waits {
+		return
+	}
+	if u.waits == nil {
+		u.waits = map[control]bool{}
+	}
+	u.waits[c] = strange
+	if strange {
+		u.strange++
+	}
+	u.list = append(u.list, c)
+}
+
+// take takes the first one that may go.
+func (u *unsaid) take(may func(control) bool) (c control, there bool) {
+	i := slices.IndexFunc(u.list, may)
+	if i < 0 {
+		return c, false
+	}
+	c = u.list[i]
+	if i == 0 { // as nearly always: the rest is not moved
+		u.list = u.list[1:]
+	} else {
+		u.list = slices.Delete(u.list, i, i+1)
+	}
+	if u.waits[c] {
+		u.strange--
+	}
+	delete(u.waits, c)
+	return c, true
+}
+
+// mostStrange is how many answers about sessions that this end does not have may wait, 65,536: each came of a frame of the other
+// agent's, which may name as many sessions as there are numbers, and need not read what it is told. One that reads is told 1,024
+// refusals at a time after a connection has died (refusalsKept), and else what it has just asked.
+const mostStrange = 1 << 16
+
+// errUnheard ends a connection of an agent that asks, and does not read what it is told.
+var errUnheard = fmt.Errorf("the other agent does not read what it is told: more than %d answers about sessions that are not there wait for it", mostStrange)
 
 // leaves reports whether a connection that carries no chunks leaves an OPEN to one that does, for what is early goes where
 // its OPEN went.

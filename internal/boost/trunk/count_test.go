@@ -368,11 +368,11 @@ func TestWhatIsSmallIsSaidAgainOfAConnectionThatIsDoubted(t *testing.T) {
 		for said := true; said; { // all STATE that waits is on its way
 			_, said = n.receiver.Next(time.Now())
 		}
-		n.pending = nil
+		n.unsaid = unsaid{}
 		n.conns[1].timeouts = doubtful
 		n.compare()
 		opens, openeds := 0, 0
-		for _, c := range n.pending {
+		for _, c := range n.unsaid.list {
 			switch c.typ {
 			case frame.TypeOpen:
 				opens++

@@ -1,9 +1,11 @@
 package trunk
 
 import (
+	"errors"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // Far more are refused than there are reasons remembered, before one is told: what is said of the first ones is RETIRE.
@@ -22,5 +24,50 @@ func TestRefusalsThatAreForgottenAreTold(t *testing.T) {
 	}
 	if said[frame.TypeRetire] != 1 || said[frame.TypeRefused] != refusalsKept {
 		t.Errorf("said: %v", said)
+	}
+}
+
+// An agent that speaks of sessions that are gone, and reads nothing, has this end keep no more than a bounded number of answers, and
+// its connection ends then. A session that it names again and again is answered once.
+func TestAnswersToWhoDoesNotReadAreBounded(t *testing.T) {
+	safety.Test(t, safety.Door)
+	r := newRig(t, 0)
+	a, b := pair(t)
+	defer b.Close()
+	for _, err := range []error{a.SetWriteBuffer(1), b.SetReadBuffer(1)} { // the kernel's least
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newConnection(only(r.near), a, 1, r.secret)
+	if err := r.near.add(c, r.secret); err != nil {
+		t.Fatal(err)
+	}
+	r.near.mu.Lock()
+	r.near.receiver.Gone(1<<40 + 1)
+	r.near.mu.Unlock()
+	says := func(session uint64) error { return r.near.arrived(c, frame.Chunk(session, 0, 4), []byte("data")) }
+	for range 1000 {
+		if err := says(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits := func() int {
+		r.near.mu.Lock()
+		defer r.near.mu.Unlock()
+		return len(r.near.unsaid.list)
+	}
+	if n := waits(); n > 1 {
+		t.Errorf("%d answers wait about one session", n)
+	}
+	var err error
+	for session := uint64(3); err == nil && session < 8*mostStrange; session += 2 {
+		err = says(session)
+	}
+	if !errors.Is(err, errUnheard) {
+		t.Errorf("the last of %d words that nobody hears an answer to: %v", 4*mostStrange, err)
+	}
+	if n := waits(); n > mostStrange+1 {
+		t.Errorf("%d answers wait", n)
 	}
 }

@@ -89,7 +89,7 @@ type Trunk struct {
 	last     uint64  // session that was opened here
 	opened   numbers // of sessions that the other agent opened, halved
 	refused  refusals
-	pending  []control
+	unsaid   unsaid
 	unacked  map[*Session]struct{} // whose end host has not acknowledged all
 	starved  map[*Session]struct{} // which wait for room
 	resumed  map[uint64]struct{}   // what the peer's new worker has named; nil: it is not telling

@@ -58,7 +58,11 @@ func drawReasons(t *output.Table, all *apiv1.ListBoostSessionsResponse, agents [
 	}
 	for _, s := range all.Sessions {
 		near, far := side{"client", s.Near, known[s.Near]}, side{"server", s.Far, known[s.Far]}
-		t.Row(fmt.Sprintf("%s to %s, entry %s, carried by %s and %s for %s", s.Client, s.Server, output.OrElse(s.Entry, "none"), s.Near, s.Far, output.Age(s.SinceUnixMs)))
+		mode := ""
+		if s.Rewritten {
+			mode = " (rewrite: by rules of its own in the switches)"
+		}
+		t.Row(fmt.Sprintf("%s to %s, entry %s%s, carried by %s and %s for %s", s.Client, s.Server, output.OrElse(s.Entry, "none"), mode, s.Near, s.Far, output.Age(s.SinceUnixMs)))
 		drawReason(t, "client to server", s.SendRate, s.SentBound, s.SentPath, near, far, "near", "far")
 		drawReason(t, "server to client", s.ReceiveRate, s.ReceivedBound, s.ReceivedPath, far, near, "far", "near")
 	}

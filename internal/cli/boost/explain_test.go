@@ -40,6 +40,20 @@ func TestEachBindingSaysWhereAndWhatToDo(t *testing.T) {
 	}
 }
 
+// How a session comes to its agents is said where that is not the entry's ordinary way.
+func TestARewrittenSessionIsNamed(t *testing.T) {
+	for rewritten, want := range map[bool]string{true: "entry files (rewrite: by rules of its own in the switches), carried by", false: "entry files, carried by"} {
+		var out strings.Builder
+		all := &apiv1.ListBoostSessionsResponse{Sessions: []*apiv1.BoostSession{{Entry: "files", Near: "east-1", Far: "west-1", Rewritten: rewritten}}}
+		if err := output.Draw(&out, func(t *output.Table) { drawReasons(t, all, nil) }); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%v: no %q in %s", rewritten, want, out.String())
+		}
+	}
+}
+
 // A direction that is hardly used has no end that is to be looked at.
 func TestWhoHasNothingToSayIsNoTrouble(t *testing.T) {
 
