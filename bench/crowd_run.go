@@ -23,7 +23,7 @@ type gathering struct {
 
 // gather opens the flows and waits until each was answered once.
 func gather(r *Rig, node, network, to string, flows int) (*gathering, error) {
-	cmd, err := agentCommand("crowd", "--network", network, "--to", to, "--flows", strconv.Itoa(flows))
+	cmd, err := AgentCommand("crowd", "--network", network, "--to", to, "--flows", strconv.Itoa(flows))
 	if err != nil {
 		return nil, err
 	}

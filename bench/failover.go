@@ -114,7 +114,7 @@ func failReset(ctx context.Context, r *Rig, size FailoverSize, rep *Report) erro
 
 // comeBack heals a host and waits until it serves again.
 func comeBack(ctx context.Context, r *Rig, service, host string, serving int) error {
-	if err := pause(ctx, between); err != nil {
+	if err := Pause(ctx, between); err != nil {
 		return err
 	}
 	if err := r.Act(ctx, "heal %s", host); err != nil {
@@ -123,7 +123,7 @@ func comeBack(ctx context.Context, r *Rig, service, host string, serving int) er
 	if err := awaitServing(ctx, r, service, serving); err != nil {
 		return err
 	}
-	return pause(ctx, between)
+	return Pause(ctx, between)
 }
 
 // A retrying is a retrying client.
@@ -134,7 +134,7 @@ type retrying struct {
 }
 
 func startRetrying(r *Rig, node, to string) (*retrying, error) {
-	cmd, err := agentCommand("retry", "--to", to)
+	cmd, err := AgentCommand("retry", "--to", to)
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func (b *continuing) serve(ctx context.Context, node string, serving int) (err e
 	if err := awaitServing(ctx, b.Rig, "on", serving); err != nil {
 		return err
 	}
-	return pause(ctx, between)
+	return Pause(ctx, between)
 }
 
 // server waits until a server other than this one has the stream, and names it.

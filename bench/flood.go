@@ -200,7 +200,7 @@ func (b *floodBench) flood(k flooding) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := agentCommand("flood", "--dev", x.Dev, "--router", router.String(), "--from", k.from.String(), "--to", k.to.String(),
+	cmd, err := AgentCommand("flood", "--dev", x.Dev, "--router", router.String(), "--from", k.from.String(), "--to", k.to.String(),
 		"--rate", strconv.Itoa(b.size.SYNs), "--duration", "10m")
 	if err != nil {
 		return nil, err

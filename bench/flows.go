@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"scaffold.dev/scaffold/bench/agent"
+	"scaffold.dev/scaffold/bench/process"
 )
 
 // flowPorts is how many ports of the server the flows are divided among: to one a client has 64,511 at most, and a
@@ -37,7 +38,7 @@ func Flows(ctx context.Context, r *Rig, service string, flows, moves int) (Repor
 		return b.rep, err
 	}
 	defer m.close()
-	if err := pause(ctx, 2*time.Second); err != nil { // the daemon has counted them
+	if err := Pause(ctx, 2*time.Second); err != nil { // the daemon has counted them
 		return b.rep, err
 	}
 	full, err := b.keeps(ctx)
@@ -86,7 +87,7 @@ func (b *moveBench) keeps(ctx context.Context) (k keeping, err error) {
 	}
 	k.daemon = uses[moveClient].bytes
 	for _, p := range b.programs {
-		k.daemon -= resident(p.cmd.Process.Pid)
+		k.daemon -= process.Resident(p.cmd.Process.Pid)
 	}
 	k.kernel, err = b.kernelMemory(ctx, moveClient)
 	return k, err
@@ -146,7 +147,7 @@ func (b *moveBench) carry(ctx context.Context, m *multitude, moves int) (last []
 				return nil, 0, err
 			}
 		}
-		if err := pause(ctx, between); err != nil {
+		if err := Pause(ctx, between); err != nil {
 			return nil, 0, err
 		}
 		at, err := b.plugIn(ctx, moveClient)
@@ -165,7 +166,7 @@ func (b *moveBench) carry(ctx context.Context, m *multitude, moves int) (last []
 			}
 		}
 		last = append(last, float64(latest-at)/1e6)
-		if err := pause(ctx, 3*time.Second); err != nil {
+		if err := Pause(ctx, 3*time.Second); err != nil {
 			return nil, 0, err
 		}
 	}

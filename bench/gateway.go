@@ -29,8 +29,8 @@ var gatewayTrials = []trial{
 	{"connect + request + close", ">= 0.90", []string{"connect", "--network", "tcp6", "--cpu", serverCPU}, agent.Result.PerSecond},
 }
 
-// haproxyConf passes connections on as the gateway does; splicing is what haproxy does best.
-const haproxyConf = `defaults
+// HAProxyConf passes connections on as the gateway does; splicing is what haproxy does best.
+const HAProxyConf = `defaults
 	mode tcp
 	option splice-auto
 	timeout connect 10s
@@ -106,7 +106,7 @@ func startHAProxy(r *Rig, at, to string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	conf := filepath.Join(dir, "haproxy.cfg")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, haproxyConf, at, to), 0o644); err != nil {
+	if err := os.WriteFile(conf, fmt.Appendf(nil, HAProxyConf, at, to), 0o644); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command("haproxy", "-q", "-db", "-f", conf)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"scaffold.dev/scaffold/bench/hosts"
+	"scaffold.dev/scaffold/bench/process"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
 	"scaffold.dev/scaffold/internal/lab/plan"
 	"scaffold.dev/scaffold/internal/lab/plot"
@@ -93,7 +94,7 @@ func newCrowdRun(ctx context.Context, r *Rig, size CrowdSize) (*crowdRun, error)
 	if c.real, err = askRouter(r, "r1"); err != nil {
 		return nil, err
 	}
-	if c.cmd, err = agentCommand("hosts"); err != nil {
+	if c.cmd, err = AgentCommand("hosts"); err != nil {
 		return nil, err
 	}
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
@@ -172,7 +173,7 @@ func (c *crowdRun) come(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, simulated, start := c.size.Hosts*c.size.Each, cpuOf(c.cmd.Process.Pid), time.Now()
+	all, simulated, start := c.size.Hosts*c.size.Each, process.CPU(c.cmd.Process.Pid), time.Now()
 	var kernel time.Duration
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -202,7 +203,7 @@ func (c *crowdRun) come(ctx context.Context) error {
 	c.add(fmt.Sprintf("first to come until all %d routers know all %d instances", c.size.Routers+1, all), "s", "<= 10", knew)
 	c.add("the same, registrations", "1/s", "", float64(all)/knew)
 	c.add("controller, CPU-seconds for it", "s", "", (after["ctl"].cpu - before["ctl"].cpu).Seconds())
-	c.add("simulated hosts and routers, CPU-seconds", "s", "", (cpuOf(c.cmd.Process.Pid) - simulated).Seconds())
+	c.add("simulated hosts and routers, CPU-seconds", "s", "", (process.CPU(c.cmd.Process.Pid) - simulated).Seconds())
 	c.add("controller, memory per host", "bytes", "", (after["ctl"].bytes-before["ctl"].bytes)/hosts)
 	return nil
 }

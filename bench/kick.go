@@ -56,7 +56,7 @@ func Kick(ctx context.Context, times, crowd int) (rep Report, err error) {
 }
 
 func peerMedian(samples []float64) string {
-	return fmt.Sprintf("no kick: %s ms", short(Quantile(samples, 0.5)))
+	return fmt.Sprintf("no kick: %s ms", Short(Quantile(samples, 0.5)))
 }
 
 func stallPairs(ctx context.Context, n *breaks.Network, gone time.Duration, times int) (with, without stalls, err error) {

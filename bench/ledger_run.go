@@ -23,7 +23,7 @@ type Program struct {
 
 // Start starts a checked program; args are those of `scaffold-bench agent`.
 func (l *Ledger) Start(r *Rig, node string, args ...string) (*Program, error) {
-	cmd, err := agentCommand(append(args, "--id", node)...)
+	cmd, err := AgentCommand(append(args, "--id", node)...)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (b *moveBench) crowd(ctx context.Context) error {
 		if _, err := g.tell("ask"); err != nil {
 			return err
 		}
-		if err := pause(ctx, between); err != nil {
+		if err := Pause(ctx, between); err != nil {
 			return err
 		}
 		at, err := b.plugIn(ctx, moveClient)
@@ -51,7 +51,7 @@ func (b *moveBench) crowd(ctx context.Context) error {
 			return fmt.Errorf("the host with the crowd moved: %w", err)
 		}
 		last, resets = append(last, float64(r.Last-at)/1e6), resets+r.Resets+r.Others
-		if err := pause(ctx, 2*time.Second); err != nil {
+		if err := Pause(ctx, 2*time.Second); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"scaffold.dev/scaffold/bench/checked"
 )
 
-// pause lets streams run; it returns early when the bench ends.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause lets streams run; it returns early when the bench ends.
+func Pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -34,7 +34,7 @@ func (b *moveBench) soft(ctx context.Context) error {
 		if err := b.AwaitAttached(ctx, host, there); err != nil {
 			return err
 		}
-		if err := pause(ctx, between); err != nil {
+		if err := Pause(ctx, between); err != nil {
 			return err
 		}
 		before, asks, err := b.count(ctx)
@@ -45,14 +45,14 @@ func (b *moveBench) soft(ctx context.Context) error {
 		if failed, err := b.Shift(ctx, host, here, there); err != nil || failed > 0 {
 			return errors.Join(err, fmt.Errorf("%d flows of %s cannot move", failed, host))
 		}
-		if err := pause(ctx, between); err != nil {
+		if err := Pause(ctx, between); err != nil {
 			return err
 		}
 		if err := b.Act(ctx, "unplug %s %s", host, here); err != nil {
 			return err
 		}
 		b.on[host] = 1 - b.on[host]
-		if err := pause(ctx, between); err != nil {
+		if err := Pause(ctx, between); err != nil {
 			return err
 		}
 		end := agent.Now()
@@ -75,8 +75,8 @@ func (b *moveBench) soft(ctx context.Context) error {
 		}
 	}
 	b.rep.Rows = append(b.rep.Rows,
-		NewRow("make before break: standstill, p50", "ms", "", fmt.Sprintf("nothing moves: %s ms", short(Quantile(quiet, 0.5))), stalls),
-		QuantileRow("make before break: standstill, p99", "ms", "<= 20", fmt.Sprintf("nothing moves: %s ms", short(Quantile(quiet, 0.99))), stalls, 0.99),
+		NewRow("make before break: standstill, p50", "ms", "", fmt.Sprintf("nothing moves: %s ms", Short(Quantile(quiet, 0.5))), stalls),
+		QuantileRow("make before break: standstill, p99", "ms", "<= 20", fmt.Sprintf("nothing moves: %s ms", Short(Quantile(quiet, 0.99))), stalls, 0.99),
 		QuantileRow("make before break: retransmission timeouts in a move, max", "", b.unlessLossy("= 0"), "kernel's counters, both hosts", timeouts, 1),
 		QuantileRow("make before break: segments sent again in a move, max", "", "", "", again, 1),
 		QuantileRow("make before break: datagrams without answer, of all moves", "", b.unlessLossy("= 0"), "", []float64{float64(lost)}, 1))
@@ -108,7 +108,7 @@ func (b *moveBench) count(ctx context.Context) (sum tcpCounters, lost uint64, er
 			return sum, 0, err
 		}
 		lost = min(lost, e.Lost)
-		if err := pause(ctx, checked.ReportEvery); err != nil {
+		if err := Pause(ctx, checked.ReportEvery); err != nil {
 			return sum, 0, err
 		}
 	}
@@ -144,7 +144,7 @@ func (b *moveBench) hard(ctx context.Context) error {
 		if err := b.plain.follow(ctx); err != nil {
 			return err
 		}
-		if err := pause(ctx, between); err != nil {
+		if err := Pause(ctx, between); err != nil {
 			return err
 		}
 		if alone, err = b.plain.stall(ctx, gone, alone); err != nil {
@@ -168,7 +168,7 @@ func peerAlone(samples []float64, q float64) string {
 	if len(samples) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Linux, /128 routed anew: %s ms (n %d)", short(Quantile(samples, q)), len(samples))
+	return fmt.Sprintf("Linux, /128 routed anew: %s ms (n %d)", Short(Quantile(samples, q)), len(samples))
 }
 
 func (b *moveBench) unplug(ctx context.Context, host string, gone time.Duration) error {
@@ -176,7 +176,7 @@ func (b *moveBench) unplug(ctx context.Context, host string, gone time.Duration)
 	if err := b.Act(ctx, "unplug %s %s", host, here); err != nil {
 		return err
 	}
-	return pause(ctx, gone)
+	return Pause(ctx, gone)
 }
 
 // plugIn gives a host its other link and returns when both its ends were up.
@@ -204,7 +204,7 @@ func (b *moveBench) both(ctx context.Context) error {
 		if _, err := b.plugIn(ctx, moveClient); err != nil {
 			return err
 		}
-		if err := pause(ctx, apart/2); err != nil {
+		if err := Pause(ctx, apart/2); err != nil {
 			return err
 		}
 		at, err := b.plugIn(ctx, moveServer)
@@ -222,7 +222,7 @@ func (b *moveBench) both(ctx context.Context) error {
 				streams = append(streams, ms)
 			}
 		}
-		if err := pause(ctx, between); err != nil {
+		if err := Pause(ctx, between); err != nil {
 			return err
 		}
 	}

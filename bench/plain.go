@@ -139,7 +139,7 @@ func (p *plainPath) stall(ctx context.Context, gone time.Duration, samples []flo
 	if err := p.b.warm(ctx); err != nil {
 		return samples, err
 	}
-	return samples, pause(ctx, between)
+	return samples, Pause(ctx, between)
 }
 
 func (p *plainPath) close() error {

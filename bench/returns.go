@@ -98,7 +98,7 @@ func killedUnseen(ctx context.Context, r *Rig, service, to string, rate int, d t
 
 // paced runs the paced client; in the middle of it happens what is given.
 func paced(ctx context.Context, r *Rig, to string, rate int, d time.Duration, middle func() error) (p agent.PacedResult, err error) {
-	cmd, err := agentCommand("paced", "--to", to, "--rate", strconv.Itoa(rate), "--duration", d.String())
+	cmd, err := AgentCommand("paced", "--to", to, "--rate", strconv.Itoa(rate), "--duration", d.String())
 	if err != nil {
 		return p, err
 	}
@@ -110,7 +110,7 @@ func paced(ctx context.Context, r *Rig, to string, rate int, d time.Duration, mi
 	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
 	defer stop()
 	if middle != nil {
-		err = pause(ctx, d/2)
+		err = Pause(ctx, d/2)
 		if err == nil {
 			err = middle()
 		}

@@ -91,7 +91,7 @@ type Server struct {
 
 // serve starts a serving agent and waits until it listens; args are more flags for it.
 func serve(r *Rig, node, addr string, args ...string) (*Server, error) {
-	cmd, err := agentCommand(append([]string{"serve", "--listen", addr, "--id", node}, args...)...)
+	cmd, err := AgentCommand(append([]string{"serve", "--listen", addr, "--id", node}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +122,8 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// agentCommand makes a command that runs this binary as a load agent.
-func agentCommand(args ...string) (*exec.Cmd, error) {
+// AgentCommand makes a command that runs this binary as a load agent.
+func AgentCommand(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func agentCommand(args ...string) (*exec.Cmd, error) {
 // measure runs a client agent on node to its end.
 func measure(ctx context.Context, r *Rig, node string, args ...string) (agent.Result, error) {
 	var res agent.Result
-	cmd, err := agentCommand(args...)
+	cmd, err := AgentCommand(args...)
 	if err != nil {
 		return res, err
 	}
@@ -163,7 +163,7 @@ type watch struct {
 func startWatch(r *Rig, node, network, to string, n int) (*watch, error) {
 	w := &watch{requests: make(chan agent.Request, 1<<16)}
 	for range n {
-		cmd, err := agentCommand("connect", "--each", "--network", network, "--to", to)
+		cmd, err := AgentCommand("connect", "--each", "--network", network, "--to", to)
 		if err != nil {
 			return nil, errors.Join(err, w.stop())
 		}

@@ -103,8 +103,8 @@ func (r Report) WriteTable(w io.Writer) error {
 		if row.Marked != "" {
 			met = "marked"
 		}
-		fmt.Fprintf(tw, "%s\t%s %s\t%s..%s\t%d\t%s\t%s\t%s\n", row.Name, short(row.Value), row.Unit,
-			short(row.P25), short(row.P75), row.N, row.Aim, met, row.Peer)
+		fmt.Fprintf(tw, "%s\t%s %s\t%s..%s\t%d\t%s\t%s\t%s\n", row.Name, Short(row.Value), row.Unit,
+			Short(row.P25), Short(row.P75), row.N, row.Aim, met, row.Peer)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (r Report) WriteTable(w io.Writer) error {
 	return nil
 }
 
-// short prints three significant digits, and whole numbers whole.
-func short(v float64) string {
+// Short prints three significant digits, and whole numbers whole.
+func Short(v float64) string {
 	if v == float64(int64(v)) && v < 1e7 {
 		return fmt.Sprintf("%d", int64(v))
 	}

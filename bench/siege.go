@@ -309,7 +309,7 @@ func (b *besieger) moveAll(ctx context.Context, flows int) (took float64, r agen
 	if _, err := b.crowd.tell("ask"); err != nil {
 		return 0, r, err
 	}
-	if err := pause(ctx, between); err != nil {
+	if err := Pause(ctx, between); err != nil {
 		return 0, r, err
 	}
 	at, err := b.plugIn(ctx, moveClient)
@@ -358,7 +358,7 @@ func (b *besieger) storm(kind string, aside bool) (*running, error) {
 		}
 		hosts = append(hosts, strconv.FormatUint(uint64(sid.LocatorOf(prefix.Addr())), 16))
 	}
-	cmd, err := agentCommand("storm", "--dev", x.Dev, "--router", router.String(), "--kind", kind, "--from", b.File.Network.Space.AS.String(), "--hosts", strings.Join(hosts, ","),
+	cmd, err := AgentCommand("storm", "--dev", x.Dev, "--router", router.String(), "--kind", kind, "--from", b.File.Network.Space.AS.String(), "--hosts", strings.Join(hosts, ","),
 		"--to", b.target, "--ss", strconv.FormatUint(uint64(id.SS), 10), "--suffix", strconv.FormatUint(uint64(id.Suffix), 10), "--rate", strconv.Itoa(b.size.Rate), "--duration", "10m")
 	if err != nil {
 		return nil, err

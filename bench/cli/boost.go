@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"scaffold.dev/scaffold/bench"
+	"scaffold.dev/scaffold/bench/boost"
 	"scaffold.dev/scaffold/internal/cli/command"
 	"scaffold.dev/scaffold/internal/cli/exit"
 	"scaffold.dev/scaffold/internal/cli/labs"
@@ -18,7 +19,7 @@ import (
 
 func benchBoost() *cobra.Command {
 	var flags benchFlags
-	var opt bench.BoostOptions
+	var opt boost.Options
 	cmd := &cobra.Command{
 		Use: "boost", Short: "Connections over a long path that two agents carry, beside others, and what agents cost", Args: cobra.NoArgs,
 		Long: "500 Mbit/s, 50 ms there and back, loss towards the server, beside flows of CUBIC and BBR and MPTCP; then, over\n" +
@@ -29,8 +30,8 @@ func benchBoost() *cobra.Command {
 				return exit.Failf(exit.Usage, "", "bench boost: a window has not grown in %v: give at least 2s", opt.Each)
 			}
 			for _, part := range opt.Only {
-				if !slices.Contains(bench.BoostParts(), part) {
-					return exit.Failf(exit.Usage, "", "--only %q: want some of %s", part, strings.Join(bench.BoostParts(), ", "))
+				if !slices.Contains(boost.Parts(), part) {
+					return exit.Failf(exit.Usage, "", "--only %q: want some of %s", part, strings.Join(boost.Parts(), ", "))
 				}
 			}
 			return nil
@@ -48,15 +49,15 @@ func benchBoost() *cobra.Command {
 	flags.out, flags.name = addFormat(cmd), labs.AddName(cmd)
 	cmd.Flags().BoolVar(&flags.check, "check", false, "exit with code 7 when a row misses its aim")
 	cmd.Flags().BoolVar(&opt.Quick, "quick", false, "one run, and the core of the rows: two minutes")
-	cmd.Flags().StringSliceVar(&opt.Only, "only", nil, "parts: "+strings.Join(bench.BoostParts(), ", "))
+	cmd.Flags().StringSliceVar(&opt.Only, "only", nil, "parts: "+strings.Join(boost.Parts(), ", "))
 	addLength(cmd.Flags(), &opt.Each, 4*time.Second, 10*time.Millisecond, "length of one measurement")
 	addSize(cmd.Flags(), &opt.Runs, "runs", "n", 3, "turns")
 	return cmd
 }
 
 // boostReport measures in one lab after the other.
-func boostReport(cmd *cobra.Command, opt bench.BoostOptions, name string) (rep bench.Report, err error) {
-	for _, one := range bench.BoostLabs() {
+func boostReport(cmd *cobra.Command, opt boost.Options, name string) (rep bench.Report, err error) {
+	for _, one := range boost.Labs() {
 		if !opt.In(one) {
 			continue
 		}

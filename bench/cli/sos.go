@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"scaffold.dev/scaffold/bench"
+	"scaffold.dev/scaffold/bench/boost"
 	"scaffold.dev/scaffold/bench/sos"
 	"scaffold.dev/scaffold/internal/cli/command"
 	"scaffold.dev/scaffold/internal/cli/exit"
@@ -21,28 +21,28 @@ import (
 )
 
 func benchSos() *cobra.Command {
-	var opt bench.SosOptions
+	var opt boost.SosOptions
 	var name *string
 	var to string
 	var draw bool
 	cmd := &cobra.Command{
 		Use: "sos EXPERIMENT...", Short: "The experiments of the thesis about Steroid OpenFlow Service, run again",
 		Long: "Each writes its result (JSON) and its figure (SVG, PNG) into a directory, and " + sos.Page + " there, which has all results\n" +
-			"beside the thesis' numbers. Experiments: " + strings.Join(bench.SosNames(), ", ") + ".",
+			"beside the thesis' numbers. Experiments: " + strings.Join(boost.SosNames(), ", ") + ".",
 		Example: "  sudo scaffold bench sos sos_loss --to docs/experiments\n  sudo scaffold bench sos sos_lookup sos_clients --quick --to /tmp/sos\n" +
 			"  scaffold bench sos --draw --to docs/experiments",
 		Args: cobra.ArbitraryArgs,
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			for _, arg := range args {
-				if !slices.Contains(bench.SosNames(), arg) {
-					return exit.Failf(exit.Usage, "", "bench sos: there is no experiment %q: want some of %s", arg, strings.Join(bench.SosNames(), ", "))
+				if !slices.Contains(boost.SosNames(), arg) {
+					return exit.Failf(exit.Usage, "", "bench sos: there is no experiment %q: want some of %s", arg, strings.Join(boost.SosNames(), ", "))
 				}
 			}
 			switch {
 			case draw && len(args) > 0:
 				return exit.Failf(exit.Usage, "", "bench sos: --draw measures nothing: leave %s out", args[0])
 			case !draw && len(args) == 0:
-				return exit.Failf(exit.Usage, "", "bench sos: name an experiment: some of %s", strings.Join(bench.SosNames(), ", "))
+				return exit.Failf(exit.Usage, "", "bench sos: name an experiment: some of %s", strings.Join(boost.SosNames(), ", "))
 			}
 			return nil
 		},
@@ -51,7 +51,7 @@ func benchSos() *cobra.Command {
 			if draw {
 				return drawSos(to)
 			}
-			for _, e := range bench.SosExperiments() {
+			for _, e := range boost.SosExperiments() {
 				if slices.Contains(args, e.About.Name) {
 					if err := runSos(cmd, e, opt, *name, to); err != nil {
 						return err
@@ -72,7 +72,7 @@ func benchSos() *cobra.Command {
 }
 
 // runSos measures one experiment and writes what came of it.
-func runSos(cmd *cobra.Command, e bench.SosExperiment, opt bench.SosOptions, name, to string) error {
+func runSos(cmd *cobra.Command, e boost.SosExperiment, opt boost.SosOptions, name, to string) error {
 	f, err := sosLab(e, name)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func runSos(cmd *cobra.Command, e bench.SosExperiment, opt bench.SosOptions, nam
 	if err := res.Save(to); err != nil {
 		return err
 	}
-	if err := sos.WritePage(to, bench.SosNames()); err != nil {
+	if err := sos.WritePage(to, boost.SosNames()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(to, res.Name+".json"))
@@ -100,7 +100,7 @@ func runSos(cmd *cobra.Command, e bench.SosExperiment, opt bench.SosOptions, nam
 }
 
 // sosLab is the file of an experiment's lab, nil where it needs none.
-func sosLab(e bench.SosExperiment, name string) (f *file.File, err error) {
+func sosLab(e boost.SosExperiment, name string) (f *file.File, err error) {
 	switch {
 	case e.Ships != "":
 		return labs.Example(e.Ships, name)
@@ -115,7 +115,7 @@ func sosLab(e bench.SosExperiment, name string) (f *file.File, err error) {
 
 // drawSos writes figures and page of all results in a directory.
 func drawSos(dir string) error {
-	for _, name := range bench.SosNames() {
+	for _, name := range boost.SosNames() {
 		r, err := sos.Load(filepath.Join(dir, name+".json"))
 		if os.IsNotExist(err) {
 			continue
@@ -127,5 +127,5 @@ func drawSos(dir string) error {
 			return err
 		}
 	}
-	return sos.WritePage(dir, bench.SosNames())
+	return sos.WritePage(dir, boost.SosNames())
 }
