@@ -98,7 +98,7 @@ boot() {
 # walk SECTION runs its blocks of the page: "# on NAME, NAME" says where, "# TEXT" behind a line what it prints.
 # Where the page leaves a token out a fresh one is put in.
 walk() {
-	local line where="" inside="" section="" want machine got role token
+	local line where="" inside="" section="" want machine got role token try
 	while IFS= read -r line; do
 		case $line in
 		'## '*) section=${line#\#\# } ;;
@@ -113,10 +113,16 @@ walk() {
 				role=host token=""
 				[[ $line != *--service* ]] || role=router
 				[[ $line != *scaffold1-...* ]] || token=$(on net1 scaffold token create --role $role) || fail "no token for $machine"
-				got=$(on "$machine" sh -c 'cd /root; sudo() { "$@"; }; export DEBIAN_FRONTEND=noninteractive; '"${line/scaffold1-.../$token}" 2>&1 </dev/null) ||
-					fail "on $machine: $line: ended with $?: $got"
+				want=$(sed 's/  */ +/g' <<<"$want")
+				# What only looks may look again: daemons that were told to start join a moment later.
+				for try in {1..100}; do
+					got=$(on "$machine" sh -c 'cd /root; sudo() { "$@"; }; export DEBIAN_FRONTEND=noninteractive; '"${line/scaffold1-.../$token}" 2>&1 </dev/null) ||
+						fail "on $machine: $line: ended with $?: $got"
+					[ -n "$want" ] && ! grep -qE "$want" <<<"$got" && [[ $line == *scaffold*\ ls\ * ]] || break
+					read -rt 0.1 <> <(:) || true
+				done
 				grep '^note:' <<<"$got" || true
-				[ -z "$want" ] || grep -qE "$(sed 's/  */ +/g' <<<"$want")" <<<"$got" || fail "on $machine: $line: want $want, got: $got"
+				[ -z "$want" ] || grep -qE "$want" <<<"$got" || fail "on $machine: $line: after try $try want $want, got: $got"
 			done
 			;;
 		esac

@@ -128,14 +128,19 @@ func whose(t *testing.T, name string) {
 	}
 	nstest.Wait(t, "scaffold flow ls; scaffold boost session ls", func() error {
 		var all struct {
-			Flows []struct{ Role, Peer, Host string }
+			Flows []struct {
+				Role, Peer, Host string
+				Pid              int
+			}
 		}
 		said := must(t, "flow", "ls", "--lab", name, "-o", "json")
 		if err := json.Unmarshal([]byte(said), &all); err != nil {
 			t.Fatalf("%v: %s", err, said)
 		}
 		for _, f := range all.Flows {
-			if f.Role != "server" || f.Host != "s1" && f.Host != "s2" {
+			// Those of the downloads before are known for a while, 100 of them on a slow machine, and have no process any more: to
+			// ask for each of them takes longer than there is time.
+			if f.Role != "server" || f.Host != "s1" && f.Host != "s2" || f.Pid == 0 {
 				continue
 			}
 			out, _, _ := scaffold(t, "flow", "who", f.Peer, "--lab", name) // one that has ended meanwhile is nobody's

@@ -71,7 +71,7 @@ func (x *Orders) RefusedCall(by *apiv1.Actor, path string, err error) {
 	if skipped > 0 {
 		attrs = append(attrs, "not_told", events.Number(skipped))
 	}
-	e := events.New(RefusedCallKind, strings.TrimSpace(by.Role+" "+by.Name), events.Because("a call was refused", events.Said(err)), attrs...)
+	e := events.New(RefusedCallKind, strings.TrimSpace(by.Role+" "+by.Name), events.Because("a call was refused", strings.TrimPrefix(events.Said(err), "refused: ")), attrs...)
 	e.By, e.Refused = by, true
 	x.Loop.Post(func() {
 		if !unauthenticated {
