@@ -119,7 +119,7 @@ func (d Directory) Renew(c Credential, fits func(ed25519.PrivateKey) error) erro
 	}
 	return d.alone(func() error {
 		if now, err := d.key(); err != nil || !now.Equal(key) {
-			return errors.Join(err, errors.New("the key was replaced meanwhile"))
+			return errors.Join(err, ErrReplaced)
 		}
 		if err := fits(key); err != nil {
 			return err
@@ -127,6 +127,9 @@ func (d Directory) Renew(c Credential, fits func(ed25519.PrivateKey) error) erro
 		return d.Save(c)
 	})
 }
+
+// ErrReplaced says that a credential is for a key that has been replaced since it was asked for: it is of no use, and no loss.
+var ErrReplaced = errors.New("the key was replaced meanwhile")
 
 // alone does what takes several files to do. A daemon and a command may be at it together (`scaffold rotate` of an agent):
 // each would take half of the other's for its own. The lock ends with the file, and so with the process.

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,6 +23,33 @@ const formerFile = "former"
 
 // Next is where the next key is made.
 func (d Directory) Next() Directory { return Directory(d.file(nextDir)) }
+
+// NextKey is the next key; it is made where there is none. Who asks at the same time gets the same one.
+func (d Directory) NextKey() (key ed25519.PrivateKey, err error) {
+	err = d.alone(func() error {
+		if key, err = d.Next().key(); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if _, key, err = ed25519.GenerateKey(rand.Reader); err == nil {
+			err = d.Next().SaveKey(key)
+		}
+		return err
+	})
+	return key, err
+}
+
+// SaveNext keeps the credential for the next key. Where that has become the key meanwhile another process has kept its own.
+func (d Directory) SaveNext(key ed25519.PrivateKey, c Credential) error {
+	return d.alone(func() error {
+		if next, err := d.Next().key(); err == nil && next.Equal(key) {
+			return d.Next().Save(c)
+		}
+		if now, err := d.key(); err != nil || !now.Equal(key) {
+			return errors.Join(err, errors.New("another key was asked for meanwhile, by another process: ask again"))
+		}
+		return nil
+	})
+}
 
 // Advance makes the next key the key, if the network has certified it. A crash in between is made good by the next call,
 // which Key and Load make.

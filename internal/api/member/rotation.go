@@ -29,8 +29,7 @@ func (c *Credentials) Rotate(ctx context.Context, client apiv1connect.TrustClien
 	if m == nil {
 		return nil, ErrNoKeys
 	}
-	next := c.Directory.Next()
-	key, err := next.Key() // perhaps that of an attempt whose answer was lost
+	key, err := c.Directory.NextKey() // perhaps that of an attempt whose answer was lost
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +41,7 @@ func (c *Credentials) Rotate(ctx context.Context, client apiv1connect.TrustClien
 	if _, err := trust.NewMember(key, credential); err != nil {
 		return nil, fmt.Errorf("the controller's answer: %w", err)
 	}
-	if err := next.Save(credential); err != nil {
+	if err := c.Directory.SaveNext(key, credential); err != nil {
 		return nil, err
 	}
 	return key.Public().(ed25519.PublicKey), c.advance()

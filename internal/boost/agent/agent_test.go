@@ -12,8 +12,6 @@ import (
 	"math/big"
 	"net"
 	"net/netip"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -53,7 +51,6 @@ type fakeEnds struct {
 	err    error      // in the place of a connection
 	goOn   chan error // what each waits for, and that is in its place; nil: for nothing
 	full   error      // of the kernel, which takes no more lanes
-	stops  error      // nothing passes the machine
 	take   func(frame.Takeover) (*net.TCPConn, uint64, error)
 }
 
@@ -101,8 +98,6 @@ func (f *fakeEnds) TakeOver(ctx context.Context, m frame.Takeover) (*net.TCPConn
 }
 
 func (f *fakeEnds) Finished(*net.TCPConn) {}
-
-func (f *fakeEnds) Passes(bool) error { return f.stops }
 
 func (f *fakeEnds) SetLanes(l []*Lane) error {
 	f.mu.Lock()
@@ -546,28 +541,5 @@ func TestAnAgentThatIsNotKnownShowsAnotherCertificate(t *testing.T) {
 		if got := <-tries; got != want {
 			t.Errorf("attempt %d after %d in vain", want, got)
 		}
-	}
-}
-
-// Where a machine forwards nothing an agent takes no lane whose packets pass it: what it does not carry would end there. Lanes
-// whose packets are addressed to it are no matter of that, and neither is a lane that it has already.
-func TestALaneWhosePacketsWouldEndHereIsRefused(t *testing.T) {
-	x, y := twoAgents(t, nil)
-	x.ends.stops = errors.New("it forwards nothing")
-	here := Lane{Number: 6, Client: netip.MustParsePrefix("192.0.2.0/24"), Server: netip.MustParsePrefix("198.51.100.0/24"), Near: []string{"x"}, Far: []string{"y"}}
-	rewritten, named := here, here
-	rewritten.Number, rewritten.Rewrite = 7, true
-	named.Number, named.Named = 8, true
-	x.mu.Lock()
-	var has []Lane
-	for _, l := range x.lanes {
-		has = append(has, *l)
-	}
-	x.mu.Unlock()
-	if err := x.Tell([]Peer{y.at}, append(slices.Clone(has), here)); !errors.Is(err, x.ends.stops) || !strings.Contains(err.Error(), "lane 6, 192.0.2.0/24 to 198.51.100.0/24: ") {
-		t.Errorf("a lane whose packets pass: %v", err)
-	}
-	if err := x.Tell([]Peer{y.at}, append(has, rewritten, named)); err != nil {
-		t.Errorf("lanes whose packets are for it, and one that it has: %v", err)
 	}
 }

@@ -20,8 +20,6 @@ type Ends interface {
 	TakeOver(context.Context, frame.Takeover) (c *net.TCPConn, received uint64, err error)
 	// Finished is called before a FIN goes to an end host.
 	Finished(*net.TCPConn)
-	// Passes says why packets of the family that are not the agent's own would end at this machine; nil: they go on.
-	Passes(v4 bool) error
 	// SetLanes says which connections are to be held: those of the lanes at whose near end the agent is.
 	SetLanes([]*Lane) error
 }

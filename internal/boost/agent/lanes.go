@@ -52,26 +52,6 @@ func (l *Lane) Check() error {
 	return nil
 }
 
-// passes says why connections of the lane that this agent does not carry would not reach the other end, or nothing where none of
-// their packets come to this machine: those of a named lane, and of one that is rewritten, come only for what the agent carries.
-func (a *Agent) passes(l *Lane) error {
-	if l.Named || l.Rewrite {
-		return nil
-	}
-	if err := a.Ends.Passes(l.Client.Addr().Is4()); err != nil {
-		return fmt.Errorf("lane %d, %v to %v: %w", l.Number, l.Client, l.Server, err)
-	}
-	return nil
-}
-
-// goesOn reports whether the agent has the lane already, or may have had it in a process before, whose sessions would end with a
-// refusal of what it is told.
-func (a *Agent) goesOn(number uint64) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.lanes[number] != nil || len(a.found) > 0
-}
-
 // forbidden says why this agent does not connect to a server, 0 if it does: the lane must be one of its own, the asking
 // agent one of the lane's near ones, and the connection one of the lane's.
 func (a *Agent) forbidden(from string, m frame.Open) frame.Refusal {

@@ -130,9 +130,6 @@ func (e *Ends) sweep() {
 	}
 }
 
-// Passes says why packets of the family that are not the agent's own would end at this machine; nil: they go on.
-func (e *Ends) Passes(v4 bool) error { return e.kernel.Passes(v4) }
-
 // SetLanes replaces all lanes in one step. Connections that are boosted stay so, and others do not begin to be.
 func (e *Ends) SetLanes(lanes []Lane) error { return e.kernel.SetLanes(lanes) }
 

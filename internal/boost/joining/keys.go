@@ -35,9 +35,18 @@ func (j *joiner) key() (ed25519.PublicKey, error) {
 	return j.Keys.Key(), nil
 }
 
-// reload begins the session anew where there is another credential than it was begun with.
+// reload begins the session anew where there is another credential than it was begun with. That there is one is told once, perhaps
+// to who looked for a session of before, so the key is compared as well.
 func (j *joiner) reload(s *session) {
-	if j.Credentials != nil && j.Credentials.Reload() {
+	if j.Credentials == nil {
+		return
+	}
+	other := j.Credentials.Reload()
+	key, err := j.key()
+	j.mu.Lock()
+	other = other || err == nil && j.in == s && !j.with.Equal(key)
+	j.mu.Unlock()
+	if other {
 		j.Log.Info("this agent has another credential; joining with it")
 		s.End()
 	}
@@ -77,6 +86,6 @@ func (j *joiner) rotate(ctx context.Context) error {
 	if _, err := j.Credentials.RotateAt(ctx, endpoint, nil, j.Controllers.Several()); err != nil {
 		return err
 	}
-	s.End()
+	s.End() // one that has begun meanwhile looks at the key (reload)
 	return nil
 }

@@ -18,7 +18,7 @@ func (t *Trunk) arrived(by *connection, h frame.Header, payload []byte) error {
 	if t.closed || by.dropped || t.conns[by.id] != by {
 		return ErrClosed
 	}
-	if t.unsaid.strange > mostStrange {
+	if t.unheard() {
 		return errUnheard
 	}
 	by.path.counts(h, &by.path.received)

@@ -17,9 +17,7 @@ type control struct {
 }
 
 // say has a frame said, on whatever connection.
-func (t *Trunk) say(c control) {
-	t.unsaid.add(c, t.sessions[c.session] == nil)
-}
+func (t *Trunk) say(c control) { t.unsaid.add(c) }
 
 // nextControl appends the next frame that waits, and notes on which connection it goes. Frames that mean nothing any more
 // are skipped.
@@ -37,22 +35,18 @@ func (t *Trunk) nextControl(on *connection, to []byte) []byte {
 // unsaid are the frames that wait to be said, in their order. Each waits once, however often there is a reason to say it: what it
 // says is looked up when it leaves.
 type unsaid struct {
-	list    []control
-	waits   map[control]bool // those of list; true: it was about no session of this end
-	strange int              // of these
+	list  []control
+	waits map[control]struct{} // those of list
 }
 
-func (u *unsaid) add(c control, strange bool) {
+func (u *unsaid) add(c control) {
 	if _, waits := u.waits[c]; waits {
 		return
 	}
 	if u.waits == nil {
-		u.waits = map[control]bool{}
+		u.waits = map[control]struct{}{}
 	}
-	u.waits[c] = strange
-	if strange {
-		u.strange++
-	}
+	u.waits[c] = struct{}{}
 	u.list = append(u.list, c)
 }
 
@@ -68,20 +62,23 @@ func (u *unsaid) take(may func(control) bool) (c control, there bool) {
 	} else {
 		u.list = slices.Delete(u.list, i, i+1)
 	}
-	if u.waits[c] {
-		u.strange--
-	}
 	delete(u.waits, c)
 	return c, true
 }
 
-// mostStrange is how many answers about sessions that this end does not have may wait, 65,536: each came of a frame of the other
-// agent's, which may name as many sessions as there are numbers, and need not read what it is told. One that reads is told 1,024
-// refusals at a time after a connection has died (refusalsKept), and else what it has just asked.
-const mostStrange = 1 << 16
+// mostGone is how many answers about sessions that are not there may wait, 65,536: each came of frames of the other agent's, which
+// may name as many sessions as there are numbers, and need not read what it is told. One that reads is told 1,024 refusals at a
+// time after a connection has died (refusalsKept), and else what it has just asked.
+const mostGone = 1 << 16
+
+// ofEach is how many frames may wait about one session: OPEN, OPENED, REFUSED, RETIRE, TAKEOVER and TAKEN.
+const ofEach = 6
+
+// unheard reports whether more waits than the sessions that there are and mostGone others account for.
+func (t *Trunk) unheard() bool { return len(t.unsaid.list) > mostGone+ofEach*len(t.sessions) }
 
 // errUnheard ends a connection of an agent that asks, and does not read what it is told.
-var errUnheard = fmt.Errorf("the other agent does not read what it is told: more than %d answers about sessions that are not there wait for it", mostStrange)
+var errUnheard = fmt.Errorf("the other agent does not read what it is told: more than %d answers about sessions that are not there wait for it", mostGone)
 
 // leaves reports whether a connection that carries no chunks leaves an OPEN to one that does, for what is early goes where
 // its OPEN went.

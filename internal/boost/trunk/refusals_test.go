@@ -61,13 +61,37 @@ func TestAnswersToWhoDoesNotReadAreBounded(t *testing.T) {
 		t.Errorf("%d answers wait about one session", n)
 	}
 	var err error
-	for session := uint64(3); err == nil && session < 8*mostStrange; session += 2 {
+	for session := uint64(3); err == nil && session < 8*mostGone; session += 2 {
 		err = says(session)
 	}
 	if !errors.Is(err, errUnheard) {
-		t.Errorf("the last of %d words that nobody hears an answer to: %v", 4*mostStrange, err)
+		t.Errorf("the last of %d words that nobody hears an answer to: %v", 4*mostGone, err)
 	}
-	if n := waits(); n > mostStrange+1 {
+	if n := waits(); n > mostGone+1 {
 		t.Errorf("%d answers wait", n)
 	}
+}
+
+// What was to be said of sessions that have ended meanwhile counts as well.
+func TestAnswersAboutSessionsThatEndedCount(t *testing.T) {
+	safety.Test(t, safety.Door)
+	r := newRig(t, 0)
+	a, b := pair(t)
+	defer b.Close()
+	c := newConnection(only(r.near), a, 1, r.secret) // nobody writes to it
+	r.near.mu.Lock()
+	r.near.conns[c.id] = c
+	for session := uint64(1); session <= 2*(mostGone+1); session += 2 {
+		r.near.sessions[session] = &Session{}
+		r.near.say(control{typ: frame.TypeRetire, session: session})
+		delete(r.near.sessions, session)
+	}
+	r.near.mu.Unlock()
+	if err := r.near.arrived(c, frame.Chunk(1, 0, 4), []byte("data")); !errors.Is(err, errUnheard) {
+		t.Error(err)
+	}
+	r.near.mu.Lock()
+	delete(r.near.conns, c.id)
+	r.near.mu.Unlock()
+	a.Close()
 }

@@ -60,10 +60,6 @@ type entries struct {
 	clients []divertClientKey
 }
 
-// Passes says why packets of the family that are not the agent's own would end at this machine; nil: they go on. A lane whose
-// packets come this way needs that, one whose packets are addressed to the agent does not.
-func (d *Diverter) Passes(v4 bool) error { return d.net.passes(v4) }
-
 // SetLanes replaces all lanes in one step: a SYN meets those before or these. On an error those before stay.
 func (d *Diverter) SetLanes(all []Lane) error {
 	for _, l := range all {

@@ -179,21 +179,15 @@ var sysctls = []sysctl{
 	{"net/ipv4/tcp_tw_reuse", "1", ""},
 }
 
-// passes says why what is not the agent's own does not pass this machine: by a sysctl that is for its administrator to set.
-func (n *network) passes(v4 bool) error {
-	name := "net/ipv6/conf/all/forwarding"
-	if v4 {
-		name = "net/ipv4/ip_forward"
-	}
-	return n.inside(func() error {
-		if is, err := readSysctl(name); err == nil && is == "0" {
-			return fmt.Errorf("connections that are not boosted would end here: sysctl -w %s=1", strings.ReplaceAll(name, "/", "."))
-		}
-		return nil
-	})
-}
+// passing are those without which nothing passes this machine, and which are for its administrator to decide.
+var passing = []string{"net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"}
 
 func (n *network) setSysctls() error {
+	for _, name := range passing {
+		if is, err := readSysctl(name); err == nil && is == "0" && (len(families()) == 2 || strings.HasPrefix(name, "net/ipv4")) {
+			return fmt.Errorf("connections that are not boosted would end here: sysctl -w %s=1", strings.ReplaceAll(name, "/", "."))
+		}
+	}
 	for i, s := range sysctls {
 		if err := n.setSysctl(uint32(i), s); err != nil {
 			return err

@@ -21,6 +21,9 @@ import (
 	"scaffold.dev/scaffold/internal/trust"
 )
 
+// leaveAgent has an agent of boost leave, on a machine that may be a host or router as well.
+const leaveAgent = "scaffold leave --state " + boostd.DefaultCredentials + " --config /etc/scaffold/boostd.yaml"
+
 // LeaveCommand is `scaffold leave`.
 func LeaveCommand() *cobra.Command {
 	var state, config string
@@ -31,12 +34,12 @@ func LeaveCommand() *cobra.Command {
 		Long: `Leave is the opposite of join. Stop the daemon first: its last word is a goodbye that costs no flow of
 others. Then the controller forgets this machine, and its key and certificates are removed here. The daemon's
 configuration is moved aside (.left), and what was there before join comes back.`,
-		Example: "  scaffold leave\n  scaffold leave --offline    # the controller is not reached; scaffold host forget NAME there does the rest\n  scaffold leave --state /var/lib/scaffold/boostd --config /etc/scaffold/boostd.yaml    # the agent of boost, where a host runs beside it",
+		Example: "  scaffold leave\n  scaffold leave --offline    # the controller is not reached; scaffold host forget NAME there does the rest\n  " + leaveAgent + "    # an agent of boost",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dirs := []string{state}
 			if state == "" {
-				dirs = []string{hostd.DefaultStateDir, routerd.DefaultCredentials, boostd.DefaultCredentials}
+				dirs = []string{hostd.DefaultStateDir, routerd.DefaultCredentials}
 			}
 			for _, dir := range dirs {
 				who, err := leaveBy(cmd.Context(), trust.Directory(dir), offline, force)
@@ -52,11 +55,14 @@ configuration is moved aside (.left), and what was there before join comes back.
 				}
 				return setAside(cmd, config)
 			}
+			if state == "" && trust.Directory(boostd.DefaultCredentials).Member() { // who says leave twice means the host, or router, twice
+				return exit.Failf(exit.NotFound, leaveAgent+" takes it out of the network", "an agent of boost runs on this machine, and no host or router that joined a network with keys")
+			}
 			return exit.Failf(exit.NotFound, "a machine leaves an open network by `scaffold uninstall host` (or router, agent); --state names the directory of its key and certificates, if that is another", "this machine has no credential to give back: it joined no network with keys")
 		},
 	}
-	cmd.Flags().StringVar(&state, "state", "", "directory of key and certificates (default: of the first of hostd, routerd and boostd below /var/lib/scaffold that is there)")
-	cmd.Flags().StringVar(&config, "config", "", "the daemon's configuration, to be moved aside (default: that of the same one below /etc/scaffold; with --state: none)")
+	cmd.Flags().StringVar(&state, "state", "", "directory of key and certificates (default /var/lib/scaffold/hostd or routerd)")
+	cmd.Flags().StringVar(&config, "config", "", "the daemon's configuration, to be moved aside (default /etc/scaffold/hostd.yaml or routerd.yaml; with --state: none)")
 	cmd.Flags().BoolVar(&offline, "offline", false, "remove what is here without telling the controller")
 	cmd.Flags().BoolVar(&force, "force", false, "also a router at which hosts are attached: they look for another one")
 	command.Exclusive(cmd, "offline force") // nobody is asked who could refuse

@@ -5,13 +5,16 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
+	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/api/member"
 	apiv1 "scaffold.dev/scaffold/internal/api/v1"
+	"scaffold.dev/scaffold/internal/api/v1/apiv1connect"
 	"scaffold.dev/scaffold/internal/cli/exit"
 	"scaffold.dev/scaffold/internal/cli/remote"
 	"scaffold.dev/scaffold/internal/trust"
@@ -36,50 +39,64 @@ func rotateAgent(cmd *cobra.Command, dir trust.Directory) error {
 	case m.Who().Role != trust.Agent:
 		return exit.Failf(exit.Usage, "leave --state out, or say --socket: the daemon of a host or router gets its key itself", "%s is of %v, and --state is for agents of boost", dir, m.Who())
 	}
-	key, err := getKey(cmd.Context(), dir)
+	key, by, err := getKey(cmd.Context(), dir)
 	if err != nil {
 		return err
 	}
 	who := m.Who()
-	if !tookUp(cmd.Context(), dir, who.Name, key) {
+	if !tookUp(cmd.Context(), dir, by, who.Name, key) {
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		return exit.Failf(exit.Unreachable, "start it (systemctl start scaffold-boostd): it joins with the key that is there; journalctl -u scaffold-boostd says what keeps it from it",
+		return exit.Failf(exit.Unreachable, "start it (systemctl start scaffold-boostd), or where it runs, perhaps by a version of before: systemctl reload scaffold-boostd; journalctl -u scaffold-boostd says what keeps it from it",
 			"%v got the key %08x and has not joined with it for %v: until it does, the one of before counts", who, wire.KeyID(key), takesUp)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%v has the key %08x now; the one of before counts for another minute\n", who, wire.KeyID(key))
 	return nil
 }
 
-// getKey asks the controllers, one after the other, for a credential for another key.
-func getKey(ctx context.Context, dir trust.Directory) (key ed25519.PublicKey, err error) {
+// getKey asks the controllers, one after the other, for a credential for another key, and says which has given it.
+func getKey(ctx context.Context, dir trust.Directory) (key ed25519.PublicKey, by string, err error) {
 	last := exit.Failf(exit.Unreachable, "", "no address of a controller is known in %s: join again with a token", dir)
 	for _, address := range dir.Addresses() {
 		once, cancel := context.WithTimeout(ctx, remote.AnswerTime)
 		key, err = (&member.Credentials{Directory: dir}).RotateAt(once, "https://"+address, nil, true)
 		cancel()
+		if err == nil {
+			return key, address, nil
+		}
+		if !errors.As(err, new(*connect.Error)) { // the directory, and no controller
+			return nil, "", err
+		}
 		switch connect.CodeOf(err) {
 		case connect.CodeFailedPrecondition, connect.CodePermissionDenied, connect.CodeInvalidArgument, connect.CodeUnauthenticated:
-			return nil, exit.Failf(exit.Refused, "", "%s", said(err))
-		}
-		if err == nil {
-			return key, nil
+			return nil, "", exit.Failf(exit.Refused, "", "%s", said(err))
 		}
 		last = exit.Failf(exit.Unreachable, "is a controller running there?", "no controller at %s: %s", address, said(err))
 	}
-	return nil, last
+	return nil, "", last
 }
 
-// tookUp waits until the agent has joined with the key.
-func tookUp(ctx context.Context, dir trust.Directory, name string, key ed25519.PublicKey) bool {
+// tookUp waits until the agent has joined with the key, as the controller says that has certified it.
+func tookUp(ctx context.Context, dir trust.Directory, at, name string, key ed25519.PublicKey) bool {
+	m, err := dir.Load()
+	if err != nil {
+		return false
+	}
+	client, base, err := api.DialAs("https://"+at, m.Config())
+	if err != nil {
+		return false
+	}
+	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, takesUp)
 	defer cancel()
 	again := time.NewTicker(askEach)
 	defer again.Stop()
 	for want := fmt.Sprintf("%08x", wire.KeyID(key)); ; {
-		if keyOf(ctx, dir, name) == want {
-			return true
+		if all, err := apiv1connect.NewTrustClient(client, base).ListMembers(ctx, connect.NewRequest(&apiv1.ListMembersRequest{})); err == nil {
+			if slices.ContainsFunc(all.Msg.Members, func(m *apiv1.Member) bool { return m.Role == string(trust.Agent) && m.Name == name && m.Key == want }) {
+				return true
+			}
 		}
 		select {
 		case <-again.C:
@@ -87,28 +104,4 @@ func tookUp(ctx context.Context, dir trust.Directory, name string, key ed25519.P
 			return false
 		}
 	}
-}
-
-// keyOf is the agent's key as a controller knows it; "": none says.
-func keyOf(ctx context.Context, dir trust.Directory, name string) string {
-	m, err := dir.Load()
-	if err != nil {
-		return ""
-	}
-	for _, address := range dir.Addresses() {
-		client, err := trustClient(address, m.Config())
-		if err != nil {
-			continue
-		}
-		all, err := client.ListMembers(ctx, connect.NewRequest(&apiv1.ListMembersRequest{}))
-		if err != nil {
-			continue
-		}
-		for _, one := range all.Msg.Members {
-			if one.Role == string(trust.Agent) && one.Name == name {
-				return one.Key
-			}
-		}
-	}
-	return ""
 }
