@@ -240,6 +240,7 @@ fi
 
 # Agents of boost beside hosts: they join, one gets another key, and they leave; their trunk stands all the time.
 for machine in web1 desk1; do
+	on "$machine" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 # an agent is on the hosts' way
 	wants 'installed and runs' on "$machine" scaffold join --install --token "$(on net1 scaffold token create --role agent)" \
 		--door "$(on "$machine" ip -4 -br addr show eth0 | grep -o '192\.0\.2\.[0-9]*')" --port eth0
 	on net1 scaffold boost site set "of-$machine" --prefix "$(on "$machine" ip -4 -br addr show eth0 | grep -o '192\.0\.2\.[0-9]*')" --agent "$machine" >/dev/null
@@ -255,6 +256,7 @@ for machine in web1 desk1; do
 	on "$machine" systemctl stop scaffold-boostd
 	wants "agent $machine has left its network" on "$machine" scaffold leave --state /var/lib/scaffold/boostd --config /etc/scaffold/boostd.yaml
 	on "$machine" scaffold uninstall agent >/dev/null
+	on "$machine" sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.forwarding=0
 done
 wants nothing on net1 sh -c 'scaffold token members | grep ^agent | grep -v revoked || echo nothing'
 
