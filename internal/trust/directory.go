@@ -27,6 +27,7 @@ import (
 //	key.pem          of people: the key once more, as other programs read it
 //	former           the public keys that it had before, where it had any
 //	next/            the next key, while it gets one
+//	lock             who changes several of these holds it
 type Directory string
 
 // The files of a Directory.
@@ -35,6 +36,7 @@ const (
 	certificateFile = "certificate.pem"
 	networkFile     = "network.pem"
 	keyPEMFile      = "key.pem"
+	lockFile        = "lock"
 )
 
 // Key is the member's own; it is made where there is none.
@@ -113,18 +115,18 @@ func (d Directory) Save(c Credential) error {
 // Renew replaces the credential by a fresh one, if that is for the key that there is: another process may have got another
 // one meanwhile. fits says whether it is.
 func (d Directory) Renew(c Credential, fits func(ed25519.PrivateKey) error) error {
-	key, err := d.Key()
-	if err != nil {
+	if _, err := d.Advance(); err != nil {
 		return err
 	}
 	return d.alone(func() error {
-		if now, err := d.key(); err != nil || !now.Equal(key) {
-			return errors.Join(err, ErrReplaced)
+		key, err := d.key()
+		if err == nil {
+			err = fits(key)
 		}
-		if err := fits(key); err != nil {
-			return err
+		if err == nil {
+			err = d.Save(c)
 		}
-		return d.Save(c)
+		return err
 	})
 }
 
@@ -132,9 +134,10 @@ func (d Directory) Renew(c Credential, fits func(ed25519.PrivateKey) error) erro
 var ErrReplaced = errors.New("the key was replaced meanwhile")
 
 // alone does what takes several files to do. A daemon and a command may be at it together (`scaffold rotate` of an agent):
-// each would take half of the other's for its own. The lock ends with the file, and so with the process.
+// each would take half of the other's for its own. The lock ends with the process that has it. It is on a file that its owner
+// alone can open: on the directory anybody could hold it who may read that, and the daemon would wait for him.
 func (d Directory) alone(do func() error) error {
-	f, err := os.Open(string(d))
+	f, err := os.OpenFile(d.file(lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -185,7 +188,7 @@ func (d Directory) Load() (*Member, error) {
 // Forget removes the credential and the key: the member is none any more.
 func (d Directory) Forget() error {
 	err := os.RemoveAll(string(d.Next()))
-	for _, name := range []string{certificateFile, networkFile, keyFile, keyPEMFile, formerFile, addressesFile} {
+	for _, name := range []string{certificateFile, networkFile, keyFile, keyPEMFile, formerFile, addressesFile, lockFile} {
 		if e := os.Remove(d.file(name)); !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}

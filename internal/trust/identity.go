@@ -23,8 +23,8 @@ const (
 	Controller Role = "controller"
 )
 
-// One is the role with its article, for messages: "a host", "an agent of boost".
-func (r Role) One() string {
+// WithArticle is the role with its article, for messages: "a host", "an agent of boost".
+func (r Role) WithArticle() string {
 	switch r {
 	case Admin:
 		return "an administrator"

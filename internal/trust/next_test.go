@@ -4,9 +4,14 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
 // Whoever gets the next key at the same time, a daemon and a command for instance, gets the same one; the first that keeps its
@@ -79,5 +84,37 @@ func TestACredentialForAKeyOfBeforeIsNotKept(t *testing.T) {
 	}
 	if err := d.Renew(word, func(ed25519.PrivateKey) error { return nil }); err != nil || !d.Member() {
 		t.Errorf("a good one is not: %v", err)
+	}
+}
+
+// The lock is on nothing that another user can open, whatever the directory's own rights are.
+func TestNobodyElseHoldsTheLock(t *testing.T) {
+	safety.Test(t, safety.Door)
+	d := Directory(t.TempDir())
+	if err := os.Chmod(string(d), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.alone(func() error {
+		info, err := os.Stat(d.file(lockFile))
+		if err == nil && info.Mode().Perm() != 0o600 {
+			t.Errorf("its rights are %v", info.Mode())
+		}
+		others, err2 := os.Open(string(d))
+		if err2 != nil {
+			return err2
+		}
+		defer others.Close()
+		if err := unix.Flock(int(others.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			t.Errorf("who may read the directory waits for the lock, or could have it: %v", err)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Forget(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(string(d)); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

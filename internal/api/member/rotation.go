@@ -19,6 +19,9 @@ import (
 // ErrNoKeys says that a daemon of an open network has no key that counts.
 var ErrNoKeys = connect.NewError(connect.CodeFailedPrecondition, errors.New("this is no member of a network with keys: it has no key to replace"))
 
+// ErrNoSession says that a daemon's key cannot be replaced now.
+var ErrNoSession = connect.NewError(connect.CodeUnavailable, errors.New("the controller is to agree, and there is no session with it now"))
+
 // Rotate gets the daemon another key, by a connection that was made with the one that it has. Connections that are made
 // from now on show the new one, and the network takes it for the daemon's with the first that joins.
 func (c *Credentials) Rotate(ctx context.Context, client apiv1connect.TrustClient) (ed25519.PublicKey, error) {

@@ -3,10 +3,10 @@ package joining
 import (
 	"context"
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"time"
 
+	"scaffold.dev/scaffold/internal/api/member"
 	"scaffold.dev/scaffold/wire"
 )
 
@@ -81,7 +81,7 @@ func (j *joiner) rotate(ctx context.Context) error {
 	endpoint, s := j.at, j.in
 	j.mu.Unlock()
 	if s == nil {
-		return errors.New("the controller is to agree, and there is no session with it now")
+		return member.ErrNoSession
 	}
 	if _, err := j.Credentials.RotateAt(ctx, endpoint, nil, j.Controllers.Several()); err != nil {
 		return err

@@ -185,7 +185,7 @@ func (j *joining) fill() error {
 		return exit.Failf(exit.Usage, "leave it out", "--restart is of agents of boost: a host or router is restarted anyway, and its flows go on")
 	}
 	if len(j.doors) > 0 {
-		return exit.Failf(exit.Usage, "an agent's token: `scaffold token create --role agent`", "--door is of agents of boost, and the token is for %s", j.token.Role.One())
+		return exit.Failf(exit.Usage, "an agent's token: `scaffold token create --role agent`", "--door is of agents of boost, and the token is for %s", j.token.Role.WithArticle())
 	}
 	read := j.role().Config()
 	if orElse(&j.config, read); j.install && j.config != read {

@@ -56,7 +56,7 @@ configuration is moved aside (.left), and what was there before join comes back.
 				return setAside(cmd, config)
 			}
 			if state == "" && trust.Directory(boostd.DefaultCredentials).Member() { // who says leave twice means the host, or router, twice
-				return exit.Failf(exit.NotFound, leaveAgent+" takes it out of the network", "an agent of boost runs on this machine, and no host or router that joined a network with keys")
+				return exit.Failf(exit.NotFound, leaveAgent+" takes it out of the network", "of a network with keys this machine has the credential of an agent of boost, and none of a host or router")
 			}
 			return exit.Failf(exit.NotFound, "a machine leaves an open network by `scaffold uninstall host` (or router, agent); --state names the directory of its key and certificates, if that is another", "this machine has no credential to give back: it joined no network with keys")
 		},

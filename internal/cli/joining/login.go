@@ -37,7 +37,7 @@ func (t *tokenUse) login(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if t.token.Role != trust.Admin {
-		return exit.Failf(exit.Usage, "`scaffold join` on the machine itself takes it", "the token is for %s, not for an administrator", t.token.Role.One())
+		return exit.Failf(exit.Usage, "`scaffold join` on the machine itself takes it", "the token is for %s, not for an administrator", t.token.Role.WithArticle())
 	}
 	if t.name == "" {
 		t.name = cleanName(userName())

@@ -32,8 +32,8 @@ it from the controller. The daemon joins with it at once; the key of before coun
 minute and is revoked then. Daemons do the same by themselves when a key is old (--key-for).
 
 For an agent of boost, which has no socket, the command gets the key itself, and the agent takes it up
-within seconds: connections that it carries go on. It is meant where neither hostd nor routerd answers
-and the machine has an agent's credential, or by --state.
+within seconds: connections that it carries go on. Without --socket and --state an agent gets another key
+only where neither hostd nor routerd answers.
 
 Whoever may have read the key can still have used it: a machine that was broken into is to be
 forgotten (scaffold host forget, router forget, boost agent forget) and joined anew.`,

@@ -3,10 +3,7 @@ package agent
 import (
 	"context"
 	"crypto/ed25519"
-	"errors"
 	"fmt"
-
-	"connectrpc.com/connect"
 
 	"scaffold.dev/scaffold/internal/api/member"
 	"scaffold.dev/scaffold/wire"
@@ -21,7 +18,7 @@ func (r *Router) Rotate(ctx context.Context) (ed25519.PublicKey, error) {
 		return nil, member.ErrNoKeys
 	}
 	if session == nil {
-		return nil, connect.NewError(connect.CodeUnavailable, errors.New("the controller is to agree, and there is no session with it now"))
+		return nil, member.ErrNoSession
 	}
 	key, err := r.Credentials.RotateAt(ctx, endpoint, r.Dial, r.Controllers.Several())
 	if err != nil {

@@ -159,13 +159,9 @@ func TestAnAgentNeedsWhatItsUnitLeavesIt(t *testing.T) {
 func TestAgentsOfANetworkWithKeysAreItsMembers(t *testing.T) {
 	safety.Test(t, safety.Door)
 	n := newNetworkWithKeys(t)
-	n.sites()
 	n.member("x", trust.Agent, "x")
 	n.member("y", trust.Agent, "y")
-	n.start("x")
-	n.start("y")
-	n.settled()
-	n.allow()
+	n.boosts()
 	n.carried(true)
 	for _, c := range []struct {
 		role       trust.Role

@@ -61,13 +61,9 @@ func (n *network) again(what string, f flow) {
 func TestAgentsGetOtherKeysAndConnectionsGoOn(t *testing.T) {
 	safety.Test(t, safety.Flow)
 	n := newNetworkWithKeys(t)
-	n.sites()
 	n.member("x", trust.Agent, "x")
 	n.member("y", trust.Agent, "y")
-	n.start("x")
-	n.start("y")
-	n.settled()
-	n.allow()
+	n.boosts()
 	f := n.carried(true)
 	n.echoes(f, "before")
 	for _, name := range []string{"x", "y"} {

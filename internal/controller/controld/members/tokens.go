@@ -68,7 +68,7 @@ func (t *Trust) CreateToken(ctx context.Context, req *connect.Request[apiv1.Crea
 	stored.Pin = token.Pin.String()
 	stored.ID, stored.Hash = token.ID.String(), token.Secret.Hash()
 	err = t.x.orders.Do(ctx, func() (orders.Change, error) {
-		says := events.New("token.create", stored.ID, events.Because("a token was made for "+trust.Role(stored.Role).One(), stored.Name), "by", gate.PeerOf(ctx).String(), "expires", stamp(stored.Expires), "uses", events.Number(uint32(stored.Uses)))
+		says := events.New("token.create", stored.ID, events.Because("a token was made for "+trust.Role(stored.Role).WithArticle(), stored.Name), "by", gate.PeerOf(ctx).String(), "expires", stamp(stored.Expires), "uses", events.Number(uint32(stored.Uses)))
 		return orders.Change{Records: []store.Change{store.PutToken(stored)}, Effect: func() {
 			x.pruneTokens()
 			x.tokens[stored.ID] = stored
@@ -201,7 +201,7 @@ func (x *Members) admitting(role, name string, key []byte) (*apiv1.Credential, o
 		m = have // the same key: admissible says so
 	}
 	m.By, m.Issued = x.gate.Pin().String(), time.Now().Unix()
-	says := events.New(role+".enrol", name, trust.Role(role).One()+" got a credential", "key", apiMember(m).Key)
+	says := events.New(role+".enrol", name, trust.Role(role).WithArticle()+" got a credential", "key", apiMember(m).Key)
 	return answer, orders.Change{Records: []store.Change{store.PutMember(m)}, Effect: func() { x.enrol(m) }, Says: []*apiv1.Event{says}}, nil
 }
 
