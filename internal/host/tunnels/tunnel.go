@@ -128,17 +128,23 @@ func (t *Tunnel) become(has *End, ready bool, said string) {
 func (t *Tunnel) run(ctx context.Context) {
 	again := backoff.Backoff{First: tunnelAgain, Last: tunnelAgainLast}
 	for ctx.Err() == nil {
-		_, has, _ := t.State()
-		if has != nil && t.listen() == nil {
-			why := t.watchUntil(ctx, has)
-			if ctx.Err() != nil {
-				break
+		ready, has, _ := t.State()
+		if has != nil {
+			if err := t.listen(); err == nil {
+				why := t.watchUntil(ctx, has)
+				if ctx.Err() != nil {
+					break
+				}
+				if t.spare() {
+					t.give(ctx)
+					continue
+				}
+				t.become(has, false, why)
+			} else if ready {
+				// An earlier daemon's, whose interface went after adopt had seen it: that of a killed WireGuard process goes
+				// with its namespace, a moment later. By the one that is made now nothing is sent before its size is known.
+				t.become(has, false, err.Error())
 			}
-			if t.spare() {
-				t.give(ctx)
-				continue
-			}
-			t.become(has, false, why)
 		}
 		if t.last {
 			t.awaitNeed(ctx)

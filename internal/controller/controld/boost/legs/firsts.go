@@ -63,6 +63,9 @@ func (x *Legs) First(syn uint64, agent string, lane uint64, client, server netip
 // release sends a first packet that came again to the agent that waits for it.
 func (x *Legs) release(l *leg, syn uint64) {
 	if x.waiting[l] { // the one before goes nowhere: its switch has it no more
+		if l.syn == 0 { // so far nobody has waited for it, and nobody would give up
+			x.patient(l)
+		}
 		l.syn = syn
 		return
 	}

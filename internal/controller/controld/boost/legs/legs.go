@@ -138,8 +138,10 @@ func (x *Legs) set(l *leg) error {
 	if other != nil {
 		x.end(other)
 	}
-	if was != nil { // the first packet that waits for it goes by this one
-		l.syn = cmp.Or(l.syn, was.syn)
+	if was != nil {
+		// The first packet that waits for it goes by this one: the newest, for of a client its switch has one. An agent that was
+		// asked twice may decide about the second before the first.
+		l.syn = max(l.syn, was.syn)
 	}
 	l.needs = map[string]uint64{}
 	for _, name := range switches {
@@ -149,10 +151,13 @@ func (x *Legs) set(l *leg) error {
 	x.all[l.Key], x.waiting[l] = l, true
 	x.SwitchesChanged()
 	if x.waiting[l] {
-		x.in.After(SwitchPatience, func() { x.giveUp(l) })
+		x.patient(l)
 	}
 	return nil
 }
+
+// patient gives switches a while to take a leg's rules.
+func (x *Legs) patient(l *leg) { x.in.After(SwitchPatience, func() { x.giveUp(l) }) }
 
 // giveUp lets a connection go on without its leg, whose rules a switch does not take.
 func (x *Legs) giveUp(l *leg) {
