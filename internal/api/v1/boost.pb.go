@@ -662,7 +662,8 @@ type BoostAgent struct {
 	SinceUnixMs   int64                  `protobuf:"varint,13,opt,name=since_unix_ms,json=sinceUnixMs,proto3" json:"since_unix_ms,omitempty"` // of its state
 	Switch        string                 `protobuf:"bytes,14,opt,name=switch,proto3" json:"switch,omitempty"`                                 // where a switch of its site has seen it
 	SwitchPort    string                 `protobuf:"bytes,15,opt,name=switch_port,json=switchPort,proto3" json:"switch_port,omitempty"`
-	Paths         []string               `protobuf:"bytes,16,rep,name=paths,proto3" json:"paths,omitempty"` // where others reach it as well, each time by another path
+	Paths         []string               `protobuf:"bytes,16,rep,name=paths,proto3" json:"paths,omitempty"`         // where others reach it as well, each time by another path
+	Stops         []uint32               `protobuf:"varint,17,rep,packed,name=stops,proto3" json:"stops,omitempty"` // versions of IP, 4 and 6, of which its machine forwards nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -805,6 +806,13 @@ func (x *BoostAgent) GetSwitchPort() string {
 func (x *BoostAgent) GetPaths() []string {
 	if x != nil {
 		return x.Paths
+	}
+	return nil
+}
+
+func (x *BoostAgent) GetStops() []uint32 {
+	if x != nil {
+		return x.Stops
 	}
 	return nil
 }
@@ -1844,6 +1852,7 @@ type BoostJoin struct {
 	Names         bool                   `protobuf:"varint,10,opt,name=names,proto3" json:"names,omitempty"`          // it knows lanes that are named
 	Rewrites      bool                   `protobuf:"varint,11,opt,name=rewrites,proto3" json:"rewrites,omitempty"`    // it knows lanes that are rewritten
 	Legs          []*BoostLeg            `protobuf:"bytes,12,rep,name=legs,proto3" json:"legs,omitempty"`             // all that it has
+	Stops         []uint32               `protobuf:"varint,13,rep,packed,name=stops,proto3" json:"stops,omitempty"`   // versions of IP, 4 and 6, of which its machine forwards nothing. None also of an agent of before, which does not start then
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1958,6 +1967,13 @@ func (x *BoostJoin) GetRewrites() bool {
 func (x *BoostJoin) GetLegs() []*BoostLeg {
 	if x != nil {
 		return x.Legs
+	}
+	return nil
+}
+
+func (x *BoostJoin) GetStops() []uint32 {
+	if x != nil {
+		return x.Stops
 	}
 	return nil
 }
@@ -2181,6 +2197,7 @@ type BoostLoad struct {
 	Sessions      uint32                 `protobuf:"varint,1,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	Load          float64                `protobuf:"fixed64,2,opt,name=load,proto3" json:"load,omitempty"`
 	Trunks        []*BoostTrunk          `protobuf:"bytes,3,rep,name=trunks,proto3" json:"trunks,omitempty"`
+	Stops         []uint32               `protobuf:"varint,4,rep,packed,name=stops,proto3" json:"stops,omitempty"` // as in BoostJoin, now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2232,6 +2249,13 @@ func (x *BoostLoad) GetLoad() float64 {
 func (x *BoostLoad) GetTrunks() []*BoostTrunk {
 	if x != nil {
 		return x.Trunks
+	}
+	return nil
+}
+
+func (x *BoostLoad) GetStops() []uint32 {
+	if x != nil {
+		return x.Stops
 	}
 	return nil
 }
@@ -2763,6 +2787,7 @@ type BoostJoined struct {
 	Controllers   *Controllers           `protobuf:"bytes,6,opt,name=controllers,proto3" json:"controllers,omitempty"`
 	Credential    *Credential            `protobuf:"bytes,7,opt,name=credential,proto3" json:"credential,omitempty"`
 	AnnounceKey   []byte                 `protobuf:"bytes,8,opt,name=announce_key,json=announceKey,proto3" json:"announce_key,omitempty"` // proves what the agent announces at its ports; of this stream alone
+	HeedsStops    bool                   `protobuf:"varint,9,opt,name=heeds_stops,json=heedsStops,proto3" json:"heeds_stops,omitempty"`   // no packets are sent by way of a machine that would not forward them. A controller of before does not know
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2851,6 +2876,13 @@ func (x *BoostJoined) GetAnnounceKey() []byte {
 		return x.AnnounceKey
 	}
 	return nil
+}
+
+func (x *BoostJoined) GetHeedsStops() bool {
+	if x != nil {
+		return x.HeedsStops
+	}
+	return false
 }
 
 type BoostLanes struct {
@@ -4262,7 +4294,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x11DenyBoostResponse\"F\n" +
 	"\x16DrainBoostAgentRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aundrain\x18\x02 \x01(\bR\aundrain\"\xa8\x03\n" +
+	"\aundrain\x18\x02 \x01(\bR\aundrain\"\xbe\x03\n" +
 	"\n" +
 	"BoostAgent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -4282,7 +4314,8 @@ const file_boost_proto_rawDesc = "" +
 	"\x06switch\x18\x0e \x01(\tR\x06switch\x12\x1f\n" +
 	"\vswitch_port\x18\x0f \x01(\tR\n" +
 	"switchPort\x12\x14\n" +
-	"\x05paths\x18\x10 \x03(\tR\x05paths\"\xbd\x02\n" +
+	"\x05paths\x18\x10 \x03(\tR\x05paths\x12\x14\n" +
+	"\x05stops\x18\x11 \x03(\rR\x05stops\"\xbd\x02\n" +
 	"\n" +
 	"BoostTrunk\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x0e\n" +
@@ -4377,7 +4410,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x05first\x18\x05 \x01(\v2\x17.scaffold.v1.BoostFirstH\x00R\x05first\x12)\n" +
 	"\x03leg\x18\x06 \x01(\v2\x15.scaffold.v1.BoostLegH\x00R\x03leg\x126\n" +
 	"\bleg_over\x18\a \x01(\v2\x19.scaffold.v1.BoostLegOverH\x00R\alegOverB\b\n" +
-	"\x06report\"\xe6\x02\n" +
+	"\x06report\"\xfc\x02\n" +
 	"\tBoostJoin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04door\x18\x02 \x01(\tR\x04door\x12\x10\n" +
@@ -4393,7 +4426,8 @@ const file_boost_proto_rawDesc = "" +
 	"\x05names\x18\n" +
 	" \x01(\bR\x05names\x12\x1a\n" +
 	"\brewrites\x18\v \x01(\bR\brewrites\x12)\n" +
-	"\x04legs\x18\f \x03(\v2\x15.scaffold.v1.BoostLegR\x04legs\"\x88\x01\n" +
+	"\x04legs\x18\f \x03(\v2\x15.scaffold.v1.BoostLegR\x04legs\x12\x14\n" +
+	"\x05stops\x18\r \x03(\rR\x05stops\"\x88\x01\n" +
 	"\bBoostLeg\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x12\n" +
 	"\x04lane\x18\x02 \x01(\x06R\x04lane\x12\x10\n" +
@@ -4410,11 +4444,12 @@ const file_boost_proto_rawDesc = "" +
 	"BoostFirst\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x123\n" +
 	"\averdict\x18\x02 \x01(\x0e2\x19.scaffold.v1.BoostVerdictR\averdict\x12\x0e\n" +
-	"\x02at\x18\x03 \x01(\tR\x02at\"l\n" +
+	"\x02at\x18\x03 \x01(\tR\x02at\"\x82\x01\n" +
 	"\tBoostLoad\x12\x1a\n" +
 	"\bsessions\x18\x01 \x01(\rR\bsessions\x12\x12\n" +
 	"\x04load\x18\x02 \x01(\x01R\x04load\x12/\n" +
-	"\x06trunks\x18\x03 \x03(\v2\x17.scaffold.v1.BoostTrunkR\x06trunks\"\xae\x01\n" +
+	"\x06trunks\x18\x03 \x03(\v2\x17.scaffold.v1.BoostTrunkR\x06trunks\x12\x14\n" +
+	"\x05stops\x18\x04 \x03(\rR\x05stops\"\xae\x01\n" +
 	"\rBoostSessions\x123\n" +
 	"\achanged\x18\x01 \x03(\v2\x19.scaffold.v1.BoostSessionR\achanged\x122\n" +
 	"\x05ended\x18\x02 \x03(\v2\x1c.scaffold.v1.BoostSessionEndR\x05ended\x124\n" +
@@ -4451,7 +4486,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x06server\x18\x04 \x01(\tR\x06server\"A\n" +
 	"\rBoostLegReady\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x18\n" +
-	"\arefused\x18\x02 \x01(\tR\arefused\"\xa6\x02\n" +
+	"\arefused\x18\x02 \x01(\tR\arefused\"\xc7\x02\n" +
 	"\vBoostJoined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x1d\n" +
 	"\n" +
@@ -4463,7 +4498,9 @@ const file_boost_proto_rawDesc = "" +
 	"\n" +
 	"credential\x18\a \x01(\v2\x17.scaffold.v1.CredentialR\n" +
 	"credential\x12!\n" +
-	"\fannounce_key\x18\b \x01(\fR\vannounceKey\"\xa6\x01\n" +
+	"\fannounce_key\x18\b \x01(\fR\vannounceKey\x12\x1f\n" +
+	"\vheeds_stops\x18\t \x01(\bR\n" +
+	"heedsStops\"\xa6\x01\n" +
 	"\n" +
 	"BoostLanes\x12\x1e\n" +
 	"\n" +

@@ -17,6 +17,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/joining"
 	"scaffold.dev/scaffold/internal/boost/keeper"
 	"scaffold.dev/scaffold/internal/boost/trunk"
+	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/trust"
 )
 
@@ -58,6 +59,9 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 		}
 		err = errors.Join(err, end())
 	}()
+	if err := s.mindForwarding(lane.Families(kernel.Stops()), carries > 0, log); err != nil {
+		return err
+	}
 	others := &ring{all: s.Agents}
 	s.choose(allowsBBR(), log)
 	c := s.config(own, doors, kernelEnds{kernel, log}, others, log)
@@ -93,7 +97,9 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 		var joined sync.WaitGroup
 		at := newAnnouncer(*s, kernel, log)
 		joined.Go(func() { at.run(ctx) })
-		joined.Go(func() { joining.Run(ctx, s.joining(own, &told{a, others, newMeter()}, rewritten, at.use, keep, log)) })
+		joined.Go(func() {
+			joining.Run(ctx, s.joining(own, &told{a, others, newMeter(), kernel}, rewritten, at.use, keep, log))
+		})
 		defer func() { // before the agent ends, whom it tells what to do, and the kernel's sockets, by which it announces
 			cancel()
 			joined.Wait()
@@ -104,6 +110,19 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	}
 	works = true
 	return live(ctx, kernel)
+}
+
+// mindForwarding looks at families of which the machine forwards nothing: what comes by way of it and is not boosted would end there.
+// A controller that knows has no such connections come. One that has connections of a worker before goes on with these.
+func (s *Settings) mindForwarding(stops lane.Family, carries bool, log *slog.Logger) error {
+	switch {
+	case stops == 0:
+	case len(s.Controllers) == 0 && !carries:
+		return fmt.Errorf("connections that are not boosted would end here: %s", stops.Forwarding())
+	default:
+		log.Warn("this machine forwards nothing of a family: of that, this agent is for connections that switches rewrite, alone", "family", stops, "next", stops.Forwarding())
+	}
+	return nil
 }
 
 // key is the agent's private key, which is made where there is none.

@@ -1,6 +1,7 @@
 package boostd
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"scaffold.dev/scaffold/internal/boost/frame"
+	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/tests/safety"
 )
 
@@ -185,4 +187,20 @@ func FuzzSettings(f *testing.F) {
 			}
 		}
 	})
+}
+
+// An agent that nobody tells what its machine forwards, but its own file, would end what it does not carry.
+func TestAnAgentByItselfNeedsAMachineThatForwards(t *testing.T) {
+	var said strings.Builder
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	alone, led := Settings{}, Settings{Controllers: []string{"192.0.2.9:23728"}}
+	if err := alone.mindForwarding(lane.IPv4, false, log); err == nil || !strings.Contains(err.Error(), "would end here: sysctl -w net.ipv4.ip_forward=1") {
+		t.Errorf("alone: %v", err)
+	}
+	if err := alone.mindForwarding(0, false, log); err != nil || said.Len() > 0 {
+		t.Errorf("of a machine that forwards: %v, %s", err, said.String())
+	}
+	if err := errors.Join(alone.mindForwarding(lane.IPv4, true, log), led.mindForwarding(lane.IPv6, false, log)); err != nil || strings.Count(said.String(), "forwards nothing") != 2 {
+		t.Errorf("one that carries connections, and one that has a controller: %v, %s", err, said.String())
+	}
 }

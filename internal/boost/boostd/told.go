@@ -11,6 +11,7 @@ import (
 	"scaffold.dev/scaffold/internal/api"
 	"scaffold.dev/scaffold/internal/api/member"
 	"scaffold.dev/scaffold/internal/boost/agent"
+	"scaffold.dev/scaffold/internal/boost/ends"
 	"scaffold.dev/scaffold/internal/boost/joining"
 	"scaffold.dev/scaffold/internal/boost/keeper"
 	"scaffold.dev/scaffold/internal/boost/legs"
@@ -24,6 +25,7 @@ type told struct {
 	*agent.Agent
 	others *ring
 	meter  *meter
+	kernel *ends.Ends
 }
 
 // Tell replaces which agents there are and which lanes. Keys come first: whoever is called is to be known.
@@ -40,6 +42,9 @@ func (t *told) Tell(peers []joining.Peer, lanes []agent.Lane) error {
 	}
 	return nil
 }
+
+// Stops are the versions of IP of which the machine forwards nothing.
+func (t *told) Stops() []uint32 { return t.kernel.Stops() }
 
 // Load is the share of the processors that this process may have that it has had since the last call.
 func (t *told) Load() float64 { return t.meter.read() }

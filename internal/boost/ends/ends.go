@@ -130,6 +130,9 @@ func (e *Ends) sweep() {
 	}
 }
 
+// Stops are the versions of IP, 4 and 6, of which packets that are not the agent's own would end at this machine.
+func (e *Ends) Stops() []uint32 { return e.kernel.Stops() }
+
 // SetLanes replaces all lanes in one step. Connections that are boosted stay so, and others do not begin to be.
 func (e *Ends) SetLanes(lanes []Lane) error { return e.kernel.SetLanes(lanes) }
 

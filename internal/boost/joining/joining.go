@@ -23,6 +23,7 @@ import (
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/announce"
 	"scaffold.dev/scaffold/internal/boost/trunk"
+	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/core/tune"
 )
 
@@ -45,6 +46,8 @@ type Agent interface {
 	// EachSession calls f with each session and the agent at its other end. f is quick, and calls nothing of the agent.
 	EachSession(f func(other string, s trunk.SessionStatus))
 	Load() float64 // of what it can carry, 0 to 1
+	// Stops are the versions of IP, 4 and 6, of which its machine forwards nothing now.
+	Stops() []uint32
 }
 
 // Legs are the agent's connections that switches rewrite.
@@ -144,7 +147,7 @@ func (j *joiner) ask(context.Context) (*apiv1.BoostReport, error) {
 	return &apiv1.BoostReport{Report: &apiv1.BoostReport_Join{Join: &apiv1.BoostJoin{
 		Name: j.Name, Door: doors[0], Doors: doors, Key: key, BootId: j.BootID, Version: j.Version,
 		Speaks: &apiv1.Versions{From: speaks.From, To: speaks.To}, Held: j.held, Generation: j.told, Names: true,
-		Rewrites: j.Legs != nil, Legs: j.legs(),
+		Rewrites: j.Legs != nil, Legs: j.legs(), Stops: j.Agent.Stops(),
 	}}}, nil
 }
 
@@ -175,6 +178,9 @@ func (j *joiner) session(s *session) {
 }
 
 func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoined) error {
+	if stops := j.Agent.Stops(); len(stops) > 0 && !joined.HeedsStops {
+		return fmt.Errorf("the controller is of a version that sends this agent packets of all connections, and those that are not boosted would end at this machine: %s", lane.Families(stops).Forwarding())
+	}
 	j.session(s)
 	j.succeed()
 	j.Log.Info("joined", "network", joined.Network)
@@ -235,7 +241,7 @@ func (j *joiner) tellSessions(s *session) {
 
 func (j *joiner) load() *apiv1.BoostLoad {
 	trunks := j.Agent.Trunks()
-	all := &apiv1.BoostLoad{Load: j.Agent.Load()}
+	all := &apiv1.BoostLoad{Load: j.Agent.Load(), Stops: j.Agent.Stops()}
 	for _, name := range slices.Sorted(maps.Keys(trunks)) {
 		t := trunks[name]
 		all.Sessions += uint32(t.Sessions)

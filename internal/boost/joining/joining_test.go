@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/api/member"
@@ -46,6 +47,7 @@ func (idle) Drain(bool)                                    {}
 func (idle) Trunks() map[string]trunk.Status               { return nil }
 func (idle) EachSession(func(string, trunk.SessionStatus)) {}
 func (idle) Load() float64                                 { return 0 }
+func (idle) Stops() []uint32                               { return nil }
 
 // noKey is an agent whose key nobody looks at.
 type noKey struct{}
@@ -81,6 +83,35 @@ func TestTheAgentAnnouncesItselfByTheKeyOfItsStream(t *testing.T) {
 	hold(t, j, first)
 }
 
+// still is an agent whose machine forwards nothing of IPv4.
+type still struct{ idle }
+
+func (still) Stops() []uint32 { return []uint32{4} }
+
+// A controller of before sends connections by way of any agent: one whose machine would end them does not join it.
+func TestAMachineThatForwardsNothingIsOnlyForControllersThatKnow(t *testing.T) {
+	for _, c := range []struct {
+		agent Agent
+		heeds bool
+		want  string
+	}{{idle{}, false, ""}, {still{}, true, ""}, {still{}, false, "sysctl -w net.ipv4.ip_forward=1"}} {
+		j := &joiner{Config: Config{Name: "w1", Doors: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}, Agent: c.agent, Keys: noKey{}, Log: slog.New(slog.DiscardHandler)}}
+		ask, err := j.ask(t.Context())
+		if err != nil || !slices.Equal(ask.GetJoin().Stops, c.agent.Stops()) || !slices.Equal(j.load().Stops, c.agent.Stops()) {
+			t.Errorf("%+v: it says %v, %v, %v", c, ask.GetJoin(), j.load(), err)
+		}
+		m := j.member()
+		m.Open = func(context.Context, *http.Client, string) member.Stream[*apiv1.BoostReport, *apiv1.BoostOrder] {
+			return &stream{[]*apiv1.BoostOrder{{Order: &apiv1.BoostOrder_Joined{Joined: &apiv1.BoostJoined{Protocol: versions.Agent().To, HeedsStops: c.heeds}}}}}
+		}
+		_, err = m.Hold(t.Context(), "", nil, j.ask)
+		if joined := errors.Is(err, member.ErrClosed); joined != (c.want == "") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		j.reports.Wait()
+	}
+}
+
 // What another agent is follows from how many addresses it has said: one of before says none.
 func TestWhereAnotherAgentIsIsRead(t *testing.T) {
 	key := make([]byte, 32)
@@ -102,7 +133,7 @@ func TestWhereAnotherAgentIsIsRead(t *testing.T) {
 			t.Errorf("%v is read", wrong)
 		}
 	}
-	var ask, _ = (&joiner{Config: Config{Keys: noKey{}, Doors: []netip.AddrPort{peers[0].Door, peers[0].More[0]}}}).ask(t.Context())
+	var ask, _ = (&joiner{Config: Config{Agent: idle{}, Keys: noKey{}, Doors: []netip.AddrPort{peers[0].Door, peers[0].More[0]}}}).ask(t.Context())
 	if j := ask.GetJoin(); j.Door != "192.0.2.1:1" || !slices.Equal(j.Doors, []string{"192.0.2.1:1", "[2001:db8::1]:2"}) {
 		t.Errorf("it says of itself %v", j)
 	}

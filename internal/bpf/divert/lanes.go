@@ -60,6 +60,9 @@ type entries struct {
 	clients []divertClientKey
 }
 
+// Stops are the versions of IP, 4 and 6, of which packets that are not the agent's own would end at this machine.
+func (d *Diverter) Stops() []uint32 { return d.net.stops() }
+
 // SetLanes replaces all lanes in one step: a SYN meets those before or these. On an error those before stay.
 func (d *Diverter) SetLanes(all []Lane) error {
 	for _, l := range all {

@@ -179,15 +179,23 @@ var sysctls = []sysctl{
 	{"net/ipv4/tcp_tw_reuse", "1", ""},
 }
 
-// passing are those without which nothing passes this machine, and which are for its administrator to decide.
-var passing = []string{"net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"}
+// stops are the versions of IP, 4 and 6, of which nothing passes this machine: that is for its administrator to decide.
+func (n *network) stops() (list []uint32) {
+	n.inside(func() error { //nolint:errcheck // its namespace is there for as long as it is open
+		for _, f := range []struct {
+			version uint32
+			sysctl  string
+		}{{4, "net/ipv4/ip_forward"}, {6, "net/ipv6/conf/all/forwarding"}} {
+			if is, err := readSysctl(f.sysctl); err == nil && is == "0" { // without IPv6 there is no such file
+				list = append(list, f.version)
+			}
+		}
+		return nil
+	})
+	return list
+}
 
 func (n *network) setSysctls() error {
-	for _, name := range passing {
-		if is, err := readSysctl(name); err == nil && is == "0" && (len(families()) == 2 || strings.HasPrefix(name, "net/ipv4")) {
-			return fmt.Errorf("connections that are not boosted would end here: sysctl -w %s=1", strings.ReplaceAll(name, "/", "."))
-		}
-	}
 	for i, s := range sysctls {
 		if err := n.setSysctl(uint32(i), s); err != nil {
 			return err

@@ -129,7 +129,7 @@ func TestLanesAreWholeAndStay(t *testing.T) {
 		s := State{Now: noon, Sites: []Site{east, west}, Entries: []Entry{files}, Agents: agents("e1", "e2", "w1", "w2", "w3"), RTT: map[[2]string]time.Duration{}}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			a := &s.Agents[rapid.IntRange(0, len(s.Agents)-1).Draw(t, "agent")]
-			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0:
 				a.Here = !a.Here
 			case 1:
@@ -138,6 +138,8 @@ func TestLanesAreWholeAndStay(t *testing.T) {
 				a.Load = rapid.Float64Range(0, 1).Draw(t, "load")
 			case 4:
 				a.Site = map[string]string{"east": "west", "west": "east"}[a.Site]
+			case 5:
+				a.Stops ^= IPv4 // as its machine forwards
 			case 3:
 				s.RTT[[2]string{"e1", "w2"}] = time.Duration(rapid.IntRange(1, 200).Draw(t, "rtt")) * time.Millisecond
 			}
@@ -157,9 +159,12 @@ func TestLanesAreWholeAndStay(t *testing.T) {
 func whole(t *rapid.T, s State, r Result) {
 	usable, here := map[string]string{}, map[string]bool{}
 	for _, a := range s.Agents {
-		here[a.Site] = here[a.Site] || a.usable()
+		here[a.Site] = here[a.Site] || a.usable() && a.Stops&IPv4 == 0
 	}
 	for _, a := range s.Agents {
+		if a.Stops&IPv4 != 0 {
+			continue
+		}
 		if a.usable() || !here[a.Site] && !a.Draining { // else one that has only lost its controller
 			usable[a.Name] = a.Site
 		}

@@ -50,6 +50,52 @@ func TestALaneSaysHowItsConnectionsComeToAgents(t *testing.T) {
 	}
 }
 
+// By a machine that forwards nothing of a family nothing of it is sent that may have to go on; what is rewritten does not.
+func TestNothingIsSentByWhereItWouldEnd(t *testing.T) {
+	s := State{Sites: []Site{east, west}, Entries: []Entry{files}, Agents: agents("e1", "e2", "w1")}
+	s.Agents[0].Stops = IPv4
+	r := Plan(s)
+	if len(r.Lanes) == 0 || slices.ContainsFunc(r.Lanes, func(l Lane) bool { return l.Near != "e2" }) {
+		t.Errorf("beside one whose machine forwards: %+v", r)
+	}
+	s.Agents[2].Stops = IPv6
+	if again := Plan(s); len(again.Lanes) != len(r.Lanes) {
+		t.Errorf("the far one forwards no IPv6, of which the entry is not: %+v", again)
+	}
+	s.Agents[2].Stops = IPv4
+	want := `site "west" has no agent that takes connections and whose machine forwards IPv4; at w1: sysctl -w net.ipv4.ip_forward=1`
+	if r := Plan(s); len(r.Lanes) != 0 || len(r.Unserved) != 1 || r.Unserved[0].Why != want {
+		t.Errorf("the far one forwards nothing: %+v", r)
+	}
+	s.Agents[2].Here = false // and nobody would be helped by its forwarding
+	if r := Plan(s); len(r.Lanes) != 0 || len(r.Unserved) != 1 || strings.Contains(r.Unserved[0].Why, "forwards") {
+		t.Errorf("the far one is away: %+v", r)
+	}
+	s.Agents[2].Here = true
+	s.Entries[0].Rewrite = true
+	for i := range s.Sites {
+		s.Sites[i].Switched, s.Sites[i].Agents = true, 2
+	}
+	for i := range s.Agents {
+		s.Agents[i].Rewrites = IPv4
+	}
+	if r := Plan(s); len(r.Lanes) == 0 {
+		t.Errorf("of connections that are rewritten: %+v", r)
+	}
+}
+
+func TestFamiliesAreVersionsOfIP(t *testing.T) {
+	for _, versions := range [][]uint32{nil, {4}, {6}, {4, 6}} {
+		if f := Families(versions); !slices.Equal(f.Versions(), versions) {
+			t.Errorf("%v are %v", versions, f.Versions())
+		}
+	}
+	both := Families([]uint32{6, 5, 4, 4, 0})
+	if both != IPv4|IPv6 || both.String() != "IPv4 and IPv6" || both.Forwarding() != "sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1" {
+		t.Errorf("%v: %s", both, both.Forwarding())
+	}
+}
+
 // Steer is of lanes that are steered: who rewrites has rules of its own.
 func TestRewrittenLanesAreNotSteered(t *testing.T) {
 	l := Lane{Number: 1, Client: files.Client, Server: files.Server, Near: "e1", Far: []string{"w1"}, Rewrite: true}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -70,7 +71,8 @@ type planner struct {
 }
 
 // at are the agents of a site, by name, and those of them that lanes are for: where none is here, those that have only lost
-// their controller, and go on without one. What is rewritten needs the controller.
+// their controller, and go on without one. What is rewritten needs the controller. Others of its packets come by the machines of
+// agents whether these carry them or not.
 func (p *planner) at(site *Site, e *Entry) (all, usable []*Agent) {
 	var away []*Agent
 	family := FamilyOf(e.Client.Addr())
@@ -79,6 +81,9 @@ func (p *planner) at(site *Site, e *Entry) (all, usable []*Agent) {
 			all = append(all, a)
 			if e.Rewrite && a.Rewrites&family == 0 || !e.Rewrite && site.Switched && !a.Seen {
 				continue // no packet would come to it
+			}
+			if !e.Rewrite && a.Stops&family != 0 {
+				continue // and none would go on
 			}
 			if a.usable() {
 				usable = append(usable, a)
@@ -96,6 +101,18 @@ func (p *planner) at(site *Site, e *Entry) (all, usable []*Agent) {
 	return all, usable
 }
 
+// stopping are the agents of a site that would take an entry's connections if their machines forwarded them; "": there are none.
+func (p *planner) stopping(site *Site, e *Entry) string {
+	var names []string
+	for i := range p.Agents {
+		if a := &p.Agents[i]; a.Site == site.Name && a.usable() && a.Stops&FamilyOf(e.Client.Addr()) != 0 && (a.Seen || !site.Switched) {
+			names = append(names, a.Name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
 // entry makes the lanes of one entry.
 func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 	near, far := siteOf(p.Sites, e.Client), siteOf(p.Sites, e.Server)
@@ -108,6 +125,9 @@ func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 		switch {
 		case len(end.usable) == 0 && e.Rewrite:
 			return nil, fmt.Sprintf("site %q has no agent with an address of %v that takes connections and can have them rewritten", end.site.Name, FamilyOf(e.Client.Addr()))
+		case len(end.usable) == 0 && !e.Rewrite && p.stopping(end.site, e) != "":
+			family := FamilyOf(e.Client.Addr())
+			return nil, fmt.Sprintf("site %q has no agent that takes connections and whose machine forwards %v; at %s: %s", end.site.Name, family, p.stopping(end.site, e), family.Forwarding())
 		case len(end.usable) == 0 && end.site.Switched:
 			return nil, fmt.Sprintf("site %q has no agent that takes connections and is seen at a port of its switches", end.site.Name)
 		case len(end.usable) == 0:

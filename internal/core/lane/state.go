@@ -41,31 +41,7 @@ type Agent struct {
 	Load       float64 // of what it can carry, 0 to 1
 	Names      bool    // it can serve names, and ask for them: its machine is a host of the network
 	Rewrites   Family  // for whose connections it can have ports of its own
-}
-
-// A Family says of which of IP's versions addresses are: of none, one or both.
-type Family uint8
-
-// The two versions.
-const (
-	IPv4 Family = 1 << iota
-	IPv6
-)
-
-// FamilyOf is that of one address.
-func FamilyOf(a netip.Addr) Family {
-	if a.Is4() {
-		return IPv4
-	}
-	return IPv6
-}
-
-// String names one of the two.
-func (f Family) String() string {
-	if f == IPv4 {
-		return "IPv4"
-	}
-	return "IPv6"
+	Stops      Family  // whose packets its machine does not forward: what it does not carry would end there
 }
 
 func (a *Agent) usable() bool { return a.Here && !a.Draining }

@@ -63,8 +63,9 @@ func newDistant(t *testing.T) *distant {
 		h.ns.Route(t, "0.0.0.0/0", net4+"1", "eth0")
 		h.ns.Route(t, "::/0", net6+"1", "eth0")
 		if h.agent {
-			h.ns.Forward(t) // agents ask for it, wherever they are: they may be steered to as well
-			h.ns.Sysctl(t, "net/ipv4/ip_forward", "1")
+			for _, forwards := range []string{"net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"} {
+				h.ns.Sysctl(t, forwards, "0") // nothing passes it that is not its own
+			}
 			f.places[h.name] = place{ns: h.ns, door: net4 + "2", ports: "eth0", more: "paths: [\"" + net6 + "2\"]\n"}
 		}
 	}

@@ -119,9 +119,10 @@ type agent struct {
 	holds    map[uint64]*apiv1.BoostLane // of the last that it has applied, those at whose near end it is
 	late     time.Time                   // since when it is to get lanes that far agents do not have yet; zero: it is not
 	applied  uint64
-	trouble  string // why it has not applied what it was told
-	names    bool   // it knows lanes that are named
-	rewrites bool   // and those that are rewritten
+	trouble  string      // why it has not applied what it was told
+	names    bool        // it knows lanes that are named
+	rewrites bool        // and those that are rewritten
+	stops    lane.Family // of which its machine forwards nothing
 
 	sessions map[sessionKey]carried // at whose near end it is; of one that is away those that it had
 	waits    map[farKey]waitsFor    // of sessions at whose far end it is

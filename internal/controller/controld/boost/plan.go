@@ -72,7 +72,7 @@ func (x *Boost) state() lane.State {
 		a := x.agents[name]
 		s.Agents = append(s.Agents, lane.Agent{
 			Name: name, Site: x.siteOf(name), Here: x.alive(a) || x.clock().Sub(a.since) < x.Patience,
-			Draining: a.Draining, Load: a.load.GetLoad(), Seen: x.switches.places[name] != nil, Names: x.hosts[name] != "", Rewrites: a.rewritten(),
+			Draining: a.Draining, Load: a.load.GetLoad(), Seen: x.switches.places[name] != nil, Names: x.hosts[name] != "", Rewrites: a.rewritten(), Stops: a.stops,
 		})
 	}
 	return s

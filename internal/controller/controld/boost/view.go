@@ -97,6 +97,7 @@ func (x *Boost) apiAgent(a *agent) *apiv1.BoostAgent {
 		out.Paths = a.Doors[1:]
 	}
 	out.Switch, out.SwitchPort = x.place(a.Name)
+	out.Stops = a.stops.Versions()
 	switch {
 	case a.session == nil:
 		out.State = "away"

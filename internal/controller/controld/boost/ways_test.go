@@ -103,3 +103,47 @@ func TestALostPathIsTold(t *testing.T) {
 		t.Errorf("%v", w)
 	}
 }
+
+// An agent whose machine forwards nothing says so, when it joins and later: what would end there is sent by way of others, or passes
+// unboosted, with the reason.
+func TestAMachineThatForwardsNothingIsPlannedAround(t *testing.T) {
+	n := newNetwork(t)
+	n.sites()
+	j := joinOf("e1")
+	j.Stops = []uint32{4}
+	e1 := n.joinAs(j)
+	n.join("w1")
+	if _, err := n.allow(&apiv1.BoostEntry{Name: "files", Client: "192.0.2.0/24", Server: "198.51.100.0/24"}); err != nil {
+		t.Fatal(err)
+	}
+	said := func(stops ...uint32) *apiv1.BoostEntry {
+		n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Load{Load: &apiv1.BoostLoad{Stops: stops}}})
+		n.Flush()
+		return n.list().Entries[0]
+	}
+	stopped := func(e *apiv1.BoostEntry) bool {
+		return e.State == unserved && len(e.Lanes) == 0 && strings.Contains(e.Why, "forwards IPv4; at e1: sysctl -w net.ipv4.ip_forward=1")
+	}
+	if all := n.list(); !stopped(all.Entries[0]) || !slices.Equal(all.Agents[0].Stops, []uint32{4}) {
+		t.Errorf("it has joined: %v", all)
+	}
+	if e := said(6); e.State != boosts || len(e.Lanes) == 0 {
+		t.Errorf("it forwards IPv4: %v", e)
+	}
+	before := len(n.events)
+	if e := said(4, 6); !stopped(e) {
+		t.Errorf("it forwards nothing any more: %v", e)
+	}
+	if told := strings.Join(n.events[before:], "; "); !strings.Contains(told, "boost.trouble e1: the agent's machine forwards no IPv4 any more") || strings.Contains(told, "IPv6") {
+		t.Errorf("told: %s", told)
+	}
+	before = len(n.events)
+	said(4, 6)
+	if len(n.events) != before {
+		t.Errorf("it is told again: %v", n.events[before:])
+	}
+	n.join("e2")
+	if e := said(4); e.State != boosts || slices.ContainsFunc(e.Lanes, func(l *apiv1.BoostLane) bool { return l.Near != "e2" }) {
+		t.Errorf("another agent is at the site: %v", e)
+	}
+}
