@@ -1852,7 +1852,7 @@ type BoostJoin struct {
 	Names         bool                   `protobuf:"varint,10,opt,name=names,proto3" json:"names,omitempty"`          // it knows lanes that are named
 	Rewrites      bool                   `protobuf:"varint,11,opt,name=rewrites,proto3" json:"rewrites,omitempty"`    // it knows lanes that are rewritten
 	Legs          []*BoostLeg            `protobuf:"bytes,12,rep,name=legs,proto3" json:"legs,omitempty"`             // all that it has
-	Stops         []uint32               `protobuf:"varint,13,rep,packed,name=stops,proto3" json:"stops,omitempty"`   // versions of IP, 4 and 6, of which its machine forwards nothing. None also of an agent of before, which does not start then
+	Stops         []uint32               `protobuf:"varint,13,rep,packed,name=stops,proto3" json:"stops,omitempty"`   // versions of IP, 4 and 6, of which its machine forwards nothing. None also of an agent of before, which does not begin then
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2787,7 +2787,6 @@ type BoostJoined struct {
 	Controllers   *Controllers           `protobuf:"bytes,6,opt,name=controllers,proto3" json:"controllers,omitempty"`
 	Credential    *Credential            `protobuf:"bytes,7,opt,name=credential,proto3" json:"credential,omitempty"`
 	AnnounceKey   []byte                 `protobuf:"bytes,8,opt,name=announce_key,json=announceKey,proto3" json:"announce_key,omitempty"` // proves what the agent announces at its ports; of this stream alone
-	HeedsStops    bool                   `protobuf:"varint,9,opt,name=heeds_stops,json=heedsStops,proto3" json:"heeds_stops,omitempty"`   // no packets are sent by way of a machine that would not forward them. A controller of before does not know
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2876,13 +2875,6 @@ func (x *BoostJoined) GetAnnounceKey() []byte {
 		return x.AnnounceKey
 	}
 	return nil
-}
-
-func (x *BoostJoined) GetHeedsStops() bool {
-	if x != nil {
-		return x.HeedsStops
-	}
-	return false
 }
 
 type BoostLanes struct {
@@ -4486,7 +4478,7 @@ const file_boost_proto_rawDesc = "" +
 	"\x06server\x18\x04 \x01(\tR\x06server\"A\n" +
 	"\rBoostLegReady\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x06R\x06number\x12\x18\n" +
-	"\arefused\x18\x02 \x01(\tR\arefused\"\xc7\x02\n" +
+	"\arefused\x18\x02 \x01(\tR\arefused\"\xa6\x02\n" +
 	"\vBoostJoined\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x1d\n" +
 	"\n" +
@@ -4498,9 +4490,7 @@ const file_boost_proto_rawDesc = "" +
 	"\n" +
 	"credential\x18\a \x01(\v2\x17.scaffold.v1.CredentialR\n" +
 	"credential\x12!\n" +
-	"\fannounce_key\x18\b \x01(\fR\vannounceKey\x12\x1f\n" +
-	"\vheeds_stops\x18\t \x01(\bR\n" +
-	"heedsStops\"\xa6\x01\n" +
+	"\fannounce_key\x18\b \x01(\fR\vannounceKey\"\xa6\x01\n" +
 	"\n" +
 	"BoostLanes\x12\x1e\n" +
 	"\n" +

@@ -112,15 +112,15 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	return live(ctx, kernel)
 }
 
-// mindForwarding looks at families of which the machine forwards nothing: what comes by way of it and is not boosted would end there.
-// A controller that knows has no such connections come. One that has connections of a worker before goes on with these.
+// mindForwarding looks at families of which the machine forwards nothing: what comes by way of it and is not boosted would end here. A
+// controller that knows has no switch send such connections. An agent by itself begins with none, and goes on with those that it has.
 func (s *Settings) mindForwarding(stops lane.Family, carries bool, log *slog.Logger) error {
 	switch {
 	case stops == 0:
 	case len(s.Controllers) == 0 && !carries:
 		return fmt.Errorf("connections that are not boosted would end here: %s", stops.Forwarding())
 	default:
-		log.Warn("this machine forwards nothing of a family: of that, this agent is for connections that switches rewrite, alone", "family", stops, "next", stops.Forwarding())
+		log.Warn("this machine forwards nothing of a family: what comes by way of it and is not boosted ends here; a controller has no switch send that here", "family", stops, "next", stops.Forwarding())
 	}
 	return nil
 }

@@ -50,6 +50,7 @@ type Ends struct {
 	pending  map[*SYN]bool              // undecided
 	unproven uint64                     // SYNs with a wrong checksum
 	sweeping error                      // of the last sweep
+	stops    []uint32                   // as it was read last
 }
 
 // A pair is a connection as its socket here sees it.
@@ -130,8 +131,17 @@ func (e *Ends) sweep() {
 	}
 }
 
-// Stops are the versions of IP, 4 and 6, of which packets that are not the agent's own would end at this machine.
-func (e *Ends) Stops() []uint32 { return e.kernel.Stops() }
+// Stops are the versions of IP, 4 and 6, of which packets that are not the agent's own would end at this machine. Where that cannot
+// be read, for want of descriptors, it is what it was before.
+func (e *Ends) Stops() []uint32 {
+	now, err := e.kernel.Stops()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err == nil {
+		e.stops = now
+	}
+	return e.stops
+}
 
 // SetLanes replaces all lanes in one step. Connections that are boosted stay so, and others do not begin to be.
 func (e *Ends) SetLanes(lanes []Lane) error { return e.kernel.SetLanes(lanes) }

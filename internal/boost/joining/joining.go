@@ -23,7 +23,6 @@ import (
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/announce"
 	"scaffold.dev/scaffold/internal/boost/trunk"
-	"scaffold.dev/scaffold/internal/core/lane"
 	"scaffold.dev/scaffold/internal/core/tune"
 )
 
@@ -178,9 +177,6 @@ func (j *joiner) session(s *session) {
 }
 
 func (j *joiner) begin(ctx context.Context, s *session, joined *apiv1.BoostJoined) error {
-	if stops := j.Agent.Stops(); len(stops) > 0 && !joined.HeedsStops {
-		return fmt.Errorf("the controller is of a version that sends this agent packets of all connections, and those that are not boosted would end at this machine: %s", lane.Families(stops).Forwarding())
-	}
 	j.session(s)
 	j.succeed()
 	j.Log.Info("joined", "network", joined.Network)

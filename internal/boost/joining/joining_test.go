@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	"scaffold.dev/scaffold/internal/api/member"
@@ -88,27 +87,11 @@ type still struct{ idle }
 
 func (still) Stops() []uint32 { return []uint32{4} }
 
-// A controller of before sends connections by way of any agent: one whose machine would end them does not join it.
-func TestAMachineThatForwardsNothingIsOnlyForControllersThatKnow(t *testing.T) {
-	for _, c := range []struct {
-		agent Agent
-		heeds bool
-		want  string
-	}{{idle{}, false, ""}, {still{}, true, ""}, {still{}, false, "sysctl -w net.ipv4.ip_forward=1"}} {
-		j := &joiner{Config: Config{Name: "w1", Doors: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}, Agent: c.agent, Keys: noKey{}, Log: slog.New(slog.DiscardHandler)}}
-		ask, err := j.ask(t.Context())
-		if err != nil || !slices.Equal(ask.GetJoin().Stops, c.agent.Stops()) || !slices.Equal(j.load().Stops, c.agent.Stops()) {
-			t.Errorf("%+v: it says %v, %v, %v", c, ask.GetJoin(), j.load(), err)
-		}
-		m := j.member()
-		m.Open = func(context.Context, *http.Client, string) member.Stream[*apiv1.BoostReport, *apiv1.BoostOrder] {
-			return &stream{[]*apiv1.BoostOrder{{Order: &apiv1.BoostOrder_Joined{Joined: &apiv1.BoostJoined{Protocol: versions.Agent().To, HeedsStops: c.heeds}}}}}
-		}
-		_, err = m.Hold(t.Context(), "", nil, j.ask)
-		if joined := errors.Is(err, member.ErrClosed); joined != (c.want == "") || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v", c, err)
-		}
-		j.reports.Wait()
+func TestTheAgentSaysWhatItsMachineDoesNotForward(t *testing.T) {
+	j := &joiner{Config: Config{Doors: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:1")}, Agent: still{}, Keys: noKey{}}}
+	ask, err := j.ask(t.Context())
+	if err != nil || !slices.Equal(ask.GetJoin().Stops, []uint32{4}) || !slices.Equal(j.load().Stops, []uint32{4}) {
+		t.Errorf("%v, %v, %v", ask.GetJoin(), j.load(), err)
 	}
 }
 

@@ -61,7 +61,7 @@ type entries struct {
 }
 
 // Stops are the versions of IP, 4 and 6, of which packets that are not the agent's own would end at this machine.
-func (d *Diverter) Stops() []uint32 { return d.net.stops() }
+func (d *Diverter) Stops() ([]uint32, error) { return d.net.stops() }
 
 // SetLanes replaces all lanes in one step: a SYN meets those before or these. On an error those before stay.
 func (d *Diverter) SetLanes(all []Lane) error {

@@ -180,19 +180,23 @@ var sysctls = []sysctl{
 }
 
 // stops are the versions of IP, 4 and 6, of which nothing passes this machine: that is for its administrator to decide.
-func (n *network) stops() (list []uint32) {
-	n.inside(func() error { //nolint:errcheck // its namespace is there for as long as it is open
+func (n *network) stops() (list []uint32, err error) {
+	err = n.inside(func() error {
 		for _, f := range []struct {
 			version uint32
 			sysctl  string
 		}{{4, "net/ipv4/ip_forward"}, {6, "net/ipv6/conf/all/forwarding"}} {
-			if is, err := readSysctl(f.sysctl); err == nil && is == "0" { // without IPv6 there is no such file
+			switch is, err := readSysctl(f.sysctl); {
+			case errors.Is(err, os.ErrNotExist): // a kernel without IPv6
+			case err != nil:
+				return err
+			case is == "0":
 				list = append(list, f.version)
 			}
 		}
 		return nil
 	})
-	return list
+	return list, err
 }
 
 func (n *network) setSysctls() error {

@@ -20,9 +20,9 @@ func agentList(a remote.Admin) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List the agents, what they carry, and their trunks",
 		Long: `Ls lists the agents. STATE is here, draining, or away: such an agent has lost its controller, and goes on with
-what it was told last; how it is nobody knows then. Where its machine forwards nothing of a family of addresses STATE says so, and the agent has of that
-family only connections of entries with the mode rewrite. AT is the port of a switch where it was seen. SESSIONS are connections
-that it carries, LOAD is its share of the processors that it may use. TRUNKS are its connections to other agents, each with their
+what it was told last; how it is nobody knows then. Where its machine forwards nothing of a family of addresses STATE says so: at
+a switch it has of that family only connections of names and of entries with the mode rewrite. AT is the port of a switch where it
+was seen. SESSIONS are connections that it carries, LOAD is its share of the processors that it may use. TRUNKS are its connections to other agents, each with their
 number and the shortest round trip, or down; where there are several paths, each of these follows with its two addresses, what of
 it binds, or why it is lost. A session is counted at both of its agents.`,
 		Example: "  scaffold boost agent ls", Args: cobra.NoArgs,

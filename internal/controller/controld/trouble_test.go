@@ -50,7 +50,7 @@ func TestARouterThatDoesNotReadIsDropped(t *testing.T) {
 		// Before its own queue is full: on a slow machine the four are told one by one, and each up to twice, when it comes and
 		// when it is ready.
 		quick.has(web(id), weights{h.locator(): 100})
-		if c.metric("streams_dropped_total") > 0 {    // which costs more than a change
+		if c.metric("streams_dropped_total") > 0 { // which costs more than a change
 			break
 		}
 		if i > 20_000 {

@@ -127,6 +127,14 @@ func TestAnEntryWithoutAgentsSaysWhy(t *testing.T) {
 func TestLanesAreWholeAndStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := State{Now: noon, Sites: []Site{east, west}, Entries: []Entry{files}, Agents: agents("e1", "e2", "w1", "w2", "w3"), RTT: map[[2]string]time.Duration{}}
+		if rapid.Bool().Draw(t, "switched") {
+			for i := range s.Sites {
+				s.Sites[i].Switched = true
+			}
+			for i := range s.Agents {
+				s.Agents[i].Seen = true
+			}
+		}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			a := &s.Agents[rapid.IntRange(0, len(s.Agents)-1).Draw(t, "agent")]
 			switch rapid.IntRange(0, 5).Draw(t, "what") {
@@ -158,11 +166,12 @@ func TestLanesAreWholeAndStay(t *testing.T) {
 
 func whole(t *rapid.T, s State, r Result) {
 	usable, here := map[string]string{}, map[string]bool{}
+	ends := func(a Agent) bool { return s.Sites[0].Switched && a.Stops&IPv4 != 0 } // what is sent by its machine
 	for _, a := range s.Agents {
-		here[a.Site] = here[a.Site] || a.usable() && a.Stops&IPv4 == 0
+		here[a.Site] = here[a.Site] || a.usable() && !ends(a)
 	}
 	for _, a := range s.Agents {
-		if a.Stops&IPv4 != 0 {
+		if ends(a) {
 			continue
 		}
 		if a.usable() || !here[a.Site] && !a.Draining { // else one that has only lost its controller

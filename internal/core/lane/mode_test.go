@@ -53,7 +53,17 @@ func TestALaneSaysHowItsConnectionsComeToAgents(t *testing.T) {
 // By a machine that forwards nothing of a family nothing of it is sent that may have to go on; what is rewritten does not.
 func TestNothingIsSentByWhereItWouldEnd(t *testing.T) {
 	s := State{Sites: []Site{east, west}, Entries: []Entry{files}, Agents: agents("e1", "e2", "w1")}
-	s.Agents[0].Stops = IPv4
+	s.Agents[0].Stops, s.Agents[2].Stops = IPv4, IPv4
+	if r := Plan(s); len(r.Lanes) == 0 {
+		t.Errorf("of sites without switches, where all packets come by agents whatever is planned: %+v", r)
+	}
+	for i := range s.Sites {
+		s.Sites[i].Switched, s.Sites[i].Agents = true, 2
+	}
+	for i := range s.Agents {
+		s.Agents[i].Seen, s.Agents[i].Rewrites = true, IPv4
+	}
+	s.Agents[2].Stops = 0
 	r := Plan(s)
 	if len(r.Lanes) == 0 || slices.ContainsFunc(r.Lanes, func(l Lane) bool { return l.Near != "e2" }) {
 		t.Errorf("beside one whose machine forwards: %+v", r)
@@ -73,12 +83,6 @@ func TestNothingIsSentByWhereItWouldEnd(t *testing.T) {
 	}
 	s.Agents[2].Here = true
 	s.Entries[0].Rewrite = true
-	for i := range s.Sites {
-		s.Sites[i].Switched, s.Sites[i].Agents = true, 2
-	}
-	for i := range s.Agents {
-		s.Agents[i].Rewrites = IPv4
-	}
 	if r := Plan(s); len(r.Lanes) == 0 {
 		t.Errorf("of connections that are rewritten: %+v", r)
 	}

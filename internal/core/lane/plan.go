@@ -71,8 +71,8 @@ type planner struct {
 }
 
 // at are the agents of a site, by name, and those of them that lanes are for: where none is here, those that have only lost
-// their controller, and go on without one. What is rewritten needs the controller. Others of its packets come by the machines of
-// agents whether these carry them or not.
+// their controller, and go on without one. What is rewritten needs the controller. By the machine of an agent at a switch
+// what is not carried has to go on; where no switch sends it there it comes that way whatever is planned.
 func (p *planner) at(site *Site, e *Entry) (all, usable []*Agent) {
 	var away []*Agent
 	family := FamilyOf(e.Client.Addr())
@@ -82,7 +82,7 @@ func (p *planner) at(site *Site, e *Entry) (all, usable []*Agent) {
 			if e.Rewrite && a.Rewrites&family == 0 || !e.Rewrite && site.Switched && !a.Seen {
 				continue // no packet would come to it
 			}
-			if !e.Rewrite && a.Stops&family != 0 {
+			if !e.Rewrite && site.Switched && a.Stops&family != 0 {
 				continue // and none would go on
 			}
 			if a.usable() {
@@ -105,7 +105,7 @@ func (p *planner) at(site *Site, e *Entry) (all, usable []*Agent) {
 func (p *planner) stopping(site *Site, e *Entry) string {
 	var names []string
 	for i := range p.Agents {
-		if a := &p.Agents[i]; a.Site == site.Name && a.usable() && a.Stops&FamilyOf(e.Client.Addr()) != 0 && (a.Seen || !site.Switched) {
+		if a := &p.Agents[i]; a.Site == site.Name && a.usable() && a.Seen && site.Switched && a.Stops&FamilyOf(e.Client.Addr()) != 0 {
 			names = append(names, a.Name)
 		}
 	}
@@ -125,7 +125,7 @@ func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 		switch {
 		case len(end.usable) == 0 && e.Rewrite:
 			return nil, fmt.Sprintf("site %q has no agent with an address of %v that takes connections and can have them rewritten", end.site.Name, FamilyOf(e.Client.Addr()))
-		case len(end.usable) == 0 && !e.Rewrite && p.stopping(end.site, e) != "":
+		case len(end.usable) == 0 && p.stopping(end.site, e) != "":
 			family := FamilyOf(e.Client.Addr())
 			return nil, fmt.Sprintf("site %q has no agent that takes connections and whose machine forwards %v; at %s: %s", end.site.Name, family, p.stopping(end.site, e), family.Forwarding())
 		case len(end.usable) == 0 && end.site.Switched:

@@ -41,7 +41,7 @@ type Agent struct {
 	Load       float64 // of what it can carry, 0 to 1
 	Names      bool    // it can serve names, and ask for them: its machine is a host of the network
 	Rewrites   Family  // for whose connections it can have ports of its own
-	Stops      Family  // whose packets its machine does not forward: what it does not carry would end there
+	Stops      Family  // whose packets its machine does not forward: what is sent there and not carried would end
 }
 
 func (a *Agent) usable() bool { return a.Here && !a.Draining }

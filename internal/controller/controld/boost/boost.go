@@ -86,6 +86,7 @@ type Boost struct {
 	legs       *legs.Legs
 	untold     bool // agents may have to be told something
 	stale      bool // something changed that lanes are made from
+	kept       bool // an agent has lanes that it would not have with fewer connections (forwarding.go)
 	clock      func() time.Time
 	wake       time.Time // when an entry begins or ends next; zero: none does
 	armed      time.Time // when a timer looks next whether it is time; zero: none runs
@@ -123,6 +124,7 @@ type agent struct {
 	names    bool        // it knows lanes that are named
 	rewrites bool        // and those that are rewritten
 	stops    lane.Family // of which its machine forwards nothing
+	stopped  time.Time   // since when
 
 	sessions map[sessionKey]carried // at whose near end it is; of one that is away those that it had
 	waits    map[farKey]waitsFor    // of sessions at whose far end it is

@@ -131,7 +131,7 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, doors []string, protocol u
 	}
 	a.session, a.bootID, a.version, a.since = s, j.BootId, j.Version, x.clock()
 	a.told, a.load, a.applied, a.trouble, a.retold = nil, nil, 0, "", false
-	a.holds, a.late, a.names, a.rewrites, a.stops = nil, time.Time{}, j.Names, j.Rewrites, lane.Families(j.Stops)
+	a.holds, a.late, a.names, a.rewrites = nil, time.Time{}, j.Names, j.Rewrites
 	maps.DeleteFunc(a.has, func(number uint64, _ *apiv1.BoostLane) bool { // another process, for one, has none of them
 		return !slices.ContainsFunc(j.Held, func(l *apiv1.BoostLane) bool { return l.Number == number })
 	})
@@ -145,9 +145,10 @@ func (x *Boost) admit(s *Session, j *apiv1.BoostJoin, doors []string, protocol u
 		s.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Credential{Credential: c}})
 	})
 	joined := x.Accept()
-	joined.Protocol, joined.Credential, joined.AnnounceKey, joined.HeedsStops = protocol, x.Members.Fresh(peer), a.announceKey, true
+	joined.Protocol, joined.Credential, joined.AnnounceKey = protocol, x.Members.Fresh(peer), a.announceKey
 	s.Send(&apiv1.BoostOrder{Order: &apiv1.BoostOrder_Joined{Joined: joined}})
 	x.legs.Joined(a.Name, j.Legs)
+	x.forwards(a, lane.Families(j.Stops))
 	x.stale = true
 }
 
@@ -233,18 +234,6 @@ func (x *Boost) loaded(a *agent, load *apiv1.BoostLoad) {
 			x.rtt[p] = rtt
 		}
 	}
-}
-
-// forwards notes of which families an agent's machine forwards nothing now. What it was given of these goes to others, or passes
-// unboosted where no agent's machine is on the way.
-func (x *Boost) forwards(a *agent, stops lane.Family) {
-	if stops == a.stops {
-		return
-	}
-	if more := stops &^ a.stops; more != 0 {
-		x.Events.Tell("boost.trouble", a.Name, fmt.Sprintf("the agent's machine forwards no %v any more, and the agent gets only connections that switches rewrite; there: %s", more, more.Forwarding()))
-	}
-	a.stops, x.stale = stops, true
 }
 
 func (x *Boost) haveApplied(a *agent, applied *apiv1.BoostApplied) {

@@ -61,6 +61,7 @@ func (x *Boost) arm() {
 }
 
 func (x *Boost) state() lane.State {
+	x.kept = false
 	s := lane.State{Now: x.clock(), Sites: planned(x.sites), Entries: plannedEntries(x.entries), Before: x.lanes, RTT: map[[2]string]time.Duration{}}
 	for _, l := range x.held {
 		s.Before = append(s.Before, l.Lane)
@@ -72,7 +73,7 @@ func (x *Boost) state() lane.State {
 		a := x.agents[name]
 		s.Agents = append(s.Agents, lane.Agent{
 			Name: name, Site: x.siteOf(name), Here: x.alive(a) || x.clock().Sub(a.since) < x.Patience,
-			Draining: a.Draining, Load: a.load.GetLoad(), Seen: x.switches.places[name] != nil, Names: x.hosts[name] != "", Rewrites: a.rewritten(), Stops: a.stops,
+			Draining: a.Draining, Load: a.load.GetLoad(), Seen: x.switches.places[name] != nil, Names: x.hosts[name] != "", Rewrites: a.rewritten(), Stops: x.stops(a),
 		})
 	}
 	return s

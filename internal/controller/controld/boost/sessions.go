@@ -47,6 +47,7 @@ func (x *Boost) sessionsOf(a *agent, m *apiv1.BoostSessions) {
 			x.switches.changed = true
 		}
 		delete(a.sessions, key)
+		x.stale = x.stale || x.kept
 	}
 	for _, s := range m.GetChanged() {
 		x.sessionOf(a, s)

@@ -97,12 +97,14 @@ func (x *Boost) apiAgent(a *agent) *apiv1.BoostAgent {
 		out.Paths = a.Doors[1:]
 	}
 	out.Switch, out.SwitchPort = x.place(a.Name)
-	out.Stops = a.stops.Versions()
 	switch {
 	case a.session == nil:
 		out.State = "away"
 	case a.Draining:
 		out.State = "draining"
+	}
+	if a.session != nil {
+		out.Stops = a.stops.Versions()
 	}
 	for _, t := range out.Trunks {
 		out.Sent, out.Resent = out.Sent+t.Sent, out.Resent+t.Resent

@@ -59,8 +59,10 @@ func (x *Legs) Joined(agent string, all []*apiv1.BoostLeg) {
 		}
 		has[l.Key] = true
 		if was := x.all[l.Key]; was != nil && was.at == l.at && l.number == 0 {
+			was.before = true
 			continue
 		}
+		l.before = true
 		if err := x.set(l); err != nil {
 			x.answer(l, err.Error())
 		}

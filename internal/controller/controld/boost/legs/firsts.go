@@ -123,9 +123,14 @@ func (x *Legs) Decided(agent string, m *apiv1.BoostFirst) {
 		x.decide(f.syn, m.Verdict)
 		return
 	}
+	if was := x.all[f.Key]; was != nil && was.newest > f.syn {
+		// It was asked about two, and has decided about the newer one first: that one's port holds. The client says it again.
+		x.decide(f.syn, apiv1.BoostVerdict_BOOST_VERDICT_DROP)
+		return
+	}
 	at, err := x.portOf(agent, m.At, f.Client)
 	if err == nil {
-		err = x.set(&leg{Key: f.Key, site: f.site, at: at, syn: f.syn})
+		err = x.set(&leg{Key: f.Key, site: f.site, at: at, syn: f.syn, newest: f.syn})
 	}
 	if err != nil {
 		x.complain(agent, fmt.Sprintf("a connection of %v to %v passes unboosted: %v", f.Client, f.Server, err))

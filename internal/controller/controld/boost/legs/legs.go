@@ -66,6 +66,8 @@ type leg struct {
 	needs  map[string]uint64 // switches that are to have its rules, and since which generation
 	number uint64            // of the agent's question; 0: it asks nothing
 	syn    uint64            // number of the first packet that waits for it, by the switches' driver; 0: none
+	newest uint64            // number of the newest first packet that it was set for
+	before bool              // the agent has had it, when it joined: there may be a connection that goes by it
 	over   bool
 	silent map[string]bool // switches that have heard nothing of the agent for long
 }
@@ -138,10 +140,8 @@ func (x *Legs) set(l *leg) error {
 	if other != nil {
 		x.end(other)
 	}
-	if was != nil {
-		// The first packet that waits for it goes by this one: the newest, for of a client its switch has one. An agent that was
-		// asked twice may decide about the second before the first.
-		l.syn = max(l.syn, was.syn)
+	if was != nil { // the first packet that waits for it goes by this one; of a client its switch has the newest
+		l.syn, l.newest = max(l.syn, was.syn), max(l.newest, was.newest)
 	}
 	l.needs = map[string]uint64{}
 	for _, name := range switches {
@@ -150,7 +150,7 @@ func (x *Legs) set(l *leg) error {
 	delete(x.waiting, was)
 	x.all[l.Key], x.waiting[l] = l, true
 	x.SwitchesChanged()
-	if x.waiting[l] {
+	if x.waiting[l] && (l.syn != 0 || l.number != 0) {
 		x.patient(l)
 	}
 	return nil
@@ -159,9 +159,14 @@ func (x *Legs) set(l *leg) error {
 // patient gives switches a while to take a leg's rules.
 func (x *Legs) patient(l *leg) { x.in.After(SwitchPatience, func() { x.giveUp(l) }) }
 
-// giveUp lets a connection go on without its leg, whose rules a switch does not take.
+// giveUp lets a connection go on without its leg, whose rules a switch does not take. A leg that was there before stays.
 func (x *Legs) giveUp(l *leg) {
 	if !x.waiting[l] || l.syn == 0 && l.number == 0 {
+		return
+	}
+	if l.before && l.number == 0 {
+		x.Pass(l.syn)
+		l.syn = 0
 		return
 	}
 	x.complain(l.Agent, fmt.Sprintf("a connection of %v to %v is not rewritten: a switch of site %q does not take its rules", l.Client, l.Server, l.site))
