@@ -241,8 +241,8 @@ func TestWhatEndsWithoutAWorkerIsFound(t *testing.T) {
 	goes(t, "back", endServer, endClient, []byte("and back")).whole([]byte("and back"))
 }
 
-// Connections come and go while workers are killed at whatever moment: each carries all of its bytes, or is reset at both
-// ends; none ends early as if it was whole.
+// Connections come and go while workers are killed at whatever moment, and in a long run both processes of an agent now and then: each
+// carries all of its bytes, or is reset at both ends; none ends early as if it was whole. Nothing is left of them behind that.
 func TestNoStreamIsCutShortWhileWorkersDie(t *testing.T) {
 	safety.Test(t, safety.Bytes)
 	for _, accept := range lane.Accepts {
@@ -270,15 +270,16 @@ func (n *network) comeAndGo() {
 			serving.Go(func() { answer(c.(*net.TCPConn), text) })
 		}
 	})
-	kills := 10
+	kills, at := 10, 20 // of each mode, and connections at a time
 	if nstest.Long() {
-		kills = 150
+		kills, at = 500, 50
 	}
+	rules := n.x.Routing(t) + n.y.Routing(t)
 	stop, visited := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	whole, cut := 0, map[string]int{}
-	for range 20 {
+	for range at {
 		all.Go(func() {
 			for {
 				select {
@@ -311,7 +312,12 @@ func (n *network) comeAndGo() {
 		if i%5 == 4 {
 			syscall.Kill(n.worker("x"), syscall.SIGKILL) // both at once
 		}
-		n.kill([]string{"x", "y"}[rand.IntN(2)], syscall.SIGKILL)
+		name := []string{"x", "y"}[rand.IntN(2)]
+		if n.kill(name, syscall.SIGKILL); nstest.Long() && i%10 == 9 {
+			n.agents[name].Signal(syscall.SIGKILL) // its keeper, with what that holds
+			n.agents[name].WaitEnd(t)
+			n.start(name)
+		}
 	}
 	close(stop)
 	all.Wait()
@@ -322,6 +328,10 @@ func (n *network) comeAndGo() {
 		t.Error("no connection was whole")
 	}
 	n.carried()
+	n.forgets()
+	if now := n.x.Routing(t) + n.y.Routing(t); now != rules {
+		t.Errorf("rules and routes before:\n%s\nand after:\n%s", rules, now)
+	}
 }
 
 // errOther says that a stream had an end that was not its end, or other bytes.

@@ -3,11 +3,15 @@ package ends
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"scaffold.dev/scaffold/internal/bpf/stats"
 	"scaffold.dev/scaffold/internal/tests/nstest"
@@ -172,4 +176,40 @@ func TestWhatTheMachineForwardsIsKnown(t *testing.T) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
+}
+
+// The FINs of a process that was killed leave as resets, which nobody answers: the next one ends their sockets, or the kernel would
+// keep them for a minute or two.
+func TestWhatAKilledAgentCannotSayIsNotSaidAgain(t *testing.T) {
+	each(t, func(t *testing.T, n *network, of family) {
+		n.start(t, agentConfig{Lanes: everything()})
+		n.echo(t, of.at(80))
+		c, err := n.client.Dial("tcp", of.at(80))
+		must(t, err, talk(c, "before"))
+		silent := n.server.Listen(t, "tcp", of.at(81)) // takes connections, and says nothing
+		half, err := n.client.Dial("tcp", of.at(81))
+		must(t, err, half.(*net.TCPConn).CloseWrite())
+		server, err := silent.Accept()
+		must(t, err)
+		if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		n.agent.Signal(syscall.SIGKILL)
+		n.agent.WaitEnd(t)
+		for _, end := range []net.Conn{c, half} {
+			end.SetDeadline(time.Now().Add(nstest.Deadline))
+			if _, err := end.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+				t.Fatal(err)
+			}
+		}
+		left := func() string { return n.router.Run(t, "ss", "-Htan", "state", "fin-wait-1", "state", "last-ack") }
+		if all := left(); !strings.Contains(all, "FIN-WAIT-1") || !strings.Contains(all, "LAST-ACK") {
+			t.Errorf("no socket says that it has ended: does the test still see them?\n%s", all)
+		}
+		n.start(t, agentConfig{Lanes: everything()})
+		n.do(t, "sweep")
+		if all := left(); all != "" {
+			t.Errorf("sockets say still that they have ended:\n%s", all)
+		}
+	})
 }

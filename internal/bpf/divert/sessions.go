@@ -58,8 +58,15 @@ func (d *Diverter) Renew(local, remote netip.AddrPort) error {
 	return d.Begin(local, remote)
 }
 
-// timeWait is the kernel's TCP_TIME_WAIT.
-const timeWait = 6
+// The kernel's states of a socket that has sent its FIN and has no answer to it, and TCP_TIME_WAIT.
+const (
+	finWait1 = 4
+	timeWait = 6
+	lastACK  = 9
+	closing  = 11
+)
+
+func unanswered(state uint8) bool { return state == finWait1 || state == lastACK || state == closing }
 
 // Finish says that the stream from local to remote is whole: its FIN may leave.
 func (d *Diverter) Finish(local, remote netip.AddrPort) error {
@@ -107,13 +114,13 @@ func (d *Diverter) Sessions() (n int, err error) {
 	return len(all), err
 }
 
-func (d *Diverter) sessions() ([]divertEnds, error) {
-	var all []divertEnds
+func (d *Diverter) sessions() (map[divertEnds]divertSession, error) {
+	all := map[divertEnds]divertSession{}
 	var ends divertEnds
 	var s divertSession
 	it := d.objs.Sessions.Iterate()
 	for it.Next(&ends, &s) {
-		all = append(all, ends)
+		all[ends] = s
 	}
 	if err := it.Err(); err != nil {
 		return nil, fmt.Errorf("list the sessions: %w", err)
@@ -122,21 +129,29 @@ func (d *Diverter) sessions() ([]divertEnds, error) {
 }
 
 // Sweep forgets sessions that had no socket at this call nor at the one before: a socket may end long after its
-// descriptor is closed, and a session begins before its socket does. Call it every few seconds.
+// descriptor is closed, and a session begins before its socket does. Sockets of a process that has died, whose end nobody can
+// tell, end with it. Call it every few seconds.
 func (d *Diverter) Sweep() error {
 	all, err := d.sessions()
 	if err != nil || len(all) == 0 {
 		return err
 	}
+	now := ktime.Now()
 	sockets, err := d.sockets()
 	if err != nil {
+		return err
+	}
+	if all, err = d.sessions(); err != nil { // behind the sockets: one that has sent its FIN was finished before that, or is not whole
 		return err
 	}
 	before := d.gone
 	d.gone = map[divertEnds]bool{}
 	var errs []error
-	for _, ends := range all {
+	for ends, s := range all {
 		switch {
+		case unanswered(sockets[ends]) && s.Finished == 0 && s.Made < now:
+			// Its FIN leaves as a reset, which nobody answers, so that the kernel would say it again for a minute or two.
+			errs = append(errs, d.net.inside(func() error { return destroy(ends.local(), ends.remote()) }))
 		case there(sockets, ends):
 		case before[ends]:
 			errs = append(errs, d.End(ends.local(), ends.remote()))

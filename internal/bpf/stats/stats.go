@@ -96,3 +96,18 @@ func Loaded() (map[uint32]string, error) {
 		p.Close()
 	}
 }
+
+// Entries are how many a hash table has that is pinned there.
+func Entries(pinned string) (n int, err error) {
+	m, err := ebpf.LoadPinnedMap(pinned, &ebpf.LoadPinOptions{ReadOnly: true})
+	if err != nil {
+		return 0, fmt.Errorf("table %s: %w", pinned, err)
+	}
+	defer m.Close()
+	key, value := make([]byte, m.KeySize()), make([]byte, m.ValueSize())
+	all := m.Iterate()
+	for all.Next(&key, &value) {
+		n++
+	}
+	return n, all.Err()
+}
