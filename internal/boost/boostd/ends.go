@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"sync"
+	"time"
 
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/ends"
@@ -16,15 +18,46 @@ import (
 // kernelEnds are the kernel's sockets as an agent wants them.
 type kernelEnds struct {
 	*ends.Ends
-	log *slog.Logger
+	log    *slog.Logger
+	scarce *seldom // that there are no descriptors
 }
 
-func (k kernelEnds) Next(ctx context.Context) (agent.SYN, error) {
-	s, err := k.Ends.Next(ctx)
-	if err != nil {
-		return nil, err
+func newKernelEnds(e *ends.Ends, log *slog.Logger) kernelEnds { return kernelEnds{e, log, &seldom{}} }
+
+// sayScarceEach is how often it is said what is true of each connection for as long as it lasts.
+const sayScarceEach = 10 * time.Second
+
+// A seldom is something that is said now and then.
+type seldom struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (s *seldom) due(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.last.IsZero() && now.Sub(s.last) < sayScarceEach {
+		return false
 	}
-	return kernelSYN{s, k}, nil
+	s.last = now
+	return true
+}
+
+// Next is the next first packet that the agent can have a connection of; others go on.
+func (k kernelEnds) Next(ctx context.Context) (agent.SYN, error) {
+	for {
+		s, err := k.Ends.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		why := k.Room()
+		if why == nil {
+			return kernelSYN{s, k}, nil
+		}
+		if err := errors.Join(why, s.Pass()); k.scarce.due(time.Now()) {
+			k.log.Warn("connections pass unboosted", "why", err, "next", "a larger LimitNOFILE, in the unit of the agent, or fewer connections for it")
+		}
+	}
 }
 
 func (k kernelEnds) Dial(ctx context.Context, client, server netip.AddrPort) (*net.TCPConn, frame.Options, frame.Options, error) {

@@ -64,10 +64,11 @@ func (s *Settings) run(ctx context.Context, keep *keeper.Store, log *slog.Logger
 	}
 	others := &ring{all: s.Agents}
 	s.choose(allowsBBR(), log)
-	c := s.config(own, doors, kernelEnds{kernel, log}, others, log)
+	hosts := newKernelEnds(kernel, log)
+	c := s.config(own, doors, hosts, others, log)
 	c.Keep, c.Found = keep, keep.Found()
-	c.Names = hostNames{kernelEnds{kernel, log}}
-	rewritten := s.legs(kernelEnds{kernel, log})
+	c.Names = hostNames{hosts}
+	rewritten := s.legs(hosts)
 	c.Legs = rewritten
 	if c.Incarnation, err = incarnation(time.Now(), keep); err != nil {
 		return err

@@ -83,6 +83,26 @@ func asEndHost(fd int, v6 bool) error {
 
 func portOf(l *net.TCPListener) uint16 { return endOf(l.Addr()).Port() }
 
+// Room says why there are no descriptors for one connection more; nil: there are. A client that has been answered in the server's name
+// can be nothing but reset then, and one that has not goes on.
+func (e *Ends) Room() error {
+	raw, err := e.listeners[0].SyscallConn()
+	if err != nil {
+		return err
+	}
+	controlled := raw.Control(func(fd uintptr) {
+		for range 2 { // the connection's, and one to ask the kernel by for sockets of the client's port (destroy)
+			var free int
+			if free, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); err != nil {
+				err = fmt.Errorf("no descriptor is left: %w", err)
+				return
+			}
+			defer unix.Close(free)
+		}
+	})
+	return errors.Join(controlled, err)
+}
+
 // accept gives connections to those who wait for them. Any other is reset: its client came too late, or it is a local
 // program's, which found the port.
 func (e *Ends) accept(l *net.TCPListener) {

@@ -100,8 +100,8 @@ func (s *SYN) Accept(ctx context.Context) (*net.TCPConn, error) {
 		return nil, ErrDecided
 	}
 	e, p := s.ends, pair{s.Server, s.Client}
-	if err := e.kernel.Renew(p.local, p.remote); err != nil {
-		return nil, errors.Join(err, e.kernel.Forget(s.held))
+	if err := e.kernel.Renew(p.local, p.remote); err != nil { // the client has heard nothing yet
+		return nil, errors.Join(err, s.pass())
 	}
 	arrived := e.expect(p)
 	defer e.give(p, arrived)
@@ -126,6 +126,10 @@ func (s *SYN) Pass() error {
 	if !s.settle() {
 		return ErrDecided
 	}
+	return s.pass()
+}
+
+func (s *SYN) pass() error {
 	if err := s.ends.kernel.Pass(s.held); err != nil {
 		return err
 	}
