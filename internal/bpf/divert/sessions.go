@@ -153,7 +153,7 @@ func (d *Diverter) Sweep() error {
 			// Its FIN leaves as a reset, which nobody answers, so that the kernel would say it again for a minute or two.
 			errs = append(errs, d.net.inside(func() error { return destroy(ends.local(), ends.remote()) }))
 		case there(sockets, ends):
-		case before[ends]:
+		case before[ends] && s.Made < now: // else it has begun anew since the sockets were listed
 			errs = append(errs, d.End(ends.local(), ends.remote()))
 		default:
 			d.gone[ends] = true
