@@ -209,3 +209,21 @@ func (n *network) forgets() {
 		}
 	}
 }
+
+// lookAtSYNs tells of the client's connections that do not come about, and of what each machine has of them.
+func (n *network) lookAtSYNs() {
+	begun, _ := n.client.Try("ss", "-Htan", "state", "syn-sent")
+	for line := range strings.Lines(begun) {
+		fields := strings.Fields(line) // queues, local, peer
+		if len(fields) < 4 {
+			continue
+		}
+		text := "the client: " + line
+		port := fields[2][strings.LastIndex(fields[2], ":")+1:]
+		for name, at := range map[string]*nstest.NS{"x": n.x, "y": n.y, "the server": n.server} {
+			has, _ := at.Try("ss", "-Htano", "sport", "=", port, "or", "dport", "=", port)
+			text += name + ": " + strings.TrimSpace(has) + "\n"
+		}
+		n.t.Logf("a connection does not come about for %v\n%s", nstest.Deadline/2, text)
+	}
+}

@@ -339,7 +339,12 @@ var errOther = errors.New("a stream ended as if it was whole, and was not")
 
 // visit asks for so many bytes, and looks at them.
 func (n *network) visit(at string, text []byte) error {
+	looked := make(chan struct{})
+	stands := time.AfterFunc(nstest.Deadline/2, func() { defer close(looked); n.lookAtSYNs() })
 	c, err := n.client.Dial("tcp", at)
+	if !stands.Stop() {
+		<-looked
+	}
 	if err != nil {
 		return fmt.Errorf("connect: %w", errors.Unwrap(errors.Unwrap(err)))
 	}
