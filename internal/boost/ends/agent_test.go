@@ -94,6 +94,7 @@ func (a *agent) do(line string) bool {
 			reset(c)
 		}
 		a.mu.Unlock()
+		a.beating.Lock() // for good
 		fmt.Println("closed", a.e.Close())
 		return false
 	}

@@ -79,7 +79,7 @@ func (n *network) state(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(n.router.Routing(t))
 	for _, argv := range [][]string{
-		{"cat", "/proc/sys/net/ipv4/tcp_mtu_probing", "/proc/sys/net/ipv4/tcp_tw_reuse"},
+		{"cat", "/proc/sys/net/ipv4/tcp_mtu_probing", "/proc/sys/net/ipv4/tcp_tw_reuse", "/proc/sys/net/ipv4/tcp_early_demux"},
 		{"tc", "filter", "show", "dev", "p0", "ingress"}, {"tc", "filter", "show", "dev", "p0", "egress"}, {"tc", "filter", "show", "dev", "lo", "ingress"}} {
 		fmt.Fprintln(&b, argv)
 		b.WriteString(n.router.Run(t, argv...))
@@ -211,5 +211,55 @@ func TestWhatAKilledAgentCannotSayIsNotSaidAgain(t *testing.T) {
 		if all := left(); all != "" {
 			t.Errorf("sockets say still that they have ended:\n%s", all)
 		}
+	})
+}
+
+// A client uses its port again while the socket of the connection before still waits here for late segments, and nobody boosts it: it
+// passes, as any does, behind an agent that was killed and behind one that was stopped.
+func TestAPortThatIsUsedAgainPassesWithoutAnAgent(t *testing.T) {
+	each(t, func(t *testing.T, n *network, of family) {
+		n.start(t, agentConfig{Lanes: everything()})
+		l := n.server.Listen(t, "tcp", of.at(80))
+		visit := func(from *net.TCPAddr) (own *net.TCPAddr) {
+			t.Helper()
+			var c net.Conn
+			var err error
+			n.client.Do(func() {
+				d := net.Dialer{LocalAddr: from, Timeout: nstest.Deadline}
+				c, err = d.Dial("tcp", of.at(80))
+			})
+			if err != nil {
+				t.Fatalf("%v; the router has\n%s", err, n.router.Run(t, "ss", "-Htan"))
+			}
+			s, err := l.Accept()
+			must(t, err, s.Close()) // first, so that the agent's socket towards the client waits
+			c.SetReadDeadline(time.Now().Add(nstest.Deadline))
+			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+			must(t, c.Close())
+			return c.LocalAddr().(*net.TCPAddr)
+		}
+		carried := func() (from *net.TCPAddr) {
+			t.Helper()
+			from = visit(&net.TCPAddr{IP: net.ParseIP(of.client)})
+			nstest.Wait(t, "ss -tan in the router's namespace", func() error {
+				if all := n.router.Run(t, "ss", "-Htan", "state", "time-wait"); !strings.Contains(all, fmt.Sprint(":", from.Port)) {
+					return fmt.Errorf("no socket waits for late segments of port %d: %s", from.Port, all)
+				}
+				return nil
+			})
+			return from
+		}
+		from := carried()
+		n.agent.Signal(syscall.SIGKILL)
+		n.agent.WaitEnd(t)
+		visit(from)
+		n.start(t, agentConfig{Lanes: everything()})
+		from = carried()
+		fmt.Fprintln(n.in, "close")
+		n.agent.WaitFor(t, "closed <nil>")
+		n.agent.WaitEnd(t)
+		visit(from)
 	})
 }

@@ -251,7 +251,7 @@ func (d *Diverter) Beat() error {
 func (d *Diverter) Close() error {
 	errs := []error{d.detachAll()}
 	if d.net != nil {
-		errs = append(errs, d.net.restore())
+		errs = append(errs, d.endWaiting(), d.net.restore())
 	}
 	if d.ring != nil {
 		errs = append(errs, d.ring.Close())

@@ -162,6 +162,31 @@ func (d *Diverter) Sweep() error {
 	return errors.Join(errs...)
 }
 
+// endWaiting ends sockets of ours that only wait for late segments: without us, a segment for one of them that passes would be dropped
+// (tcp_early_demux, network.go). Before 6.10 the kernel does not end them, and a client's port that one of them has is free in a minute.
+func (d *Diverter) endWaiting() error {
+	if d.objs.Sessions == nil { // nothing is loaded
+		return nil
+	}
+	all, err := d.sessions()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	sockets, err := d.sockets()
+	if err != nil {
+		return err
+	}
+	return d.net.inside(func() error {
+		var errs []error
+		for ends := range all {
+			if sockets[ends] == timeWait {
+				errs = append(errs, destroy(ends.local(), ends.remote()))
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
 func there(sockets map[divertEnds]uint8, ends divertEnds) bool {
 	_, there := sockets[ends]
 	return there
