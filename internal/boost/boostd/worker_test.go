@@ -294,7 +294,7 @@ func (n *network) comeAndGo() {
 				} else {
 					cut[err.Error()]++
 				}
-				if errors.Is(err, errOther) || err != nil && strings.Contains(err.Error(), "timeout") {
+				if errors.Is(err, errOther) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, syscall.ETIMEDOUT) { // none stands still
 					t.Error(err)
 				}
 				mu.Unlock()
@@ -346,22 +346,30 @@ func (n *network) visit(at string, text []byte) error {
 		<-looked
 	}
 	if err != nil {
-		return fmt.Errorf("connect: %w", errors.Unwrap(errors.Unwrap(err)))
+		return fmt.Errorf("connect: %w", cause(err))
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(nstest.Deadline))
 	want := rand.IntN(len(text))
 	if _, err := fmt.Fprintf(c, "%d\n", want); err != nil {
-		return fmt.Errorf("ask: %w", errors.Unwrap(errors.Unwrap(err)))
+		return fmt.Errorf("ask: %w", cause(err))
 	}
 	got, err := io.ReadAll(c)
 	switch {
 	case err != nil && !bytes.Equal(got, text[:min(len(got), want)]) || err == nil && !bytes.Equal(got, text[:want]):
 		return fmt.Errorf("%w: %d of %d bytes, or others", errOther, len(got), want)
 	case err != nil:
-		return fmt.Errorf("read: %w", errors.Unwrap(errors.Unwrap(err)))
+		return fmt.Errorf("read: %w", cause(err))
 	}
 	return nil
+}
+
+// cause is an error without where it happened: connections differ in that.
+func cause(err error) error {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	return err
 }
 
 // answer sends as many bytes as it is asked for.
