@@ -6,8 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"scaffold.dev/scaffold/internal/boost/agent"
 	"scaffold.dev/scaffold/internal/boost/ends"
@@ -19,28 +20,11 @@ import (
 type kernelEnds struct {
 	*ends.Ends
 	log    *slog.Logger
-	scarce *seldom // that there are no descriptors
+	scarce *rate.Sometimes // it is said that there are no descriptors, which is true of each connection for as long as it lasts
 }
 
-func newKernelEnds(e *ends.Ends, log *slog.Logger) kernelEnds { return kernelEnds{e, log, &seldom{}} }
-
-// sayScarceEach is how often it is said what is true of each connection for as long as it lasts.
-const sayScarceEach = 10 * time.Second
-
-// A seldom is something that is said now and then.
-type seldom struct {
-	mu   sync.Mutex
-	last time.Time
-}
-
-func (s *seldom) due(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.last.IsZero() && now.Sub(s.last) < sayScarceEach {
-		return false
-	}
-	s.last = now
-	return true
+func newKernelEnds(e *ends.Ends, log *slog.Logger) kernelEnds {
+	return kernelEnds{e, log, &rate.Sometimes{Interval: 10 * time.Second}}
 }
 
 // Next is the next first packet that the agent can have a connection of; others go on.
@@ -54,9 +38,10 @@ func (k kernelEnds) Next(ctx context.Context) (agent.SYN, error) {
 		if why == nil {
 			return kernelSYN{s, k}, nil
 		}
-		if err := errors.Join(why, s.Pass()); k.scarce.due(time.Now()) {
-			k.log.Warn("connections pass unboosted", "why", err, "next", "a larger LimitNOFILE, in the unit of the agent, or fewer connections for it")
-		}
+		why = errors.Join(why, s.Pass())
+		k.scarce.Do(func() {
+			k.log.Warn("connections pass unboosted", "why", why, "next", "a larger LimitNOFILE, in the unit of the agent, or fewer connections for it")
+		})
 	}
 }
 

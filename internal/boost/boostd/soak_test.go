@@ -7,13 +7,12 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"scaffold.dev/scaffold/internal/bpf/bpffs"
 	"scaffold.dev/scaffold/internal/bpf/stats"
@@ -167,19 +166,7 @@ func (n *network) held(at *nstest.NS, late bool) (text string) {
 	if !late {
 		return text
 	}
-	var cookie uint64
-	var err error
-	at.Do(func() {
-		var fd int
-		if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
-			cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
-			unix.Close(fd)
-		}
-	})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	entries, err := stats.Entries(filepath.Join(bpffs.Default, fmt.Sprintf("boost-%d", cookie), "sessions"))
+	entries, err := stats.Entries(filepath.Join(n.pins(at), "sessions"))
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -187,6 +174,23 @@ func (n *network) held(at *nstest.NS, late bool) (text string) {
 		text += fmt.Sprintf("%d entries\n", entries)
 	}
 	return text
+}
+
+// pins is where the agent at a machine has its programs' tables: its worker has the directory open.
+func (n *network) pins(at *nstest.NS) string {
+	n.t.Helper()
+	name := map[*nstest.NS]string{n.x: "x", n.y: "y"}[at]
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", n.worker(name)))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, l := range links {
+		if path, err := os.Readlink(l); err == nil && strings.HasPrefix(path, bpffs.Default+"/") {
+			return path
+		}
+	}
+	n.t.Fatalf("agent %s has no pins: %s", name, n.agents[name].Output())
+	return ""
 }
 
 // forgets waits until both agents' machines have nothing of connections that have ended.

@@ -179,7 +179,7 @@ var sysctls = []sysctl{
 	{"net/ipv4/tcp_tw_reuse", "1", ""},
 	// The kernel looks for a socket of each segment before it knows whether that is for this machine, and drops what it forwards where
 	// there is one (ip_forward, ip6_forward: skb->sk): a connection that passes would stand still while a socket of ours waits for late
-	// segments of the one before between the same ports. It is for both families, and saves machines that forward a look.
+	// segments of the one before between the same ports. It is for both families.
 	{"net/ipv4/tcp_early_demux", "0", ""},
 }
 

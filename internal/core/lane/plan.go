@@ -122,12 +122,12 @@ func (p *planner) entry(e *Entry) (lanes []Lane, why string) {
 		site   *Site
 		usable []*Agent
 	}{{near, nears}, {far, fars}} {
+		family, stopping := FamilyOf(e.Client.Addr()), p.stopping(end.site, e)
 		switch {
 		case len(end.usable) == 0 && e.Rewrite:
-			return nil, fmt.Sprintf("site %q has no agent with an address of %v that takes connections and can have them rewritten", end.site.Name, FamilyOf(e.Client.Addr()))
-		case len(end.usable) == 0 && p.stopping(end.site, e) != "":
-			family := FamilyOf(e.Client.Addr())
-			return nil, fmt.Sprintf("site %q has no agent that takes connections and whose machine forwards %v; at %s: %s", end.site.Name, family, p.stopping(end.site, e), family.Forwarding())
+			return nil, fmt.Sprintf("site %q has no agent with an address of %v that takes connections and can have them rewritten", end.site.Name, family)
+		case len(end.usable) == 0 && stopping != "":
+			return nil, fmt.Sprintf("site %q has no agent that takes connections and whose machine forwards %v; at %s: %s", end.site.Name, family, stopping, family.Forwarding())
 		case len(end.usable) == 0 && end.site.Switched:
 			return nil, fmt.Sprintf("site %q has no agent that takes connections and is seen at a port of its switches", end.site.Name)
 		case len(end.usable) == 0:

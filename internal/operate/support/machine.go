@@ -42,7 +42,7 @@ var files = []string{
 // sysctls bear on flows.
 var sysctls = []string{
 	"net/ipv6/ip_nonlocal_bind", "net/ipv6/conf/all/forwarding", "net/ipv6/conf/all/disable_ipv6", "net/ipv4/tcp_syncookies",
-	"net/ipv4/tcp_retries2", "net/ipv4/tcp_mtu_probing", "net/core/somaxconn", "kernel/unprivileged_bpf_disabled",
+	"net/ipv4/tcp_retries2", "net/ipv4/tcp_mtu_probing", "net/ipv4/tcp_early_demux", "net/core/somaxconn", "kernel/unprivileged_bpf_disabled",
 }
 
 // Machine is what this machine and its network namespace say. logsSince is how far back the journal is read.

@@ -1,7 +1,6 @@
 package boost
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -93,12 +92,7 @@ func TestAnAgentThatCarriesManyKeepsItsLanes(t *testing.T) {
 	if e := d.says(e1); e.State != boosts {
 		t.Fatal(e)
 	}
-	lanes := n.list().Entries[0].Lanes
-	many := &apiv1.BoostSessions{}
-	for i := range maxPins + 1 {
-		l := lanes[i%len(lanes)]
-		many.Changed = append(many.Changed, &apiv1.BoostSession{Number: uint64(i + 1), Far: "w1", Lane: l.Number, Client: fmt.Sprintf("192.0.2.%d:%d", 1+i/4096, i%4096<<3|int(l.Slot)), Server: "198.51.100.7:80"})
-	}
+	many := manyOf(n.list().Entries[0].Lanes)
 	report := func(m *apiv1.BoostSessions) {
 		n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: m}})
 		n.Flush()

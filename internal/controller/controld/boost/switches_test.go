@@ -448,12 +448,7 @@ func TestALaneWithManyConnectionsStaysUntilTheyAreFewer(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.settle()
-	lanes := n.list().Entries[0].Lanes
-	many := &apiv1.BoostSessions{}
-	for i := range maxPins + 1 {
-		l := lanes[i%len(lanes)]
-		many.Changed = append(many.Changed, &apiv1.BoostSession{Number: uint64(i + 1), Far: "w1", Lane: l.Number, Client: fmt.Sprintf("192.0.2.%d:%d", 1+i/4096, i%4096<<3|int(l.Slot)), Server: "198.51.100.7:80"})
-	}
+	many := manyOf(n.list().Entries[0].Lanes)
 	report := func(m *apiv1.BoostSessions) {
 		n.Report("e1", e1.Session, &apiv1.BoostReport{Report: &apiv1.BoostReport_Sessions{Sessions: m}})
 		n.Flush()
@@ -470,4 +465,14 @@ func TestALaneWithManyConnectionsStaysUntilTheyAreFewer(t *testing.T) {
 	d.settle()
 	want(t, "requests once there are fewer", d.to("s1", requests), map[string]int{"to-e2": 8})
 	want(t, "pins once there are fewer", d.to("s1", pinned), map[string]int{"to-e1": maxPins})
+}
+
+// manyOf are connections to w1, of these lanes: one more than a switch may have rules for, one by one.
+func manyOf(lanes []*apiv1.BoostLane) *apiv1.BoostSessions {
+	many := &apiv1.BoostSessions{}
+	for i := range maxPins + 1 {
+		l := lanes[i%len(lanes)]
+		many.Changed = append(many.Changed, &apiv1.BoostSession{Number: uint64(i + 1), Far: "w1", Lane: l.Number, Client: fmt.Sprintf("192.0.2.%d:%d", 1+i/4096, i%4096<<3|int(l.Slot)), Server: "198.51.100.7:80"})
+	}
+	return many
 }
